@@ -1,0 +1,16 @@
+//! JSON without building trees: values that stay text, objects read one level deep, objects written
+//! straight into a buffer.
+//!
+//! A frame is parsed exactly once, one level deep ([`Object`]): names are matched, declared fields are
+//! read into Rust types, and whatever is only handed on stays the producer's own text ([`Json`]).
+
+mod object;
+mod scan;
+mod value;
+mod write;
+
+pub use object::{Field, FieldError, Object, Unreadable};
+pub use scan::{FrameFault, check_frame};
+pub use value::Json;
+pub use write::ObjectWriter;
+pub(crate) use write::write_str;

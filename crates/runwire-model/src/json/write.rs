@@ -1,0 +1,188 @@
+//! Objects written straight into a buffer.
+
+use super::Json;
+
+/// Writes one JSON object, field by field, in the order of the calls.
+///
+/// ```
+/// use runwire_model::json::ObjectWriter;
+///
+/// let mut bytes = Vec::new();
+/// let mut object = ObjectWriter::begin(&mut bytes);
+/// object.str("type", "usage");
+/// object.u64("total_tokens", 162);
+/// object.end();
+/// assert_eq!(bytes, br#"{"type":"usage","total_tokens":162}"#);
+/// ```
+#[must_use = "an object is complete only after `end`"]
+pub struct ObjectWriter<'b> {
+    out: &'b mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'b> ObjectWriter<'b> {
+    /// Opens an object at the end of the buffer.
+    pub fn begin(out: &'b mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Closes the object.
+    pub fn end(self) {
+        self.out.push(b'}');
+    }
+
+    /// Writes a string.
+    pub fn str(&mut self, key: &str, value: &str) {
+        write_str(self.key(key), value);
+    }
+
+    /// Writes a string, if there is one.
+    pub fn opt_str(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.str(key, value);
+        }
+    }
+
+    /// Writes a whole number.
+    pub fn u64(&mut self, key: &str, value: u64) {
+        let out = self.key(key);
+        let mut digits = [0u8; 20];
+        let mut at = digits.len();
+        let mut rest = value;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        out.extend_from_slice(&digits[at..]);
+    }
+
+    /// Writes a number; one without a fraction is written as a whole number.
+    pub fn f64(&mut self, key: &str, value: f64) {
+        write_f64(self.key(key), value);
+    }
+
+    /// Writes `true` or `false`.
+    pub fn bool(&mut self, key: &str, value: bool) {
+        self.raw(key, if value { "true" } else { "false" });
+    }
+
+    /// Writes `null`.
+    pub fn null(&mut self, key: &str) {
+        self.raw(key, "null");
+    }
+
+    /// Writes a value as the text it came in.
+    pub fn json(&mut self, key: &str, value: &Json) {
+        self.raw(key, value.text());
+    }
+
+    /// Writes a value as the text it came in, if there is one.
+    pub fn opt_json(&mut self, key: &str, value: Option<&Json>) {
+        if let Some(value) = value {
+            self.json(key, value);
+        }
+    }
+
+    /// Writes a value whose JSON text is known.
+    pub fn raw(&mut self, key: &str, text: &str) {
+        self.key(key).extend_from_slice(text.as_bytes());
+    }
+
+    /// Opens an object inside this one.
+    pub fn object(&mut self, key: &str) -> ObjectWriter<'_> {
+        ObjectWriter::begin(self.key(key))
+    }
+
+    /// Writes an array, each item by the function.
+    pub fn array<T>(&mut self, key: &str, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
+        let out = self.key(key);
+        out.push(b'[');
+        for (index, value) in items.into_iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            item(out, value);
+        }
+        out.push(b']');
+    }
+
+    /// Writes the name of a field and hands out the buffer for its value.
+    pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        write_str(self.out, key);
+        self.out.push(b':');
+        self.out
+    }
+}
+
+/// Writes a JSON string.
+pub(crate) fn write_str(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut done = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[done..at]);
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.push(HEX[usize::from(byte >> 4)]);
+                out.push(HEX[usize::from(byte & 15)]);
+            }
+        }
+        done = at + 1;
+    }
+    out.extend_from_slice(&bytes[done..]);
+    out.push(b'"');
+}
+
+/// Writes a number; one without a fraction is written as a whole number.
+pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
+    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    let text = if value.is_finite() && value.fract() == 0.0 && value.abs() < WHOLE {
+        (value as i64).to_string()
+    } else {
+        serde_json::Number::from_f64(value).map_or_else(|| "null".to_owned(), |number| number.to_string())
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_serde_json_does() {
+        for text in ["", "plain", "a\"b\\c", "line\nbreak\r\ttab", "\u{0}\u{1f}\u{7f}", "你好 👋 \u{2028}"] {
+            let mut out = Vec::new();
+            write_str(&mut out, text);
+            let back: String = serde_json::from_slice(&out).unwrap();
+            assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_fraction_are_whole() {
+        for (value, text) in [(123.0, "123"), (0.5, "0.5"), (-2.0, "-2"), (1e300, "1e300"), (f64::NAN, "null")] {
+            let mut out = Vec::new();
+            write_f64(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap().replace("+", ""), text);
+        }
+    }
+}

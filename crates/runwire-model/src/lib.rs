@@ -1,0 +1,14 @@
+//! Canonical agent events, the dialects that speak them, and the rules of a run.
+//!
+//! This crate does no I/O and knows no clock: everything in it is a pure function of its input, so a
+//! stream translated twice, or on two machines, gives the same bytes.
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod json;
+pub mod limits;
+mod time;
+
+pub use event::{Body, Event, Extra};
+pub use json::Json;
+pub use time::Timestamp;

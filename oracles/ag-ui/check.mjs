@@ -1,0 +1,132 @@
+// Checks our AG-UI output with the official client: node check.mjs <vectors-dir>
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { ThreadClients } from "./client.mjs";
+import { differences, viewOfRun } from "./compare.mjs";
+import { cutIntoRuns, parseLines, verifyWhole } from "./stream.mjs";
+
+/** Finds every <vectors-dir>/<source-dialect>/<case>/ag-ui.ndjson. */
+export function findStreams(vectors) {
+  const folders = (parent) =>
+    readdirSync(parent, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => path.join(parent, entry.name))
+      .sort();
+  if (!existsSync(vectors)) return [];
+  return folders(vectors)
+    .flatMap(folders)
+    .map((folder) => path.join(folder, "ag-ui.ndjson"))
+    .filter(existsSync);
+}
+
+/** Returns what is wrong with one stream; an empty list where nothing is. */
+export async function problemsOf(file) {
+  const { lines, problems: malformed } = parseLines(readFileSync(file));
+  if (malformed.length > 0) return malformed;
+  const { runs, problems: cutting } = cutIntoRuns(lines);
+  const refused = [...verifyWhole(lines), ...cutting];
+  if (refused.length > 0) return refused;
+
+  const clients = new ThreadClients();
+  const complaints = [];
+  for (const run of runs) complaints.push(...(await receiveRun(run, clients)));
+  if (complaints.length > 0) return complaints;
+
+  const folds = readFolds(path.join(path.dirname(file), "message.json"));
+  if (typeof folds === "string") return [folds];
+  if (folds.length !== runs.length) {
+    return [`the stream has ${runs.length} runs, message.json ${folds.length}`];
+  }
+  return runs.flatMap((run, index) => compareRun(run, index, folds[index], runs, clients));
+}
+
+/** Lets the client receive a run, and notes which messages appeared in it and what they were at its end. */
+async function receiveRun(run, clients) {
+  const complaints = [];
+  run.messageIds = new Set();
+  run.callOrder = new Map();
+  run.hasSnapshot = false;
+  for (const response of run.responses) {
+    const idsOf = (messages = []) => messages.map(({ id }) => id);
+    // What the request brought along is history, not an answer of this run.
+    const before = new Set(idsOf(clients.messages(run.threadId)));
+    for (const { event } of response.lines) {
+      if (event.type === "RUN_STARTED") idsOf(event.input?.messages).forEach((id) => before.add(id));
+      if (event.type === "MESSAGES_SNAPSHOT") run.hasSnapshot = true;
+      const startsCall = event.type === "TOOL_CALL_START" || event.type === "TOOL_CALL_CHUNK";
+      if (startsCall && event.toolCallId !== undefined && !run.callOrder.has(event.toolCallId)) {
+        run.callOrder.set(event.toolCallId, run.callOrder.size);
+      }
+    }
+    complaints.push(...(await clients.receive(response)));
+    const seen = new Set();
+    for (const id of idsOf(clients.messages(run.threadId))) {
+      if (seen.has(id)) complaints.push(`the client holds two messages with id ${id}`);
+      seen.add(id);
+      if (!before.has(id)) run.messageIds.add(id);
+    }
+  }
+  run.view = viewOfRun(clients.messages(run.threadId), run.messageIds, run.callOrder);
+  return complaints;
+}
+
+function compareRun(run, index, fold, runs, clients) {
+  const name = `run ${index + 1} (${run.runId ?? "no id"})`;
+  const ofThread = (other) => other.threadId === run.threadId;
+  const takenCallIds = runs.slice(0, index).filter(ofThread).flatMap(({ view }) => view.calls.map(({ id }) => id));
+  const found = differences(run.view, fold, takenCallIds);
+
+  // A later run that reuses an id silently writes into this run's messages. A
+  // snapshot may rewrite them on purpose.
+  const isRewritten = runs.slice(index + 1).some((other) => ofThread(other) && other.hasSnapshot);
+  if (found.length === 0 && !isRewritten) {
+    const atTheEnd = viewOfRun(clients.messages(run.threadId), run.messageIds, run.callOrder);
+    found.push(...differences(atTheEnd, fold, takenCallIds).map((what) => `after a later run, ${what}`));
+  }
+  return found.map((what) => `${name}: ${what}`);
+}
+
+function readFolds(file) {
+  if (!existsSync(file)) return "no message.json beside it";
+  try {
+    const folds = JSON.parse(readFileSync(file, "utf8"));
+    return Array.isArray(folds) ? folds : "message.json is not an array";
+  } catch (error) {
+    return `message.json is not JSON: ${error.message}`;
+  }
+}
+
+/** One line whatever the number of problems. */
+export function summary(problems) {
+  const shown = problems.slice(0, 3).join("; ");
+  return problems.length > 3 ? `${shown}; and ${problems.length - 3} more` : shown;
+}
+
+/** Turns a leading "line 3:" into "file:3:", which editors can follow. */
+function located(file, text) {
+  const line = /^line (\d+): /.exec(text);
+  return line ? `${file}:${line[1]}: ${text.slice(line[0].length)}` : `${file}: ${text}`;
+}
+
+async function main([vectors]) {
+  if (vectors === undefined) {
+    console.error("usage: node check.mjs <vectors-dir>");
+    return 2;
+  }
+  const files = findStreams(vectors);
+  if (files.length === 0) console.log(`no <source-dialect>/<case>/ag-ui.ndjson under ${vectors}`);
+  let failed = 0;
+  for (const file of files) {
+    const problems = await problemsOf(file);
+    if (problems.length === 0) continue;
+    failed++;
+    console.log(located(file, summary(problems)));
+  }
+  console.log(`${files.length - failed} passed, ${failed} failed`);
+  return failed > 0 || files.length === 0 ? 1 : 0;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  process.exitCode = await main(process.argv.slice(2));
+}
