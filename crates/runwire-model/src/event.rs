@@ -164,7 +164,18 @@ macro_rules! required_fields {
     )*};
 }
 
-required_fields!(String, u64, f64, bool, Vec<String>, ErrorInfo, ToolStatus, Level, InteractionKind, Decision);
+required_fields!(
+    String,
+    u64,
+    f64,
+    bool,
+    Vec<String>,
+    ErrorInfo,
+    ToolStatus,
+    Level,
+    InteractionKind,
+    Decision
+);
 
 /// Any value is a value here, `null` too.
 impl EventField for Json {
@@ -346,6 +357,18 @@ impl ErrorInfo {
     /// Makes an error of which only the message is known.
     pub fn message(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
+    }
+
+    /// Reads an error that a source tells as a text or as an object of its own.
+    pub fn read_lenient(json: &Json) -> Self {
+        let Some(mut object) = Object::of_json(json) else { return Self::message(json.text_form()) };
+        let mut text = |key| object.take_opt_str(key).ok().flatten().map(std::borrow::Cow::into_owned);
+        let (kind, domain, message) = (text("kind"), text("domain"), text("message"));
+        let code = object.take_id("code").ok().flatten();
+        let retryable = object.take_opt("retryable").ok().flatten();
+        let details = object.take_present("details").map(Json::from_raw);
+        let message = message.or_else(|| code.clone()).unwrap_or_else(|| "failed".to_owned());
+        Self { code, kind, domain, message, retryable, details, extra: object.rest() }
     }
 
     /// Makes an error with a code.

@@ -4,10 +4,18 @@
 //! stream translated twice, or on two machines, gives the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod convert;
+pub mod dialect;
 pub mod event;
+pub mod fold;
+pub mod framing;
 pub mod json;
 pub mod limits;
+mod patch;
+pub mod record;
+pub mod run;
 mod time;
+pub mod window;
 
 pub use event::{Body, Event, Extra};
 pub use json::Json;

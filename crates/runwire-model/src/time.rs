@@ -12,7 +12,9 @@ use std::fmt;
 /// assert_eq!(Timestamp::parse("2026-11-15T10:44:33.123+08:00"), Some(at));
 /// assert_eq!(Timestamp::parse("2026-11-15T02:44:33.123456"), Some(at));
 /// ```
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Timestamp(pub u64);
 
 const DAY: u64 = 86_400_000;
@@ -30,15 +32,17 @@ impl Timestamp {
         let bytes = text.as_bytes();
         let number = |from: usize, to: usize| -> Option<u64> {
             let digits = bytes.get(from..to)?;
-            digits.iter().all(u8::is_ascii_digit).then(|| {
-                digits.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'))
-            })
+            digits
+                .iter()
+                .all(u8::is_ascii_digit)
+                .then(|| digits.iter().fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0')))
         };
         let is = |at: usize, allowed: &[u8]| bytes.get(at).is_some_and(|byte| allowed.contains(byte));
         let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
         let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
         let marks = is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":");
-        let ranges = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
+        let ranges =
+            (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
         if !marks || !ranges || year < 1970 {
             return None;
         }
@@ -140,7 +144,15 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "2026", "2026-13-01T00:00:00Z", "2026-11-15T25:00:00Z", "2026-11-15T02:44:33+8", "1969-12-31T00:00:00Z", "2026-11-15T02:44:33Zx"] {
+        for text in [
+            "",
+            "2026",
+            "2026-13-01T00:00:00Z",
+            "2026-11-15T25:00:00Z",
+            "2026-11-15T02:44:33+8",
+            "1969-12-31T00:00:00Z",
+            "2026-11-15T02:44:33Zx",
+        ] {
             assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }

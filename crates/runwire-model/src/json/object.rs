@@ -48,7 +48,7 @@ impl FieldError {
 /// assert_eq!(object.take_opt::<u64>("total_tokens").unwrap(), Some(162));
 /// assert_eq!(object.rest().get("new").unwrap().text(), "[1]");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
@@ -167,6 +167,15 @@ impl<'a> Object<'a> {
             None => Ok(None),
             Some(raw) => T::read(raw).map(Some).map_err(|problem| problem.named(key, raw)),
         }
+    }
+
+    /// Calls a field by another name.
+    #[must_use]
+    pub fn renamed(mut self, from: &str, to: &'static str) -> Self {
+        if let Some(field) = self.fields.iter_mut().find(|(name, _)| name == from) {
+            field.0 = Cow::Borrowed(to);
+        }
+        self
     }
 
     /// Hands over the fields that nobody took.
@@ -437,7 +446,10 @@ mod tests {
     #[test]
     fn a_wrong_type_says_what_is_expected_and_what_it_is() {
         let mut object = Object::parse(br#"{"a":1,"n":123456789012345678901234567890}"#).unwrap();
-        assert_eq!(object.take_str("a").unwrap_err().to_string(), "field `a`: must be a string, and is a number");
+        assert_eq!(
+            object.take_str("a").unwrap_err().to_string(),
+            "field `a`: must be a string, and is a number"
+        );
         assert!(object.take_opt::<u64>("n").is_err());
     }
 }

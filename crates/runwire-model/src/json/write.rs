@@ -18,13 +18,19 @@ use super::Json;
 pub struct ObjectWriter<'b> {
     out: &'b mut Vec<u8>,
     empty: bool,
+    renamed: Option<(&'static str, &'static str)>,
 }
 
 impl<'b> ObjectWriter<'b> {
     /// Opens an object at the end of the buffer.
     pub fn begin(out: &'b mut Vec<u8>) -> Self {
         out.push(b'{');
-        Self { out, empty: true }
+        Self { out, empty: true, renamed: None }
+    }
+
+    /// Calls a field by another name from now on, if there is one.
+    pub(crate) fn rename(&mut self, from: &'static str, to: Option<&'static str>) {
+        self.renamed = to.map(|to| (from, to));
     }
 
     /// Closes the object.
@@ -99,7 +105,12 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes an array, each item by the function.
-    pub fn array<T>(&mut self, key: &str, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut Vec<u8>, T)) {
+    pub fn array<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        mut item: impl FnMut(&mut Vec<u8>, T),
+    ) {
         let out = self.key(key);
         out.push(b'[');
         for (index, value) in items.into_iter().enumerate() {
@@ -117,6 +128,7 @@ impl<'b> ObjectWriter<'b> {
             self.out.push(b',');
         }
         self.empty = false;
+        let key = self.renamed.filter(|(from, _)| *from == key).map_or(key, |(_, to)| to);
         write_str(self.out, key);
         self.out.push(b':');
         self.out
@@ -169,7 +181,8 @@ mod tests {
 
     #[test]
     fn strings_are_escaped_as_serde_json_does() {
-        for text in ["", "plain", "a\"b\\c", "line\nbreak\r\ttab", "\u{0}\u{1f}\u{7f}", "你好 👋 \u{2028}"] {
+        for text in ["", "plain", "a\"b\\c", "line\nbreak\r\ttab", "\u{0}\u{1f}\u{7f}", "你好 👋 \u{2028}"]
+        {
             let mut out = Vec::new();
             write_str(&mut out, text);
             let back: String = serde_json::from_slice(&out).unwrap();
@@ -179,7 +192,9 @@ mod tests {
 
     #[test]
     fn numbers_without_a_fraction_are_whole() {
-        for (value, text) in [(123.0, "123"), (0.5, "0.5"), (-2.0, "-2"), (1e300, "1e300"), (f64::NAN, "null")] {
+        for (value, text) in
+            [(123.0, "123"), (0.5, "0.5"), (-2.0, "-2"), (1e300, "1e300"), (f64::NAN, "null")]
+        {
             let mut out = Vec::new();
             write_f64(&mut out, value);
             assert_eq!(String::from_utf8(out).unwrap().replace("+", ""), text);

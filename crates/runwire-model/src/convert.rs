@@ -1,0 +1,455 @@
+//! A whole stream translated in memory: decode, guard and encode, exactly as a server does.
+//!
+//! The same input gives the same bytes, on any machine at any time: a record's time is its source's, else the
+//! one before it, else the epoch; ids that the source lacks are `thread-1` and `run-<n>`.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::dialect::{
+    Ambiguous, DecodeError, Decoder, Dialect, Encoder, Envelope, Fidelity, Frames, Opened, Weave, detect,
+};
+use crate::event::{Event, Foreign};
+use crate::json::{Json, Object};
+use crate::limits;
+use crate::record::{By, Record};
+use crate::run::{Authority, EndOfInput, RunState, Status};
+use crate::time::Timestamp;
+use crate::window::Window;
+
+/// How to convert.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The dialect to read; without one it is detected.
+    pub from: Option<Dialect>,
+    /// The dialect to write.
+    pub to: Dialect,
+    /// How much a foreign dialect carries.
+    pub fidelity: Fidelity,
+    /// Whether the stream may say what belongs to people and the server: a copied log may, a producer not.
+    pub authority: Authority,
+    /// The thread's id, whatever the source says.
+    pub thread: Option<String>,
+    /// The first run's id, whatever the source says.
+    pub run: Option<String>,
+}
+
+impl Options {
+    /// Converts to a dialect from whatever comes.
+    pub fn to(to: Dialect) -> Self {
+        Self {
+            from: None,
+            to,
+            fidelity: Fidelity::Native,
+            authority: Authority::Producer,
+            thread: None,
+            run: None,
+        }
+    }
+}
+
+/// Why a frame could not be converted. The frames before it were.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct ConvertError {
+    /// The line that the frame begins on.
+    pub line: u64,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// It cannot be read, or its run may not take it.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// Its dialect cannot be told.
+    #[error(transparent)]
+    Ambiguous(#[from] Ambiguous),
+    /// Too many runs lie side by side.
+    #[error("more than {} runs are open side by side", limits::OPEN_RUNS)]
+    TooManyRuns,
+}
+
+impl Problem {
+    /// Tells the stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Decode(error) => error.code(),
+            Self::Ambiguous(error) => error.code(),
+            Self::TooManyRuns => "too_many_runs",
+        }
+    }
+}
+
+/// A record and the frames that it became.
+#[derive(Debug)]
+pub struct Converted<'a> {
+    /// The thread's id.
+    pub thread_id: &'a str,
+    /// The run's id.
+    pub run_id: &'a str,
+    /// The record.
+    pub record: &'a Record,
+    /// Its frames; the k-th has the cursor `seq-k`.
+    pub frames: &'a Frames,
+}
+
+/// Converts a stream, frame by frame.
+///
+/// ```
+/// use runwire_model::convert::{Converter, Options};
+/// use runwire_model::dialect::Dialect;
+///
+/// let mut converter = Converter::new(Options::to(Dialect::Text));
+/// let mut text = String::new();
+/// for (line, frame) in [
+///     r#"{"type":"message_chunk","content":"你","id":"think"}"#,
+///     r#"{"type":"message_chunk","content":"好","id":"think"}"#,
+///     r#"{"reply":"你好"}"#,
+/// ].iter().enumerate() {
+///     converter.push(line as u64 + 1, None, frame.as_bytes(), &mut |converted| {
+///         for (_, data) in converted.frames.iter() {
+///             text.push_str(std::str::from_utf8(data).unwrap());
+///         }
+///     }).unwrap();
+/// }
+/// assert_eq!(text, "你好");
+/// ```
+#[derive(Debug)]
+pub struct Converter {
+    options: Options,
+    decoder: Option<Decoder>,
+    /// Frames that came before the dialect was known.
+    waiting: Vec<Waiting>,
+    /// The threads that were written to last, the newest at the end.
+    threads: Vec<Thread>,
+    /// Where threads that are no longer at hand stood.
+    left: HashMap<String, (u64, Timestamp)>,
+    run_ids: HashSet<String>,
+    run_order: VecDeque<String>,
+    runs: u64,
+    frames: Frames,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    line: u64,
+    name: Option<String>,
+    data: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    id: String,
+    /// The id that the source has for it.
+    source: Option<String>,
+    seq: u64,
+    at: Timestamp,
+    window: Window,
+    run: Option<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    state: RunState,
+    source: Option<String>,
+    encoder: Encoder,
+}
+
+/// Frames that may come before the dialect is known.
+const WAITING: usize = 16;
+/// Threads and runs whose ids are remembered.
+const REMEMBERED: usize = 65_536;
+
+/// Takes the records of a conversion.
+pub type Sink<'s> = dyn FnMut(Converted<'_>) + 's;
+
+impl Converter {
+    /// Makes a converter.
+    pub fn new(options: Options) -> Self {
+        let decoder = options.from.map(Decoder::new);
+        Self {
+            options,
+            decoder,
+            waiting: Vec::new(),
+            threads: Vec::new(),
+            left: HashMap::new(),
+            run_ids: HashSet::new(),
+            run_order: VecDeque::new(),
+            runs: 0,
+            frames: Frames::default(),
+        }
+    }
+
+    /// Tells the dialect that is read, once it is known.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.decoder.as_ref().map(Decoder::dialect)
+    }
+
+    /// Converts a frame.
+    pub fn push(
+        &mut self,
+        line: u64,
+        name: Option<&str>,
+        data: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConvertError> {
+        if self.decoder.is_some() {
+            return self.convert(line, name, data, sink).map_err(|problem| ConvertError { line, problem });
+        }
+        let found = Object::parse(data).map_err(DecodeError::Frame);
+        let found = found.map_err(|error| ConvertError { line, problem: error.into() })?;
+        match detect(&found) {
+            Ok(dialect) => {
+                self.decoder = Some(Decoder::new(dialect));
+                self.convert_waiting(sink)?;
+                self.convert(line, name, data, sink).map_err(|problem| ConvertError { line, problem })
+            }
+            Err(_) if self.waiting.len() < WAITING => {
+                self.waiting.push(Waiting { line, name: name.map(str::to_owned), data: data.to_owned() });
+                Ok(())
+            }
+            Err(ambiguous) => Err(self.ambiguous(line, ambiguous)),
+        }
+    }
+
+    /// Converts bytes that are no frame of the dialect as `foreign`, so that the stream can go on.
+    pub fn push_foreign(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+        let text = String::from_utf8_lossy(data);
+        let frame = Json::parse(text.trim()).unwrap_or_else(|_| Json::string(&text));
+        let dialect = self.dialect().map_or("unknown", Dialect::name).to_owned();
+        let envelope = Envelope::default();
+        let place = self.place(&envelope, sink).map_err(|problem| ConvertError { line: 0, problem })?;
+        let thread = &mut self.threads[place];
+        let Some(run) = thread.run.as_mut() else { return Ok(()) };
+        let mut entries = Vec::new();
+        let event = Event::new(Foreign { dialect, frame, name: None });
+        let seq = thread.seq + 1;
+        let written =
+            run.state.apply(event, By::Producer, Authority::Producer, seq, &thread.window, &mut entries);
+        if written.is_ok() {
+            let record = Record { seq, at: thread.at, source_time: None, dialect: None, entries };
+            write(thread, &record, &mut self.frames, sink);
+        }
+        Ok(())
+    }
+
+    /// Ends the stream: a run that has not ended has failed.
+    pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+        if let (None, Some(first)) = (&self.decoder, self.waiting.first()) {
+            let line = first.line;
+            let found = Object::parse(&first.data)
+                .map_err(|fault| ConvertError { line, problem: DecodeError::Frame(fault).into() })?;
+            if let Err(ambiguous) = detect(&found) {
+                return Err(ConvertError { line, problem: ambiguous.into() });
+            }
+        }
+        for at in 0..self.threads.len() {
+            cut(&mut self.threads[at], &mut self.frames, sink);
+        }
+        Ok(())
+    }
+
+    fn ambiguous(&mut self, line: u64, ambiguous: Ambiguous) -> ConvertError {
+        let line = self.waiting.first().map_or(line, |first| first.line);
+        ConvertError { line, problem: ambiguous.into() }
+    }
+
+    fn convert_waiting(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.convert(waiting.line, waiting.name.as_deref(), &waiting.data, sink)
+                .map_err(|problem| ConvertError { line: waiting.line, problem })?;
+        }
+        Ok(())
+    }
+
+    fn convert(
+        &mut self,
+        _line: u64,
+        name: Option<&str>,
+        data: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Problem> {
+        let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
+        let result = match decoder.open(name, data) {
+            Ok(opened) => self.weave(&mut decoder, opened, sink),
+            Err(error) => Err(error.into()),
+        };
+        self.decoder = Some(decoder);
+        result
+    }
+
+    fn weave(
+        &mut self,
+        decoder: &mut Decoder,
+        opened: Opened<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Problem> {
+        let place = self.place(&opened.envelope, sink)?;
+        let thread = &mut self.threads[place];
+        let source_time = opened.envelope.time;
+        let at = source_time.unwrap_or(thread.at).max(thread.at);
+        let Some(run) = thread.run.as_mut() else { return Ok(()) };
+        let seq = thread.seq + 1;
+        let mut entries = Vec::new();
+        let mut weave = Weave::new(
+            &mut run.state,
+            &thread.window,
+            self.options.authority,
+            decoder.dialect(),
+            seq,
+            &mut entries,
+        );
+        decoder.decode(opened, &mut weave)?;
+        let record = Record { seq, at, source_time, dialect: Some(decoder.dialect()), entries };
+        write(thread, &record, &mut self.frames, sink);
+        Ok(())
+    }
+
+    /// Finds the thread that a frame belongs to, with the run that takes it.
+    fn place(&mut self, envelope: &Envelope, sink: &mut Sink<'_>) -> Result<usize, Problem> {
+        let at = self.thread(envelope, sink)?;
+        let dialect = self.dialect();
+        let thread = &mut self.threads[at];
+        let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
+        if continues {
+            return Ok(at);
+        }
+        cut(thread, &mut self.frames, sink);
+        let id = self.run_id(envelope);
+        let thread = &mut self.threads[at];
+        let state = match &thread.run {
+            Some(before) => before.state.next(&id),
+            None => RunState::new(&thread.id, &id),
+        };
+        thread.window.next_run();
+        let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.fidelity);
+        thread.run = Some(Run { state, source: envelope.run.clone(), encoder });
+        Ok(at)
+    }
+
+    /// Finds the thread that a frame belongs to: the one it names, the one whose run it names, or the last.
+    fn thread(&mut self, envelope: &Envelope, sink: &mut Sink<'_>) -> Result<usize, Problem> {
+        let named = |thread: &Thread| envelope.thread.is_some() && thread.source == envelope.thread;
+        let runs_it = |thread: &Thread| {
+            let source = thread.run.as_ref().and_then(|run| run.source.as_ref());
+            envelope.thread.is_none() && envelope.run.is_some() && source == envelope.run.as_ref()
+        };
+        let known = self.threads.iter().rposition(named).or_else(|| self.threads.iter().rposition(runs_it));
+        let last = self.threads.len().checked_sub(1);
+        let known = known.or(match (&envelope.thread, last) {
+            (None, last) => last,
+            // A thread that has not said its id yet, or whose id is set by the caller, is the one.
+            (Some(_), Some(last)) if self.threads[last].source.is_none() || self.options.thread.is_some() => {
+                Some(last)
+            }
+            _ => None,
+        });
+        if let Some(at) = known {
+            if self.threads[at].source.is_none() {
+                self.threads[at].source.clone_from(&envelope.thread);
+            }
+            let thread = self.threads.remove(at);
+            self.threads.push(thread);
+            return Ok(self.threads.len() - 1);
+        }
+        // Where the reader could not tell the runs apart, a new thread ends what is open.
+        if !self.options.to.names_its_run() {
+            for thread in &mut self.threads {
+                cut(thread, &mut self.frames, sink);
+            }
+        }
+        if self.threads.len() == limits::OPEN_RUNS {
+            let closed = |thread: &Thread| thread.run.as_ref().is_none_or(|run| run.state.status.is_closed());
+            let Some(oldest) = self.threads.iter().position(closed) else { return Err(Problem::TooManyRuns) };
+            let thread = self.threads.remove(oldest);
+            if self.left.len() < REMEMBERED {
+                self.left.insert(thread.id, (thread.seq, thread.at));
+            }
+        }
+        let id = self
+            .options
+            .thread
+            .clone()
+            .or_else(|| envelope.thread.clone())
+            .unwrap_or_else(|| "thread-1".to_owned());
+        let (seq, at) = self.left.remove(&id).unwrap_or_default();
+        let source = envelope.thread.clone();
+        self.threads.push(Thread { id, source, seq, at, window: Window::default(), run: None });
+        Ok(self.threads.len() - 1)
+    }
+
+    /// Tells the id of a new run: the caller's for the first, else the source's, else a minted one.
+    fn run_id(&mut self, envelope: &Envelope) -> String {
+        self.runs += 1;
+        let set = self.options.run.clone().filter(|_| self.runs == 1);
+        let wanted = set.or_else(|| envelope.run.clone()).filter(|id| !self.run_ids.contains(id));
+        let id = wanted.unwrap_or_else(|| {
+            let minted = |n: u64| match &self.options.run {
+                Some(run) => format!("{run}-{n}"),
+                None => format!("run-{n}"),
+            };
+            (self.runs..).map(minted).find(|id| !self.run_ids.contains(id)).unwrap_or_default()
+        });
+        if self.run_order.len() == REMEMBERED
+            && let Some(oldest) = self.run_order.pop_front()
+        {
+            self.run_ids.remove(&oldest);
+        }
+        self.run_ids.insert(id.clone());
+        self.run_order.push_back(id.clone());
+        id
+    }
+}
+
+impl Run {
+    /// Tells whether a frame belongs to this run rather than to the next.
+    fn takes(&mut self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
+        let status = self.state.status;
+        match (&envelope.run, &self.source) {
+            (Some(named), Some(own)) if named != own => {
+                // An answered interrupt goes on under a new run id, and is the same run.
+                let resumes = matches!(dialect, Some(Dialect::AgUi | Dialect::SocialApp))
+                    && status == Status::Suspended;
+                if resumes {
+                    self.source.clone_from(&envelope.run);
+                }
+                resumes
+            }
+            (named, own) => {
+                let begins = envelope.begins && named.is_none() && status == Status::Running;
+                if begins || (status.is_closed() && envelope.starts) {
+                    return false;
+                }
+                if own.is_none() {
+                    self.source.clone_from(named);
+                }
+                true
+            }
+        }
+    }
+}
+
+/// Ends a run that just stopped.
+fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut Sink<'_>) {
+    let Some(run) = thread.run.as_mut() else { return };
+    if run.state.status.is_closed() || run.state.status == Status::Pending {
+        return;
+    }
+    let mut entries = Vec::new();
+    let seq = thread.seq + 1;
+    run.state.end_of_input(EndOfInput::Cut, seq, &thread.window, &mut entries);
+    let record = Record { seq, at: thread.at, source_time: None, dialect: None, entries };
+    write(thread, &record, frames, sink);
+}
+
+fn write(thread: &mut Thread, record: &Record, frames: &mut Frames, sink: &mut Sink<'_>) {
+    thread.seq = record.seq;
+    thread.at = record.at;
+    thread.window.absorb(record);
+    let Some(run) = thread.run.as_mut() else { return };
+    frames.clear();
+    run.encoder.step(record, &thread.window, frames);
+    sink(Converted { thread_id: &thread.id, run_id: &run.state.run_id, record, frames });
+}

@@ -1,0 +1,528 @@
+//! `ag-ui`: the official AG-UI protocol, version 1.0 (`docs/dialects/ag-ui.md`).
+
+mod write;
+
+pub(super) use write::Encoder;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::{
+    DecodeError, DecoderState, Envelope, Opened, owned, slot_event, take_residue, weave_residue,
+};
+use super::{Weave, asks_for_approval};
+use crate::event::{
+    ActivityPatched, ActivitySnapshot, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
+    InteractionRequested, MessagesSnapshot, RunCancelled, RunCompleted, RunFailed, RunStarted, StatePatched,
+    StateSnapshot, SubagentFailed, SubagentFinished, SubagentStarted, TextDelta, TextFinished, TextStarted,
+    ThinkingDelta, ThinkingFinished, ThinkingStarted, ToolArgsDelta, ToolArgsStarted, ToolCalled,
+    ToolFinished, ToolStatus, Usage,
+};
+use crate::json::{FieldError, Json, Object};
+use crate::record::By;
+use crate::run::set_arguments;
+use crate::time::Timestamp;
+
+/// The name of a `custom` event that stands for `REASONING_ENCRYPTED_VALUE`.
+const ENCRYPTED: &str = "ag-ui.REASONING_ENCRYPTED_VALUE";
+/// The source that `RAW` names none of.
+const UNNAMED_SOURCE: &str = "raw";
+
+/// What a chunk without an id continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Chunk {
+    Text(String),
+    Thinking(String),
+    Call(String),
+}
+
+pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+    let starts = object.get_str("type").as_deref() == Some("RUN_STARTED");
+    let time = object.get("timestamp").and_then(|raw| raw.get().parse::<f64>().ok());
+    let time = time.filter(|millis| *millis >= 0.0).and_then(|millis| Timestamp::from_millis(millis as u64));
+    let text = |key: &str| object.get_str(key).map(Cow::into_owned);
+    Ok(Envelope { thread: text("threadId"), run: text("runId"), time, starts, begins: starts })
+}
+
+pub(super) fn decode(
+    state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
+    let whole = frame.whole();
+    let mut metadata = frame.object.take_object("metadata")?;
+    let residue = metadata.as_mut().and_then(take_residue);
+    if weave_residue(residue.as_ref(), weave)? {
+        return Ok(());
+    }
+    let kind = frame.object.take_str("type")?;
+    if !payload(state, &kind, frame.object, metadata, weave)? {
+        weave.foreign(whole, frame.name)?;
+    }
+    Ok(())
+}
+
+/// Weaves a frame of an official type; gives `false` for any other.
+pub(super) fn payload(
+    state: &mut DecoderState,
+    kind: &str,
+    mut object: Object<'_>,
+    metadata: Option<Object<'_>>,
+    weave: &mut Weave<'_>,
+) -> Result<bool, DecodeError> {
+    if !kind.ends_with("_CHUNK") {
+        end_chunk(state, weave)?;
+    }
+    object.take("timestamp");
+    let subagent = object.take_id("subagentRunId")?;
+    let mut frame = Payload { object, metadata, subagent, weave };
+    match kind {
+        "RUN_STARTED" => frame.run_started()?,
+        "RUN_FINISHED" => frame.run_finished()?,
+        "RUN_ERROR" => frame.run_error()?,
+        "STEP_STARTED" => {
+            let name = frame.object.take_required_id("stepName")?;
+            let name = frame.base_name(name);
+            frame.say(crate::event::StepStarted { name })?;
+        }
+        "STEP_FINISHED" => {
+            let name = frame.object.take_required_id("stepName")?;
+            let name = frame.base_name(name);
+            frame.say(crate::event::StepFinished { name, error: None })?;
+        }
+        "TEXT_MESSAGE_START" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            let role = frame.object.take_id("role")?.filter(|role| role != "assistant");
+            frame.say(TextStarted { message_id, role })?;
+        }
+        "TEXT_MESSAGE_CONTENT" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            let content = frame.object.take_str("delta")?.into_owned();
+            frame.say(TextDelta { message_id, content, format: None })?;
+        }
+        "TEXT_MESSAGE_END" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            frame.say(TextFinished { message_id, ..Default::default() })?;
+        }
+        "TEXT_MESSAGE_CHUNK" => frame.text_chunk(state)?,
+        "TOOL_CALL_START" => {
+            let call_id = frame.object.take_required_id("toolCallId")?;
+            let name = Some(frame.object.take_required_id("toolCallName")?);
+            let message_id = frame.object.take_id("parentMessageId")?;
+            frame.say(ToolArgsStarted { call_id, name, message_id })?;
+        }
+        "TOOL_CALL_ARGS" => {
+            let call_id = frame.object.take_required_id("toolCallId")?;
+            let delta = frame.object.take_str("delta")?.into_owned();
+            frame.say(ToolArgsDelta { call_id, delta })?;
+        }
+        "TOOL_CALL_END" => {
+            let call_id = frame.object.take_required_id("toolCallId")?;
+            frame.call_ended(call_id)?;
+        }
+        "TOOL_CALL_CHUNK" => frame.call_chunk(state)?,
+        "TOOL_CALL_RESULT" => frame.call_result()?,
+        "STATE_SNAPSHOT" => {
+            let state = frame.object.take_json("snapshot")?;
+            frame.say(StateSnapshot { state })?;
+        }
+        "STATE_DELTA" => {
+            let patch = frame.object.take_json("delta")?;
+            frame.say(StatePatched { patch })?;
+        }
+        "MESSAGES_SNAPSHOT" => {
+            let messages = frame.object.take_json("messages")?;
+            frame.say(MessagesSnapshot { messages })?;
+        }
+        "ACTIVITY_SNAPSHOT" => {
+            let snapshot = ActivitySnapshot {
+                message_id: frame.object.take_required_id("messageId")?,
+                activity_type: frame.object.take_required_id("activityType")?,
+                content: frame.object.take_json("content")?,
+                replace: frame.object.take_opt("replace")?,
+            };
+            frame.say(snapshot)?;
+        }
+        "ACTIVITY_DELTA" => {
+            let patched = ActivityPatched {
+                message_id: frame.object.take_required_id("messageId")?,
+                activity_type: frame.object.take_required_id("activityType")?,
+                patch: frame.object.take_json("patch")?,
+            };
+            frame.say(patched)?;
+        }
+        // A span around reasoning messages; the messages themselves begin and end the thinking.
+        "REASONING_START" | "REASONING_END" | "THINKING_START" | "THINKING_END" => {
+            if frame.weave.state.status.is_closed() {
+                return Err(crate::run::Refusal::RunClosed(frame.weave.state.status).into());
+            }
+        }
+        "REASONING_MESSAGE_START" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            frame.object.take("role");
+            frame.say(ThinkingStarted { message_id, stage: None })?;
+        }
+        "REASONING_MESSAGE_CONTENT" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            let content = frame.object.take_str("delta")?.into_owned();
+            frame.say(ThinkingDelta { message_id, content, stage: None })?;
+        }
+        "REASONING_MESSAGE_END" => {
+            let message_id = frame.object.take_required_id("messageId")?;
+            frame.say(ThinkingFinished { message_id, content: None })?;
+        }
+        "REASONING_MESSAGE_CHUNK" => frame.thinking_chunk(state)?,
+        "THINKING_TEXT_MESSAGE_START" => frame.weave.end_thoughts(true)?,
+        "THINKING_TEXT_MESSAGE_CONTENT" => {
+            let content = frame.object.take_str("delta")?;
+            let extra = frame.object.rest();
+            frame.weave.thinking(None, content, None, extra)?;
+        }
+        "THINKING_TEXT_MESSAGE_END" => frame.weave.end_thoughts(true)?,
+        "REASONING_ENCRYPTED_VALUE" => {
+            let value = super::fields_of(&frame.object);
+            frame.object = Object::default();
+            frame.say(Custom { name: Some(ENCRYPTED.into()), value })?;
+        }
+        "SUBAGENT_STARTED" => {
+            let name = frame.object.take_id("name")?;
+            frame.say(SubagentStarted { name })?;
+        }
+        "SUBAGENT_FINISHED" => {
+            let result = frame.object.take_present("result").map(Json::from_raw);
+            frame.say(SubagentFinished { result })?;
+        }
+        "SUBAGENT_ERROR" => {
+            let (message, code) =
+                (frame.object.take_str("message")?.into_owned(), frame.object.take_id("code")?);
+            frame.say(SubagentFailed { message, code })?;
+        }
+        "RAW" => {
+            let event = frame.object.take_json("event")?;
+            let dialect = frame.object.take_id("source")?.unwrap_or_else(|| UNNAMED_SOURCE.to_owned());
+            frame.say(Foreign { dialect, frame: event, name: None })?;
+        }
+        "CUSTOM" => frame.custom()?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Ends what chunks began, because something else came.
+fn end_chunk(state: &mut DecoderState, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    match state.chunk.take() {
+        Some(Chunk::Text(message_id)) => weave.imply(TextFinished { message_id, ..Default::default() })?,
+        Some(Chunk::Thinking(message_id)) => weave.imply(ThinkingFinished { message_id, content: None })?,
+        Some(Chunk::Call(call_id)) => {
+            let called = gathered(&call_id, weave);
+            weave.imply(called)?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Makes the call whose arguments have all arrived.
+pub(super) fn gathered(call_id: &str, weave: &Weave<'_>) -> ToolCalled {
+    let current = weave.state.current_id(call_id);
+    let call = weave.state.calls.iter().find(|call| call.id == current);
+    let name = call.and_then(|call| call.name.clone()).unwrap_or_else(|| "unknown".to_owned());
+    let mut called = ToolCalled { call_id: call_id.to_owned(), name, ..Default::default() };
+    let text = call.map(|call| weave.earlier.arguments(call.start, &call.id)).unwrap_or_default();
+    set_arguments(&mut called, &text);
+    called
+}
+
+/// A frame's fields on their way into the run.
+struct Payload<'o, 'w, 'r> {
+    object: Object<'o>,
+    metadata: Option<Object<'o>>,
+    subagent: Option<String>,
+    weave: &'w mut Weave<'r>,
+}
+
+impl Payload<'_, '_, '_> {
+    /// Says what the frame says, with all fields that were not taken.
+    fn say(&mut self, body: impl Into<crate::event::Body>) -> Result<(), DecodeError> {
+        let mut extra = std::mem::take(&mut self.object).rest();
+        if let Some(metadata) = self.metadata.take().filter(|metadata| metadata.fields().next().is_some()) {
+            extra.set("metadata", super::fields_of(&metadata));
+        }
+        self.put(body, extra, By::Producer)
+    }
+
+    fn imply(&mut self, body: impl Into<crate::event::Body>) -> Result<(), DecodeError> {
+        self.put(body, Extra::default(), By::Decoder)
+    }
+
+    fn put(&mut self, body: impl Into<crate::event::Body>, extra: Extra, by: By) -> Result<(), DecodeError> {
+        let mut event = Event::new(body);
+        event.extra = extra;
+        event.subagent_run_id.clone_from(&self.subagent);
+        let kind = event.body.type_name();
+        if !kind.starts_with("run.") && !kind.starts_with("step.") {
+            event.step_id = self.weave.state.current_step().map(|step| step.id.clone());
+        }
+        Ok(self.weave.event(event, by)?)
+    }
+
+    /// A step that was open twice is written with a number; its name is the one before it.
+    fn base_name(&self, name: String) -> String {
+        match name.rsplit_once('#') {
+            Some((base, number))
+                if number.bytes().all(|byte| byte.is_ascii_digit())
+                    && self.weave.state.steps.iter().any(|step| step.name == base) =>
+            {
+                base.to_owned()
+            }
+            _ => name,
+        }
+    }
+
+    fn run_started(&mut self) -> Result<(), DecodeError> {
+        self.object.take_required_id("threadId")?;
+        self.object.take_required_id("runId")?;
+        let parent_run_id = self.object.take_id("parentRunId")?;
+        let input = self.object.take_present("input").map(Json::from_raw);
+        let asked = input.as_ref().and_then(last_user_message);
+        let (message_id, message) = asked.map_or((None, None), |(id, text)| (id, Some(text)));
+        self.say(RunStarted { message, message_id, agent: None, input, parent_run_id })
+    }
+
+    fn run_finished(&mut self) -> Result<(), DecodeError> {
+        self.object.take_id("threadId")?;
+        self.object.take_id("runId")?;
+        let result = self.object.take_present("result").map(Json::from_raw);
+        let usages = usages(&mut self.object)?;
+        let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
+        let kind = owned(outcome.take_opt_str("type").map_err(|error| error.inside("outcome"))?);
+        let questions = match kind.as_deref() {
+            Some("interrupt") => interrupts(&mut outcome)?,
+            _ => Vec::new(),
+        };
+        if self.weave.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        }
+        for (usage, extra) in usages {
+            self.put(usage, extra, By::Producer)?;
+        }
+        match kind.as_deref() {
+            Some("interrupt") => {
+                for question in questions {
+                    match question {
+                        Question::Event(event) => self.weave.event(*event, By::Producer)?,
+                        Question::Asked(mut asked, extra) => {
+                            self.weave.refer_to_call(&mut asked);
+                            self.put(*asked, extra, By::Producer)?;
+                        }
+                    }
+                }
+                Ok(())
+            }
+            Some("cancelled") => self.say(RunCancelled::default()),
+            _ => self.say(RunCompleted { reply: None, result, summary: None }),
+        }
+    }
+
+    fn run_error(&mut self) -> Result<(), DecodeError> {
+        self.object.take_id("threadId")?;
+        self.object.take_id("runId")?;
+        let message = self.object.take_str("message")?.into_owned();
+        let code = self.object.take_id("code")?;
+        let usages = usages(&mut self.object)?;
+        if self.weave.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        }
+        for (usage, extra) in usages {
+            self.put(usage, extra, By::Producer)?;
+        }
+        let error = ErrorInfo { code, message, ..Default::default() };
+        self.say(RunFailed { error, summary: None })
+    }
+
+    fn text_chunk(&mut self, state: &mut DecoderState) -> Result<(), DecodeError> {
+        let id = self.object.take_id("messageId")?;
+        let role = self.object.take_id("role")?.filter(|role| role != "assistant");
+        let content = owned(self.object.take_opt_str("delta")?);
+        let known = match (&state.chunk, id) {
+            (Some(Chunk::Text(open)), None) => Some(open.clone()),
+            (Some(Chunk::Text(open)), Some(id)) if *open == id => Some(id),
+            (_, Some(id)) => {
+                end_chunk(state, self.weave)?;
+                self.imply(TextStarted { message_id: id.clone(), role })?;
+                state.chunk = Some(Chunk::Text(id.clone()));
+                Some(id)
+            }
+            (_, None) => None,
+        };
+        let message_id = known
+            .ok_or_else(|| FieldError::new("messageId", "is missing; the first chunk names its message"))?;
+        match content {
+            Some(content) => self.say(TextDelta { message_id, content, format: None }),
+            None => Ok(()),
+        }
+    }
+
+    fn thinking_chunk(&mut self, state: &mut DecoderState) -> Result<(), DecodeError> {
+        let id = self.object.take_id("messageId")?;
+        let content = owned(self.object.take_opt_str("delta")?);
+        let known = match (&state.chunk, id) {
+            (Some(Chunk::Thinking(open)), None) => Some(open.clone()),
+            (Some(Chunk::Thinking(open)), Some(id)) if *open == id => Some(id),
+            (_, Some(id)) => {
+                end_chunk(state, self.weave)?;
+                self.imply(ThinkingStarted { message_id: id.clone(), stage: None })?;
+                state.chunk = Some(Chunk::Thinking(id.clone()));
+                Some(id)
+            }
+            (_, None) => None,
+        };
+        let message_id = known
+            .ok_or_else(|| FieldError::new("messageId", "is missing; the first chunk names its message"))?;
+        match content {
+            // An empty piece ends the thinking.
+            Some(content) if content.is_empty() => end_chunk(state, self.weave),
+            Some(content) => self.say(ThinkingDelta { message_id, content, stage: None }),
+            None => Ok(()),
+        }
+    }
+
+    fn call_chunk(&mut self, state: &mut DecoderState) -> Result<(), DecodeError> {
+        let (id, name) = (self.object.take_id("toolCallId")?, self.object.take_id("toolCallName")?);
+        let message_id = self.object.take_id("parentMessageId")?;
+        let delta = owned(self.object.take_opt_str("delta")?);
+        let known = match (&state.chunk, id) {
+            (Some(Chunk::Call(open)), None) => Some(open.clone()),
+            (Some(Chunk::Call(open)), Some(id)) if *open == id => Some(id),
+            (_, Some(id)) => {
+                end_chunk(state, self.weave)?;
+                self.imply(ToolArgsStarted { call_id: id.clone(), name, message_id })?;
+                state.chunk = Some(Chunk::Call(id.clone()));
+                Some(id)
+            }
+            (_, None) => None,
+        };
+        let call_id = known
+            .ok_or_else(|| FieldError::new("toolCallId", "is missing; the first chunk names its call"))?;
+        match delta {
+            Some(delta) => self.say(ToolArgsDelta { call_id, delta }),
+            None => Ok(()),
+        }
+    }
+
+    fn call_ended(&mut self, call_id: String) -> Result<(), DecodeError> {
+        let called = gathered(&call_id, self.weave);
+        self.say(called)
+    }
+
+    fn call_result(&mut self) -> Result<(), DecodeError> {
+        let message_id = self.object.take_id("messageId")?;
+        let call_id = self.object.take_required_id("toolCallId")?;
+        let content = self.object.take_json("content")?;
+        self.object.take("role");
+        let status = self.metadata.as_mut().and_then(|metadata| metadata.take_opt("status").ok().flatten());
+        let status = status.unwrap_or(ToolStatus::Success);
+        let mut finished = ToolFinished { call_id, status, message_id, ..Default::default() };
+        if status == ToolStatus::Failure {
+            finished.error = Some(ErrorInfo::message(content.text_form()));
+        } else {
+            finished.result = Some(content);
+        }
+        let current = self.weave.state.current_id(&finished.call_id);
+        let mut calls = self.weave.state.calls.iter().chain(&self.weave.state.carried);
+        finished.name = calls.find(|call| call.id == current).and_then(|call| call.name.clone());
+        self.say(finished)
+    }
+
+    fn custom(&mut self) -> Result<(), DecodeError> {
+        let name = self.object.take_required_id("name")?;
+        let value = self.object.take_json("value")?;
+        let slot = name.starts_with("runwire.").then(|| slot_event(&value)).flatten();
+        match slot {
+            Some(event) => Ok(self.weave.event(event, By::Producer)?),
+            None => self.say(Custom { name: Some(name), value }),
+        }
+    }
+}
+
+/// Finds what the person asked last in a RunAgentInput.
+fn last_user_message(input: &Json) -> Option<(Option<String>, String)> {
+    let value = input.to_value();
+    let message = value.get("messages")?.as_array()?.last().filter(|message| message["role"] == "user")?;
+    let text = match &message["content"] {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(parts) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        _ => return None,
+    };
+    Some((message["id"].as_str().map(str::to_owned), text))
+}
+
+fn usages(object: &mut Object<'_>) -> Result<Vec<(Usage, Extra)>, FieldError> {
+    let Some(raw) = object.take_present("usage") else { return Ok(Vec::new()) };
+    let items: Vec<&serde_json::value::RawValue> = serde_json::from_str(raw.get())
+        .map_err(|_| FieldError::new("usage", "must be an array of objects"))?;
+    let mut usages = Vec::with_capacity(items.len());
+    for item in items {
+        let mut item =
+            Object::of(item).ok_or_else(|| FieldError::new("usage", "must be an array of objects"))?;
+        let usage = Usage {
+            prompt_tokens: item.take_opt("inputTokens").map_err(|error| error.inside("usage"))?,
+            completion_tokens: item.take_opt("outputTokens").map_err(|error| error.inside("usage"))?,
+            total_tokens: item.take_opt("totalTokens").map_err(|error| error.inside("usage"))?,
+        };
+        usages.push((usage, item.rest()));
+    }
+    Ok(usages)
+}
+
+enum Question {
+    /// The question as it was asked elsewhere.
+    Event(Box<Event>),
+    Asked(Box<InteractionRequested>, Extra),
+}
+
+fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<Question>, FieldError> {
+    let inside = |error: FieldError| error.inside("outcome.interrupts");
+    let missing = || FieldError::new("outcome.interrupts", "must be an array of objects, and not empty");
+    let raw = outcome.take_present("interrupts").ok_or_else(missing)?;
+    let items: Vec<&serde_json::value::RawValue> = serde_json::from_str(raw.get()).map_err(|_| missing())?;
+    if items.is_empty() {
+        return Err(missing());
+    }
+    items.into_iter().map(|item| interrupt(Object::of(item).ok_or_else(missing)?).map_err(inside)).collect()
+}
+
+fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
+    let metadata = object.take_present("metadata").map(Json::from_raw);
+    let kept = metadata.as_ref().and_then(Object::of_json).and_then(|mut metadata| metadata.take("runwire"));
+    if let Some(event) = kept.map(Json::from_raw).as_ref().and_then(slot_event) {
+        return Ok(Question::Event(Box::new(event)));
+    }
+    let schema = object.take_present("responseSchema").map(Json::from_raw);
+    let call_id = object.take_id("toolCallId")?;
+    let kind = match (&schema, &call_id) {
+        (None, Some(_)) => InteractionKind::Approval,
+        (Some(schema), _) if asks_for_approval(schema) => InteractionKind::Approval,
+        _ => InteractionKind::Form,
+    };
+    let reason = owned(object.take_opt_str("reason")?);
+    let asked = InteractionRequested {
+        interaction_id: object.take_required_id("id")?,
+        kind,
+        description: owned(object.take_opt_str("message")?),
+        schema,
+        call_id,
+        reason: reason.filter(|reason| reason != "tool_call" && reason != "input_required"),
+        expires_at: owned(object.take_opt_str("expiresAt")?),
+        ..Default::default()
+    };
+    let mut extra = object.rest();
+    if let Some(metadata) = metadata {
+        extra.set("metadata", metadata);
+    }
+    Ok(Question::Asked(Box::new(asked), extra))
+}

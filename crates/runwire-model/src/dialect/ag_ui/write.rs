@@ -1,0 +1,666 @@
+//! Writing AG-UI such that the official client accepts it, whatever the source.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::encode::{Encode, Turn};
+use super::super::track::Tokens;
+use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
+use super::{ENCRYPTED, UNNAMED_SOURCE};
+use crate::event::{Body, InteractionKind, InteractionRequested, RunStarted, ToolCalled, ToolStatus};
+use crate::json::{Json, Object, ObjectWriter};
+use crate::record::ChatMessage;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct Encoder {
+    /// Whether a `RUN_STARTED` has no `RUN_FINISHED` yet.
+    active: bool,
+    /// The steps that are open, by their id and the name on the wire.
+    steps: Vec<(String, String)>,
+    /// The subagents that are open, by their id and name.
+    subagents: Vec<(String, String)>,
+    /// Subagents that were shown since the last `RUN_STARTED`; none of them may begin again.
+    shown_subagents: Vec<String>,
+    /// Tokens since the last `RUN_FINISHED`.
+    usage: Option<Tokens>,
+}
+
+impl Encoder {
+    fn frame(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        kind: &str,
+        fields: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
+        self.frame_with(turn, out, kind, None, fields);
+    }
+
+    fn frame_with(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        kind: &str,
+        status: Option<ToolStatus>,
+        fields: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
+        let event = turn.event();
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("type", kind);
+        fields(&mut object);
+        if !kind.starts_with("RUN_") && !kind.starts_with("SUBAGENT_") && kind != "MESSAGES_SNAPSHOT" {
+            object.opt_str("subagentRunId", event.subagent_run_id.as_deref());
+        }
+        let mut metadata = None;
+        if turn.own {
+            if let Some(time) = turn.record.source_time {
+                object.u64("timestamp", time.0);
+            }
+            for (name, value) in event.extra.iter() {
+                match name {
+                    "metadata" => metadata = Some(value),
+                    _ => object.json(name, value),
+                }
+            }
+        }
+        if metadata.is_some() || status.is_some() || turn.has_residue() {
+            let mut inner = object.object("metadata");
+            for (name, raw) in metadata.and_then(Object::of_json).iter().flat_map(Object::fields) {
+                inner.raw(name, raw.get());
+            }
+            if let Some(status) = status {
+                inner.str("status", status.as_str());
+            }
+            turn.write_residue(&mut inner);
+            inner.end();
+        }
+        object.end();
+        out.end(None);
+    }
+
+    /// Writes what only the wire needs, without the event's own fields.
+    fn plain(&mut self, out: &mut Frames, kind: &str, fields: impl FnOnce(&mut ObjectWriter<'_>)) {
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("type", kind);
+        fields(&mut object);
+        // A reader that decodes this must not take it for an event.
+        let mut metadata = object.object("metadata");
+        metadata.raw("runwire", "[]");
+        metadata.end();
+        object.end();
+        out.end(None);
+    }
+
+    /// Begins a response, if none has begun: what follows an interrupt is preceded by a start and the steps
+    /// that were open.
+    fn ensure_active(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        if self.active {
+            return;
+        }
+        self.active = true;
+        self.shown_subagents.clear();
+        self.plain(out, "RUN_STARTED", |object| {
+            object.str("threadId", &turn.ids.thread);
+            object.str("runId", &turn.ids.run);
+        });
+        for (_, name) in self.steps.clone() {
+            self.plain(out, "STEP_STARTED", |object| object.str("stepName", &name));
+        }
+        for (id, name) in self.subagents.clone() {
+            self.shown_subagents.push(id.clone());
+            self.plain(out, "SUBAGENT_STARTED", |object| {
+                object.str("subagentRunId", &id);
+                object.str("name", &name);
+            });
+        }
+    }
+
+    fn run_started(&mut self, turn: &Turn<'_>, out: &mut Frames, started: &RunStarted) {
+        self.active = true;
+        let usable = turn.own && started.input.as_ref().is_some_and(Json::is_object);
+        if started.agent.is_some() || (started.input.is_some() && !usable) {
+            turn.keep_whole();
+        }
+        self.frame(turn, out, "RUN_STARTED", |object| {
+            object.str("threadId", &turn.ids.thread);
+            object.str("runId", &turn.ids.run);
+            object.opt_str("parentRunId", started.parent_run_id.as_deref());
+            match (&started.input, &started.message) {
+                (Some(input), _) if usable => object.json("input", input),
+                (_, Some(message)) => {
+                    let mut input = object.object("input");
+                    input.str("threadId", &turn.ids.thread);
+                    input.str("runId", &turn.ids.run);
+                    input.array("messages", [message], |out, message| {
+                        let mut user = ObjectWriter::begin(out);
+                        let minted = format!("{}:user", turn.ids.run);
+                        user.str("id", started.message_id.as_deref().unwrap_or(&minted));
+                        user.str("role", "user");
+                        user.str("content", message);
+                        user.end();
+                    });
+                    input.end();
+                }
+                _ => {}
+            }
+        });
+    }
+
+    fn usage(&mut self, object: &mut ObjectWriter<'_>) {
+        let Some(tokens) = self.usage.take() else { return };
+        object.array("usage", [tokens], |out, tokens| {
+            let mut usage = ObjectWriter::begin(out);
+            usage.u64("inputTokens", tokens.prompt);
+            usage.u64("outputTokens", tokens.completion);
+            usage.u64("totalTokens", tokens.total);
+            usage.end();
+        });
+    }
+
+    /// Closes steps and subagents, which a response must not leave open.
+    fn close_spans(&mut self, out: &mut Frames) {
+        for (id, _) in self.subagents.clone().into_iter().rev() {
+            self.plain(out, "SUBAGENT_FINISHED", |object| object.str("subagentRunId", &id));
+        }
+        for (_, name) in self.steps.clone().into_iter().rev() {
+            self.plain(out, "STEP_FINISHED", |object| object.str("stepName", &name));
+        }
+    }
+
+    /// Ends a response with the questions that are open.
+    fn interrupt(&mut self, turn: &Turn<'_>, out: &mut Frames, settled: Option<&str>) {
+        self.ensure_active(turn, out);
+        self.close_spans(out);
+        self.active = false;
+        let usage = self.usage.take();
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("type", "RUN_FINISHED");
+        object.str("threadId", &turn.ids.thread);
+        object.str("runId", &turn.ids.run);
+        self.usage = usage;
+        let mut outcome = object.object("outcome");
+        outcome.str("type", "interrupt");
+        let questions = turn.track.questions.iter().filter(|asked| Some(asked.id.as_str()) != settled);
+        outcome.array("interrupts", questions, |out, asked| {
+            let question =
+                turn.earlier.question(asked.place, &asked.id).unwrap_or_else(|| InteractionRequested {
+                    interaction_id: asked.id.clone(),
+                    kind: asked.kind,
+                    ..Default::default()
+                });
+            write_interrupt(out, turn, &question);
+        });
+        outcome.end();
+        self.usage(&mut object);
+        if turn.has_residue() {
+            let mut metadata = object.object("metadata");
+            turn.write_residue(&mut metadata);
+            metadata.end();
+        }
+        object.end();
+        out.end(None);
+    }
+
+    fn finished(&mut self, turn: &Turn<'_>, out: &mut Frames, result: Option<&Json>, cancelled: bool) {
+        self.ensure_active(turn, out);
+        self.close_spans(out);
+        (self.active, self.steps, self.subagents) = (false, Vec::new(), Vec::new());
+        let pending: Vec<&str> = turn.track.calls.iter().map(|call| call.id.as_str()).collect();
+        let usage = self.usage.take();
+        self.frame(turn, out, "RUN_FINISHED", |object| {
+            object.str("threadId", &turn.ids.thread);
+            object.str("runId", &turn.ids.run);
+            object.opt_json("result", result.filter(|result| !result.is_null()));
+            if cancelled {
+                let mut outcome = object.object("outcome");
+                outcome.str("type", "cancelled");
+                outcome.end();
+            } else if !pending.is_empty() {
+                let mut outcome = object.object("outcome");
+                outcome.str("type", "success");
+                outcome.array("pendingToolCallIds", pending, crate::json::write_str);
+                outcome.end();
+            }
+            Encoder { usage, ..Default::default() }.usage(object);
+        });
+    }
+
+    fn called(&mut self, turn: &Turn<'_>, out: &mut Frames, called: &ToolCalled) {
+        let call = turn.track.call(&called.call_id);
+        let begun = call.is_some_and(|call| call.pieces);
+        if called.description.is_some() || called.incomplete.is_some() {
+            turn.keep_whole();
+        }
+        let text = called.arguments_text.as_deref().unwrap_or(called.arguments.text());
+        let sent = match call {
+            Some(call) if begun => turn.earlier.arguments(call.start, &call.id),
+            _ => String::new(),
+        };
+        if !begun {
+            self.frame(turn, out, "TOOL_CALL_START", |object| {
+                object.str("toolCallId", &called.call_id);
+                object.str("toolCallName", &called.name);
+                object.opt_str("parentMessageId", called.message_id.as_deref());
+            });
+        }
+        if sent.is_empty() && text != "{}" {
+            self.frame_bare(turn, out, "TOOL_CALL_ARGS", |object| {
+                object.str("toolCallId", &called.call_id);
+                object.str("delta", text);
+            });
+        }
+        self.frame_bare(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
+        if !sent.is_empty() && !same_arguments(&sent, called) {
+            self.all_messages(turn, out);
+        }
+    }
+
+    /// Writes a frame beside the event's main one, without the event's own fields.
+    fn frame_bare(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        kind: &str,
+        fields: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("type", kind);
+        fields(&mut object);
+        object.opt_str("subagentRunId", turn.event().subagent_run_id.as_deref());
+        if turn.has_residue() {
+            let mut metadata = object.object("metadata");
+            turn.write_residue(&mut metadata);
+            metadata.end();
+        }
+        object.end();
+        out.end(None);
+    }
+
+    /// Tells all messages anew, where what was told before must be replaced.
+    fn all_messages(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let messages = turn.earlier.messages();
+        self.frame_bare(turn, out, "MESSAGES_SNAPSHOT", |object| {
+            object.array("messages", &messages, |out, message| write_message(out, turn, message));
+        });
+    }
+}
+
+/// Tells whether the pieces of a call's arguments come to what the call says.
+fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
+    match &called.arguments_text {
+        Some(text) => text.trim() == sent.trim(),
+        None => serde_json::from_str::<serde_json::Value>(sent)
+            .is_ok_and(|sent| sent == called.arguments.to_value()),
+    }
+}
+
+fn write_message(out: &mut Vec<u8>, turn: &Turn<'_>, message: &ChatMessage) {
+    let mut object = ObjectWriter::begin(out);
+    let id = if message.id == "user" { format!("{}:user", turn.ids.run) } else { message.id.clone() };
+    object.str("id", &id);
+    object.str("role", &message.role);
+    if !message.content.is_empty() || message.tool_calls.is_empty() {
+        object.str("content", &message.content);
+    }
+    if !message.tool_calls.is_empty() {
+        object.array("toolCalls", &message.tool_calls, |out, (id, name, arguments)| {
+            let mut call = ObjectWriter::begin(out);
+            call.str("id", id);
+            call.str("type", "function");
+            let mut function = call.object("function");
+            function.str("name", name);
+            function.str("arguments", arguments);
+            function.end();
+            call.end();
+        });
+    }
+    object.opt_str("toolCallId", message.tool_call_id.as_deref());
+    object.end();
+}
+
+fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionRequested) {
+    let approval = asked.kind == InteractionKind::Approval;
+    let schema = asked.schema.as_ref().filter(|schema| schema.is_object());
+    let native = match (approval, schema, &asked.call_id) {
+        (true, None, _) => true,
+        (true, Some(schema), _) => asks_for_approval(schema),
+        (false, Some(schema), _) => !asks_for_approval(schema),
+        (false, None, call) => call.is_none(),
+    };
+    let more =
+        asked.ui.is_some() || asked.name.is_some() || asked.arguments.is_some() || asked.title.is_some();
+    let mut object = ObjectWriter::begin(out);
+    object.str("id", &asked.interaction_id);
+    object.str(
+        "reason",
+        match (&asked.reason, approval) {
+            (Some(reason), _) => reason,
+            (None, true) => "tool_call",
+            (None, false) => "input_required",
+        },
+    );
+    object.opt_str("message", asked.description.as_deref().or(asked.title.as_deref()));
+    object.opt_str("toolCallId", asked.call_id.as_deref());
+    match schema {
+        Some(schema) => object.json("responseSchema", schema),
+        None if approval && asked.call_id.is_none() => object.raw("responseSchema", APPROVAL_SCHEMA),
+        None => {}
+    }
+    object.opt_str("expiresAt", asked.expires_at.as_deref());
+    if more || !native || turn.full {
+        let mut metadata = object.object("metadata");
+        let event = crate::event::Event::new(asked.clone()).to_json();
+        metadata.json("runwire", &event);
+        metadata.end();
+    }
+    object.end();
+}
+
+/// Tells whether the official client would take these messages.
+fn are_messages(messages: &Json) -> bool {
+    let value = messages.to_value();
+    let Some(items) = value.as_array() else { return false };
+    items.iter().all(|message| {
+        let text = |key: &str| message[key].is_string();
+        let content = &message["content"];
+        let fits = match message["role"].as_str() {
+            Some("developer" | "system" | "reasoning") => content.is_string(),
+            Some("user") => content.is_string() || content.is_array(),
+            Some("assistant") => content.is_string() || message.get("content").is_none(),
+            Some("tool") => (content.is_string() || content.is_array()) && text("toolCallId"),
+            Some("activity") => content.is_object() && text("activityType"),
+            _ => false,
+        };
+        fits && text("id")
+    })
+}
+
+impl Encode for Encoder {
+    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let event = turn.event();
+        match &event.body {
+            Body::RunStarted(started) => return self.run_started(turn, out, started),
+            // A question is told when the run is suspended; one that comes later is told at once.
+            Body::InteractionRequested(_) => {
+                let follows = turn.record.entries[turn.place.index as usize..]
+                    .iter()
+                    .any(|entry| matches!(entry.event.body, Body::RunSuspended(_)));
+                if !follows {
+                    self.interrupt(turn, out, None);
+                }
+                return;
+            }
+            Body::RunSuspended(_) if !turn.track.questions.is_empty() => {
+                return self.interrupt(turn, out, None);
+            }
+            Body::RunCompleted(completed) => {
+                return self.finished(turn, out, completed.result.as_ref(), false);
+            }
+            Body::RunCancelled(cancelled) => {
+                if cancelled.reason.is_some() {
+                    turn.keep_whole();
+                }
+                return self.finished(turn, out, None, true);
+            }
+            Body::Usage(usage) => {
+                let tokens = self.usage.get_or_insert_default();
+                tokens.add(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
+                return;
+            }
+            Body::TextDelta(delta) if delta.content.is_empty() => return,
+            Body::ThinkingDelta(delta) if delta.content.is_empty() => return,
+            Body::ToolStarted(_) => return,
+            _ => {}
+        }
+        self.ensure_active(turn, out);
+        match &event.body {
+            Body::RunFailed(failed) => {
+                (self.active, self.steps, self.subagents) = (false, Vec::new(), Vec::new());
+                let error = &failed.error;
+                if error.kind.is_some() || error.details.is_some() || error.retryable.is_some() {
+                    turn.keep_whole();
+                }
+                let usage = self.usage.take();
+                self.frame(turn, out, "RUN_ERROR", |object| {
+                    object.str("message", &error.message);
+                    object.opt_str("code", error.code.as_deref());
+                    Encoder { usage, ..Default::default() }.usage(object);
+                });
+            }
+            // While other questions are open, the client is asked again.
+            Body::InteractionResolved(resolved) => {
+                self.slot(turn, out);
+                let ends = turn.record.entries.iter().any(|entry| entry.event.body.is_terminal());
+                if turn.track.questions.len() > 1 && !ends {
+                    self.interrupt(turn, out, Some(&resolved.interaction_id));
+                }
+            }
+            // The start that was just written says it.
+            Body::RunResumed(_) => {}
+            Body::StepStarted(started) => {
+                let taken = |name: &str| self.steps.iter().any(|(_, open)| open == name);
+                let name = if taken(&started.name) {
+                    (2..)
+                        .map(|n| format!("{}#{n}", started.name))
+                        .find(|name| !taken(name))
+                        .unwrap_or_default()
+                } else {
+                    started.name.clone()
+                };
+                self.steps.push((event.step_id.clone().unwrap_or_default(), name.clone()));
+                self.frame(turn, out, "STEP_STARTED", |object| object.str("stepName", &name));
+            }
+            Body::StepFinished(finished) => {
+                let open = self.steps.iter().rposition(|(id, _)| Some(id) == event.step_id.as_ref());
+                let Some(at) = open else { return };
+                let (_, name) = self.steps.remove(at);
+                if finished.error.is_some() {
+                    turn.keep_whole();
+                }
+                self.frame(turn, out, "STEP_FINISHED", |object| object.str("stepName", &name));
+            }
+            Body::TextStarted(started) => {
+                let role =
+                    started.role.as_deref().filter(|role| matches!(*role, "developer" | "system" | "user"));
+                self.frame(turn, out, "TEXT_MESSAGE_START", |object| {
+                    object.str("messageId", &started.message_id);
+                    object.str("role", role.unwrap_or("assistant"));
+                });
+            }
+            Body::TextDelta(delta) => {
+                if delta.format.is_some() && turn.full {
+                    turn.keep_whole();
+                }
+                self.frame(turn, out, "TEXT_MESSAGE_CONTENT", |object| {
+                    object.str("messageId", &delta.message_id);
+                    object.str("delta", &delta.content);
+                });
+            }
+            Body::TextFinished(finished) => {
+                if finished.result_type.is_some() || finished.key_points.is_some() || finished.error.is_some()
+                {
+                    turn.keep_whole();
+                }
+                if turn.track.text(&finished.message_id).is_some() {
+                    self.frame(turn, out, "TEXT_MESSAGE_END", |object| {
+                        object.str("messageId", &finished.message_id);
+                    });
+                }
+                if finished.content.is_some() {
+                    turn.keep_whole();
+                    self.all_messages(turn, out);
+                }
+            }
+            Body::ThinkingStarted(started) => {
+                self.frame(turn, out, "REASONING_START", |object| {
+                    object.str("messageId", &started.message_id)
+                });
+                self.frame_bare(turn, out, "REASONING_MESSAGE_START", |object| {
+                    object.str("messageId", &started.message_id);
+                    object.str("role", "reasoning");
+                });
+            }
+            Body::ThinkingDelta(delta) => self.frame(turn, out, "REASONING_MESSAGE_CONTENT", |object| {
+                object.str("messageId", &delta.message_id);
+                object.str("delta", &delta.content);
+            }),
+            Body::ThinkingFinished(finished) => {
+                if turn.track.thought(&finished.message_id).is_none() {
+                    return;
+                }
+                self.frame(turn, out, "REASONING_MESSAGE_END", |object| {
+                    object.str("messageId", &finished.message_id);
+                });
+                self.frame_bare(turn, out, "REASONING_END", |object| {
+                    object.str("messageId", &finished.message_id)
+                });
+            }
+            Body::ToolArgsStarted(started) => self.frame(turn, out, "TOOL_CALL_START", |object| {
+                object.str("toolCallId", &started.call_id);
+                object.str("toolCallName", started.name.as_deref().unwrap_or("unknown"));
+                object.opt_str("parentMessageId", started.message_id.as_deref());
+            }),
+            Body::ToolArgsDelta(delta) => self.frame(turn, out, "TOOL_CALL_ARGS", |object| {
+                object.str("toolCallId", &delta.call_id);
+                object.str("delta", &delta.delta);
+            }),
+            Body::ToolCalled(called) => self.called(turn, out, called),
+            Body::ToolFinished(finished) => {
+                let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
+                let minted = format!("{}:result", finished.call_id);
+                let id = finished.message_id.as_deref().filter(|_| turn.own).unwrap_or(&minted);
+                self.frame_with(turn, out, "TOOL_CALL_RESULT", status, |object| {
+                    object.str("messageId", id);
+                    object.str("toolCallId", &finished.call_id);
+                    match finished.result.as_ref().filter(|result| turn.own && result.text().starts_with('['))
+                    {
+                        Some(parts) => object.json("content", parts),
+                        None => object.str("content", &finished.text_form().unwrap_or_default()),
+                    }
+                    object.str("role", "tool");
+                });
+            }
+            Body::StateSnapshot(snapshot) => {
+                self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &snapshot.state));
+            }
+            Body::StateUpdated(updated) => {
+                turn.keep_whole();
+                self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &updated.state));
+            }
+            Body::StatePatched(patched) if patched.patch.text().starts_with('[') => {
+                self.frame(turn, out, "STATE_DELTA", |object| object.json("delta", &patched.patch));
+            }
+            Body::MessagesSnapshot(snapshot) if are_messages(&snapshot.messages) => {
+                self.frame(turn, out, "MESSAGES_SNAPSHOT", |object| {
+                    object.json("messages", &snapshot.messages)
+                });
+            }
+            Body::ActivitySnapshot(snapshot) if snapshot.content.is_object() => {
+                self.frame(turn, out, "ACTIVITY_SNAPSHOT", |object| {
+                    object.str("messageId", &snapshot.message_id);
+                    object.str("activityType", &snapshot.activity_type);
+                    object.json("content", &snapshot.content);
+                    if let Some(replace) = snapshot.replace {
+                        object.bool("replace", replace);
+                    }
+                });
+            }
+            Body::ActivityPatched(patched) if patched.patch.text().starts_with('[') => {
+                self.frame(turn, out, "ACTIVITY_DELTA", |object| {
+                    object.str("messageId", &patched.message_id);
+                    object.str("activityType", &patched.activity_type);
+                    object.json("patch", &patched.patch);
+                });
+            }
+            Body::SubagentStarted(started) => {
+                let id = event.subagent_run_id.clone().unwrap_or_default();
+                if id.is_empty() || self.shown_subagents.contains(&id) || self.subagents.len() == REMEMBERED {
+                    return self.slot(turn, out);
+                }
+                let name = started.name.clone().unwrap_or_else(|| "subagent".to_owned());
+                self.frame(turn, out, "SUBAGENT_STARTED", |object| {
+                    object.str("subagentRunId", &id);
+                    object.str("name", &name);
+                });
+                if self.shown_subagents.len() == REMEMBERED {
+                    self.shown_subagents.remove(0);
+                }
+                self.shown_subagents.push(id.clone());
+                self.subagents.push((id, name));
+            }
+            Body::SubagentFinished(finished) => {
+                let Some(id) = self.end_subagent(event.subagent_run_id.as_deref()) else {
+                    return self.slot(turn, out);
+                };
+                self.frame(turn, out, "SUBAGENT_FINISHED", |object| {
+                    object.str("subagentRunId", &id);
+                    object.opt_json("result", finished.result.as_ref().filter(|result| !result.is_null()));
+                });
+            }
+            Body::SubagentFailed(failed) => {
+                let Some(id) = self.end_subagent(event.subagent_run_id.as_deref()) else {
+                    return self.slot(turn, out);
+                };
+                self.frame(turn, out, "SUBAGENT_ERROR", |object| {
+                    object.str("subagentRunId", &id);
+                    object.str("message", &failed.message);
+                    object.opt_str("code", failed.code.as_deref());
+                });
+            }
+            Body::Custom(custom) => match custom.name.as_deref() {
+                Some(ENCRYPTED) if custom.value.is_object() => {
+                    self.frame(turn, out, "REASONING_ENCRYPTED_VALUE", |object| {
+                        for (name, raw) in Object::of_json(&custom.value).iter().flat_map(Object::fields) {
+                            object.raw(name, raw.get());
+                        }
+                    });
+                }
+                // Without a name, or with one that could be taken for a slot, it goes into one.
+                Some(name) if !name.starts_with("runwire.") => self.frame(turn, out, "CUSTOM", |object| {
+                    object.str("name", name);
+                    object.json("value", &custom.value);
+                }),
+                _ => self.slot(turn, out),
+            },
+            Body::Foreign(foreign) => {
+                if foreign.name.is_some() {
+                    turn.keep_whole();
+                }
+                self.frame(turn, out, "RAW", |object| {
+                    object.json("event", &foreign.frame);
+                    object.opt_str(
+                        "source",
+                        Some(foreign.dialect.as_str()).filter(|name| *name != UNNAMED_SOURCE),
+                    );
+                });
+            }
+            _ => self.slot(turn, out),
+        }
+    }
+
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        // Nothing may follow the end of a response but a new start.
+        self.ensure_active(turn, out);
+        let name = format!("runwire.{}", turn.event().body.type_name());
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("type", "CUSTOM");
+        object.str("name", &name);
+        turn.write_native(object.key("value"));
+        turn.told_in_slot();
+        object.end();
+        out.end(None);
+    }
+
+    fn shows_implied(&self) -> bool {
+        true
+    }
+}
+
+/// Subagents that are remembered by id.
+const REMEMBERED: usize = 64;
+
+impl Encoder {
+    fn end_subagent(&mut self, id: Option<&str>) -> Option<String> {
+        let at = self.subagents.iter().position(|(open, _)| Some(open.as_str()) == id)?;
+        Some(self.subagents.remove(at).0)
+    }
+}

@@ -1,0 +1,819 @@
+//! `easyflow-chat`: EasyFlow's chat protocol, version 1.1 (`docs/dialects/easyflow-chat.md`).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::{
+    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+};
+use super::encode::{Encode, Turn};
+use super::{Frames, Weave};
+use crate::event::{
+    Body, Decision, ErrorInfo, Event, Extra, InteractionKind, InteractionRequested, InteractionResolved,
+    Level, Notice, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended,
+    Summary, ToolCalled, ToolFinished, ToolStatus,
+};
+use crate::json::{FieldError, Json, Object, ObjectWriter};
+use crate::record::By;
+
+/// Follows a message's id in the id of its thinking, which is a message of its own here.
+const THINKING: &str = ":thinking";
+
+// Decoding
+
+/// A field under its documented name, or under the camelCase one that is seen in the wild.
+trait EitherCase<'a> {
+    fn name_of(&self, snake: &'static str, camel: &'static str) -> &'static str;
+}
+
+impl EitherCase<'_> for Object<'_> {
+    fn name_of(&self, snake: &'static str, camel: &'static str) -> &'static str {
+        if !self.has(snake) && self.has(camel) { camel } else { snake }
+    }
+}
+
+pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+    let meta = object.get("meta").and_then(Object::of);
+    let run = meta.and_then(|meta| {
+        let name = meta.name_of("run_id", "runId");
+        meta.get_str(name).map(Cow::into_owned)
+    });
+    let thread = object.name_of("conversation_id", "conversationId");
+    let starts = word(object, "domain").as_deref() != Some("system")
+        || !matches!(word(object, "type").as_deref(), None | Some("done" | "error"));
+    Ok(Envelope { thread: object.take_id(thread)?, run, time: None, starts, begins: false })
+}
+
+/// Reads a word that is upper case in the wild.
+fn word(object: &Object<'_>, key: &str) -> Option<String> {
+    object.get_str(key).map(|word| word.to_lowercase())
+}
+
+pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    let whole = frame.whole();
+    let mut meta = frame.object.take_object("meta")?;
+    let residue = meta.as_mut().and_then(take_residue);
+    if weave_residue(residue.as_ref(), weave)? {
+        return Ok(());
+    }
+    if let Some(meta) = &mut meta {
+        meta.take(meta.name_of("run_id", "runId"));
+    }
+    let domain = frame.object.take_str("domain")?.to_lowercase();
+    let kind = frame.object.take_opt_str("type")?.map(|kind| kind.to_lowercase());
+    // In the wild the end has a domain and no type.
+    let kind = match kind {
+        Some(kind) => kind,
+        None if domain == "system" || domain == "done" => "done".to_owned(),
+        None => return Err(FieldError::new("type", "is missing; a string is required").into()),
+    };
+    frame.object.take("protocol");
+    frame.object.take("version");
+    let id_name = frame.object.name_of("message_id", "messageId");
+    let message_id = frame.object.take_id(id_name)?;
+    frame.object.take("index");
+    let mut payload = frame.object.take_object("payload")?.unwrap_or_default();
+    let reader =
+        Reader { domain: &domain, kind: &kind, message_id, terminal: is_terminal(frame.name, meta.as_ref()) };
+    let inside = |error: FieldError| error.inside("payload");
+    let Some(said) = reader.read(&mut payload, meta.as_mut()).map_err(inside)? else {
+        return Ok(weave.foreign(whole, frame.name)?);
+    };
+    let mut extra = payload.rest();
+    for (name, raw) in frame.object.fields() {
+        extra.set(format!("frame.{name}"), Json::from_raw(raw));
+    }
+    extra.add_inside("meta", meta);
+    weave_said(said, extra, weave)
+}
+
+/// Tells what SSE name and meta say of an error's finality, if they say anything.
+fn is_terminal(name: Option<&str>, meta: Option<&Object<'_>>) -> Option<bool> {
+    if name == Some("error") {
+        return Some(true);
+    }
+    match meta?.get("terminal")?.get() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// What a frame says.
+enum Said {
+    Thinking { id: Option<String>, content: String },
+    Text { id: Option<String>, content: String },
+    WholeText { id: Option<String>, content: String },
+    Called { id: Option<String>, called: ToolCalled },
+    Finished { id: Option<String>, finished: ToolFinished },
+    Failed(ErrorInfo),
+    Notice(Notice),
+    Status(String),
+    Completed(Option<Summary>),
+    Cancelled { reason: Option<String>, summary: Option<Summary> },
+    Node { name: String, state: String, reason: Option<String>, error: Option<ErrorInfo> },
+    Asked(InteractionRequested),
+    Withdrawn { form_id: String },
+    Slot(Box<Event>),
+}
+
+struct Reader<'a> {
+    domain: &'a str,
+    kind: &'a str,
+    message_id: Option<String>,
+    terminal: Option<bool>,
+}
+
+impl Reader<'_> {
+    fn read(
+        self,
+        payload: &mut Object<'_>,
+        meta: Option<&mut Object<'_>>,
+    ) -> Result<Option<Said>, FieldError> {
+        Ok(Some(match (self.domain, self.kind) {
+            ("llm", "thinking") => {
+                let content = piece(payload)?.0;
+                Said::Thinking { id: self.message_id.map(|id| id + THINKING), content }
+            }
+            ("llm", "message") => match piece(payload)? {
+                (content, false) => Said::Text { id: self.message_id, content },
+                (content, true) => Said::WholeText { id: self.message_id, content },
+            },
+            ("tool", "tool_call") => {
+                let id = payload.take_id(payload.name_of("tool_call_id", "toolCallId"))?;
+                let mut called = ToolCalled { name: payload.take_required_id("name")?, ..Default::default() };
+                read_arguments(&mut called, payload.take("arguments").map(Json::from_raw));
+                called.message_id = self.message_id;
+                Said::Called { id, called }
+            }
+            ("tool", "tool_result") => {
+                let id = payload.take_id(payload.name_of("tool_call_id", "toolCallId"))?;
+                let name = payload.take_id("name")?;
+                let word = payload.take_opt_str("status")?.map(|word| word.to_lowercase());
+                let status = match word.as_deref() {
+                    None | Some("success") => ToolStatus::Success,
+                    Some("error" | "failed" | "failure") => ToolStatus::Failure,
+                    Some("partial") => ToolStatus::Partial,
+                    Some(other) => {
+                        let problem = format!("must be success or error, and is `{other}`");
+                        return Err(FieldError::new("status", problem));
+                    }
+                };
+                let result = payload.take_present("result").map(Json::from_raw);
+                let error =
+                    payload.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw)));
+                Said::Finished {
+                    id,
+                    finished: ToolFinished { name, status, result, error, ..Default::default() },
+                }
+            }
+            ("system" | "business", "error") => {
+                let error = self.error(payload)?;
+                // A system error ends the run unless it says that it does not; a business error the other way.
+                if self.terminal.unwrap_or(self.domain == "system") {
+                    Said::Failed(error)
+                } else {
+                    Said::Notice(Notice {
+                        level: Level::Error,
+                        domain: error.domain,
+                        code: error.code,
+                        kind: None,
+                        message: error.message,
+                        retryable: error.retryable,
+                        fatal: Some(false),
+                        details: error.details,
+                    })
+                }
+            }
+            ("system", "status") => Said::Status(payload.take_str("state")?.to_lowercase()),
+            ("system", "done") | ("done", _) => done(payload, meta)?,
+            ("workflow", "status") => Said::Node {
+                name: payload.take_required_id(payload.name_of("node_id", "nodeId"))?,
+                state: payload.take_str("state")?.to_lowercase(),
+                reason: owned(payload.take_opt_str("reason")?),
+                error: payload.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw))),
+            },
+            ("interaction", "form_request") => Said::Asked(form(payload)?),
+            ("interaction", "form_cancel") => {
+                Said::Withdrawn { form_id: payload.take_required_id(payload.name_of("form_id", "formId"))? }
+            }
+            ("debug", "runwire") => {
+                let slot = slot_event(&super::fields_of(payload));
+                match slot {
+                    Some(event) => Said::Slot(Box::new(event)),
+                    None => return Ok(None),
+                }
+            }
+            ("debug", "notice") => Said::Notice(Notice {
+                level: payload.take_opt("level")?.unwrap_or(Level::Debug),
+                code: payload.take_id("code")?,
+                message: payload.take_str("message")?.into_owned(),
+                ..Default::default()
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn error(&self, payload: &mut Object<'_>) -> Result<ErrorInfo, FieldError> {
+        let message = owned(payload.take_opt_str("message")?);
+        let code = payload.take_id("code")?;
+        let message = message
+            .or_else(|| code.clone())
+            .ok_or_else(|| FieldError::new("message", "is missing; an error needs a message or a code"))?;
+        Ok(ErrorInfo {
+            code,
+            domain: Some(self.domain.to_owned()),
+            message,
+            retryable: payload.take_opt("retryable")?,
+            details: payload.take_present("detail").map(Json::from_raw),
+            ..Default::default()
+        })
+    }
+}
+
+/// Reads a piece of text, and whether it is the whole.
+fn piece(payload: &mut Object<'_>) -> Result<(String, bool), FieldError> {
+    if let Some(delta) = payload.take_opt_str("delta")? {
+        return Ok((delta.into_owned(), false));
+    }
+    match payload.take_opt_str("content")? {
+        Some(content) => Ok((content.into_owned(), true)),
+        None => Err(FieldError::new("delta", "is missing; a piece has `delta`, a whole text `content`")),
+    }
+}
+
+fn done(payload: &mut Object<'_>, meta: Option<&mut Object<'_>>) -> Result<Said, FieldError> {
+    let Some(meta) = meta else { return Ok(Said::Completed(None)) };
+    let number = |meta: &mut Object<'_>, snake, camel| meta.take_opt::<u64>(meta.name_of(snake, camel));
+    let summary = Summary {
+        prompt_tokens: number(meta, "prompt_tokens", "promptTokens")?,
+        completion_tokens: number(meta, "completion_tokens", "completionTokens")?,
+        total_tokens: number(meta, "total_tokens", "totalTokens")?,
+        duration_ms: meta.take_opt(meta.name_of("latency_ms", "latencyMs"))?,
+        ..Default::default()
+    };
+    let summary = (summary != Summary::default()).then_some(summary);
+    match meta.take_opt_str("status")?.as_deref() {
+        Some("cancelled") => Ok(Said::Cancelled { reason: owned(payload.take_opt_str("reason")?), summary }),
+        _ => Ok(Said::Completed(summary)),
+    }
+}
+
+fn form(payload: &mut Object<'_>) -> Result<InteractionRequested, FieldError> {
+    let interaction_id = payload.take_required_id(payload.name_of("form_id", "formId"))?;
+    let schema = payload.take_object("schema")?.map(|schema| super::fields_of(&schema));
+    let kind = if schema.as_ref().is_some_and(super::asks_for_approval) {
+        InteractionKind::Approval
+    } else {
+        InteractionKind::Form
+    };
+    Ok(InteractionRequested {
+        interaction_id,
+        kind,
+        title: owned(payload.take_opt_str("title")?),
+        description: owned(payload.take_opt_str("description")?),
+        schema,
+        ui: payload.take_present("ui").map(Json::from_raw),
+        call_id: payload.take_id("call_id")?,
+        name: payload.take_id("name")?,
+        arguments: payload.take_present("arguments").map(Json::from_raw),
+        reason: owned(payload.take_opt_str("reason")?),
+        expires_at: owned(payload.take_opt_str("expires_at")?),
+    })
+}
+
+fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    match said {
+        Said::Thinking { id, content } => weave.thinking(id, content.into(), None, extra)?,
+        Said::Text { id, content } => weave.text(id, content.into(), None, extra)?,
+        Said::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
+        Said::Called { id, called } => weave.called(id, called, extra)?,
+        Said::Finished { id, finished } => weave.tool_finished(id, finished, extra)?,
+        Said::Failed(error) => weave.fail(Some(error), RunFailed::default(), extra)?,
+        Said::Notice(notice) => weave.say(notice, extra)?,
+        Said::Status(state) => match state.as_str() {
+            "running" if weave.is_pending() => weave.say(RunStarted::default(), extra)?,
+            "suspended" => weave.say(RunSuspended::default(), extra)?,
+            "resumed" => weave.say(RunResumed::default(), extra)?,
+            _ => {
+                if weave.is_pending() {
+                    weave.imply(RunStarted::default())?;
+                }
+                weave.say(RunStatus { state }, extra)?;
+            }
+        },
+        Said::Completed(summary) => {
+            weave.end_texts(false)?;
+            weave.complete(RunCompleted { summary, ..Default::default() }, extra)?;
+        }
+        Said::Cancelled { reason, summary } => weave.say(RunCancelled { reason, summary }, extra)?,
+        Said::Node { name, state, reason, error } => match state.as_str() {
+            "start" => weave.step_started(name, extra)?,
+            "end" => weave.step_finished(name, error, extra)?,
+            "suspend" => weave.say(RunSuspended { reason, ..Default::default() }, extra)?,
+            "resume" => weave.say(RunResumed { reason, ..Default::default() }, extra)?,
+            _ => {
+                extra.set("node_id", Json::string(&name));
+                weave.say(RunStatus { state }, extra)?;
+            }
+        },
+        Said::Asked(mut asked) => {
+            let form_id = asked.interaction_id.clone();
+            if weave.state.asked.contains(&form_id) {
+                extra.set("form_id", Json::string(&form_id));
+            }
+            weave.refer_to_call(&mut asked);
+            weave.ask(asked, extra)?;
+        }
+        Said::Withdrawn { form_id } => {
+            // A form that is asked again has the form's id and a number.
+            let is = |id: &str| {
+                id == form_id || id.strip_prefix(&form_id).is_some_and(|rest| rest.starts_with('.'))
+            };
+            let open = weave.state.questions.iter().rev().find(|question| is(&question.id));
+            let interaction_id = open.map_or(form_id.clone(), |question| question.id.clone());
+            let decision = Decision::Cancelled;
+            weave.say(InteractionResolved { interaction_id, decision, ..Default::default() }, extra)?;
+        }
+        Said::Slot(event) => weave.event(*event, By::Producer)?,
+    }
+    Ok(())
+}
+
+/// A whole text is new, unless it says again what its pieces said.
+fn whole_text(
+    id: Option<String>,
+    content: &str,
+    extra: Extra,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
+    let open = weave
+        .state
+        .texts
+        .last()
+        .filter(|text| id.as_ref().is_none_or(|id| text.id == weave.state.current_id(id)));
+    if open.is_some() {
+        weave.whole_text(id, content, By::Producer)?;
+    } else if !weave.is_told(content) {
+        weave.text(id, Cow::Borrowed(content), None, extra)?;
+    }
+    Ok(weave.end_texts(false)?)
+}
+
+// Encoding
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Encoder {
+    /// The next index of the messages told last.
+    indexes: Vec<(String, u64)>,
+    suspended: bool,
+}
+
+/// Messages whose index is remembered; a message that was silent for longer begins anew.
+const REMEMBERED: usize = 16;
+
+/// Tells the id that EasyFlow knows a message by: pieces of one message keep its id around a tool call.
+fn message_id(id: &str) -> &str {
+    let id = id.strip_suffix(THINKING).unwrap_or(id);
+    match id.rsplit_once('#') {
+        Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            base.strip_suffix(THINKING).unwrap_or(base)
+        }
+        _ => id,
+    }
+}
+
+/// A frame that is about to be written.
+struct Outline<'a> {
+    domain: &'static str,
+    kind: &'static str,
+    sse: &'static str,
+    message: Option<(&'a str, u64)>,
+}
+
+impl<'a> Outline<'a> {
+    fn new(domain: &'static str, kind: &'static str) -> Self {
+        Self { domain, kind, sse: "message", message: None }
+    }
+
+    fn named(self, sse: &'static str) -> Self {
+        Self { sse, ..self }
+    }
+
+    fn of_message(self, id: &'a str, index: u64) -> Self {
+        Self { message: Some((id, index)), ..self }
+    }
+
+    fn write(
+        self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        payload: impl FnOnce(&mut ObjectWriter<'_>),
+        meta: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
+        let own = |prefix: &'static str| {
+            let extra = turn.event().extra.iter().filter(|_| turn.own);
+            extra.filter_map(move |(name, value)| name.strip_prefix(prefix).map(|name| (name, value)))
+        };
+        let mut object = self.begin(turn, out);
+        let mut inner = object.object("payload");
+        payload(&mut inner);
+        for (name, value) in own("").filter(|(name, _)| !name.contains('.') && *name != "form_id") {
+            inner.json(name, value);
+        }
+        inner.end();
+        let mut written = Vec::new();
+        let mut inner = ObjectWriter::begin(&mut written);
+        meta(&mut inner);
+        for (name, value) in own("meta.") {
+            inner.json(name, value);
+        }
+        turn.write_residue(&mut inner);
+        inner.end();
+        if written.len() > 2 {
+            object.key("meta").extend_from_slice(&written);
+        }
+        for (name, value) in own("frame.") {
+            object.json(name, value);
+        }
+        object.end();
+        out.end(Some(Cow::Borrowed(self.sse)));
+    }
+
+    fn begin<'o>(&self, turn: &Turn<'_>, out: &'o mut Frames) -> ObjectWriter<'o> {
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("protocol", "easyflow-chat");
+        object.str("version", "1.1");
+        object.str("domain", self.domain);
+        object.str("type", self.kind);
+        object.str("conversation_id", &turn.ids.thread);
+        if let Some((id, index)) = self.message {
+            object.str("message_id", id);
+            object.u64("index", index);
+        }
+        object
+    }
+}
+
+fn nothing(_: &mut ObjectWriter<'_>) {}
+
+impl Encoder {
+    fn next_index(&mut self, id: &str) -> u64 {
+        if let Some((_, index)) = self.indexes.iter_mut().find(|(known, _)| known == id) {
+            *index += 1;
+            return *index - 1;
+        }
+        if self.indexes.len() == REMEMBERED {
+            self.indexes.remove(0);
+        }
+        self.indexes.push((id.to_owned(), 1));
+        0
+    }
+
+    fn piece(&mut self, turn: &Turn<'_>, out: &mut Frames, kind: &'static str, id: &str, content: &str) {
+        let key = if came_whole(turn, id) { "content" } else { "delta" };
+        let shown = message_id(id);
+        let index = self.next_index(shown);
+        Outline::new("llm", kind).of_message(shown, index).write(
+            turn,
+            out,
+            |payload| payload.str(key, content),
+            nothing,
+        );
+    }
+
+    fn status(&self, turn: &Turn<'_>, out: &mut Frames, state: &str) {
+        Outline::new("system", "status").write(turn, out, |payload| payload.str("state", state), nothing);
+    }
+
+    fn node(&self, turn: &Turn<'_>, out: &mut Frames, name: &str, state: &str, error: Option<&ErrorInfo>) {
+        let waits = matches!(state, "suspend" | "resume");
+        Outline::new("workflow", "status").write(
+            turn,
+            out,
+            |payload| {
+                payload.str("node_id", name);
+                payload.str("state", state);
+                if waits {
+                    payload.str("reason", "interaction");
+                }
+                if let Some(error) = error {
+                    super::write_error(payload, "error", error);
+                }
+            },
+            nothing,
+        );
+    }
+
+    fn error(&self, turn: &Turn<'_>, out: &mut Frames, error: &ErrorInfo, terminal: bool) {
+        let domain = if error.domain.as_deref() == Some("business") { "business" } else { "system" };
+        if error.kind.is_some() {
+            turn.keep_whole();
+        }
+        let sse = if terminal { "error" } else { "message" };
+        Outline::new(domain, "error").named(sse).write(
+            turn,
+            out,
+            |payload| {
+                payload.str("code", error.code.as_deref().unwrap_or("ERROR"));
+                payload.str("message", &error.message);
+                if domain == "system" || error.retryable.is_some() {
+                    payload.bool("retryable", error.retryable.unwrap_or(false));
+                }
+                payload.opt_json("detail", error.details.as_ref());
+            },
+            |meta| {
+                if terminal {
+                    figures(turn, meta, None);
+                } else {
+                    meta.bool("terminal", false);
+                }
+            },
+        );
+    }
+
+    fn done(
+        &self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        summary: Option<&Summary>,
+        cancelled: Option<Option<&str>>,
+    ) {
+        Outline::new("system", "done").named("done").write(
+            turn,
+            out,
+            |payload| payload.opt_str("reason", cancelled.flatten()),
+            |meta| {
+                if cancelled.is_some() {
+                    meta.str("status", "cancelled");
+                }
+                figures(turn, meta, summary);
+            },
+        );
+    }
+}
+
+fn figures(turn: &Turn<'_>, meta: &mut ObjectWriter<'_>, told: Option<&Summary>) {
+    let all = turn.track.summary(told, turn.record.at);
+    let shown = if turn.own { told.cloned().unwrap_or_default() } else { all };
+    for (name, value) in [
+        ("prompt_tokens", shown.prompt_tokens),
+        ("completion_tokens", shown.completion_tokens),
+        (
+            "total_tokens",
+            shown.total_tokens.filter(|_| turn.own || shown.prompt_tokens.is_none() || sums_up(&shown)),
+        ),
+    ] {
+        if let Some(value) = value {
+            meta.u64(name, value);
+        }
+    }
+    if let Some(latency) = shown.duration_ms {
+        meta.f64("latency_ms", latency);
+    }
+    meta.str("run_id", &turn.ids.run);
+}
+
+/// Tells whether the total says more than prompt and completion together.
+fn sums_up(summary: &Summary) -> bool {
+    let parts = summary.prompt_tokens.unwrap_or(0).saturating_add(summary.completion_tokens.unwrap_or(0));
+    summary.total_tokens != Some(parts)
+}
+
+/// Tells whether a text began and ended with its one piece in the same record.
+fn came_whole(turn: &Turn<'_>, id: &str) -> bool {
+    let (mut begun, mut pieces, mut ended) = (false, 0, false);
+    for entry in &turn.record.entries {
+        match &entry.event.body {
+            Body::TextStarted(started) => begun |= started.message_id == id,
+            Body::ThinkingStarted(started) => begun |= started.message_id == id,
+            Body::TextDelta(delta) if delta.message_id == id => pieces += 1,
+            Body::ThinkingDelta(delta) if delta.message_id == id => pieces += 1,
+            Body::TextFinished(finished) => ended |= finished.message_id == id,
+            Body::ThinkingFinished(finished) => ended |= finished.message_id == id,
+            _ => {}
+        }
+    }
+    begun && ended && pieces == 1
+}
+
+impl Encode for Encoder {
+    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let track = turn.track;
+        match &turn.event().body {
+            Body::RunStarted(started) => {
+                let plain =
+                    started.message.is_none() && started.message_id.is_none() && started.agent.is_none();
+                if !plain || started.input.is_some() || started.parent_run_id.is_some() {
+                    turn.keep_whole();
+                }
+                Outline::new("system", "status").write(
+                    turn,
+                    out,
+                    |payload| payload.str("state", "running"),
+                    |meta| meta.str("run_id", &turn.ids.run),
+                );
+            }
+            Body::RunStatus(status) => self.status(turn, out, &status.state),
+            Body::RunSuspended(_) => {
+                self.suspended = true;
+                if let Some(step) = track.steps.last() {
+                    self.node(turn, out, &step.name, "suspend", None);
+                }
+                self.status(turn, out, "suspended");
+            }
+            Body::RunResumed(_) => {
+                self.suspended = false;
+                self.status(turn, out, "resumed");
+                if let Some(step) = track.steps.last() {
+                    self.node(turn, out, &step.name, "resume", None);
+                }
+            }
+            Body::StepStarted(started) => self.node(turn, out, &started.name, "start", None),
+            Body::StepFinished(finished) => {
+                self.node(turn, out, &finished.name, "end", finished.error.as_ref())
+            }
+            Body::TextStarted(started) => {
+                if started.role.as_deref().is_some_and(|role| role != "assistant") {
+                    self.slot(turn, out);
+                }
+            }
+            Body::TextDelta(delta) => {
+                let role = track.text(&delta.message_id).and_then(|text| text.role.as_deref());
+                if role.is_some_and(|role| role != "assistant") {
+                    return self.slot(turn, out);
+                }
+                self.piece(turn, out, "message", &delta.message_id, &delta.content);
+            }
+            Body::TextFinished(finished) => {
+                if finished.content.is_some() {
+                    self.slot(turn, out);
+                }
+            }
+            Body::ThinkingStarted(_) => {}
+            Body::ThinkingDelta(delta) => {
+                self.piece(turn, out, "thinking", &delta.message_id, &delta.content)
+            }
+            Body::ThinkingFinished(finished) => {
+                if finished.content.is_some() {
+                    self.slot(turn, out);
+                }
+            }
+            Body::ToolArgsStarted(_) | Body::ToolArgsDelta(_) | Body::ToolStarted(_) => {}
+            Body::ToolCalled(called) => {
+                if called.arguments_text.is_some()
+                    || called.incomplete.is_some()
+                    || called.description.is_some()
+                {
+                    turn.keep_whole();
+                }
+                Outline::new("tool", "tool_call").write(
+                    turn,
+                    out,
+                    |payload| {
+                        payload.str("tool_call_id", &called.call_id);
+                        payload.str("name", &called.name);
+                        payload.json("arguments", &called.arguments);
+                    },
+                    nothing,
+                );
+            }
+            Body::ToolFinished(finished) => {
+                let failed = finished.status == ToolStatus::Failure;
+                if finished.status == ToolStatus::Partial {
+                    turn.keep_whole();
+                }
+                Outline::new("tool", "tool_result").write(
+                    turn,
+                    out,
+                    |payload| {
+                        payload.str("tool_call_id", &finished.call_id);
+                        payload.str("status", if failed { "error" } else { "success" });
+                        match (&finished.result, failed) {
+                            (Some(result), _) => payload.json("result", result),
+                            (None, false) => payload.null("result"),
+                            (None, true) => {}
+                        }
+                        match (&finished.error, failed) {
+                            (Some(error), _) => super::write_error(payload, "error", error),
+                            (None, true) if finished.result.is_none() => {
+                                super::write_error(payload, "error", &ErrorInfo::message("failed"));
+                            }
+                            _ => {}
+                        }
+                    },
+                    nothing,
+                );
+            }
+            Body::InteractionRequested(asked) => ask(turn, out, asked),
+            Body::InteractionResolved(resolved) => {
+                if resolved.decision != Decision::Cancelled {
+                    return self.slot(turn, out);
+                }
+                let own = turn.event().extra.get("form_id").filter(|_| turn.own);
+                Outline::new("interaction", "form_cancel").write(
+                    turn,
+                    out,
+                    |payload| match own {
+                        Some(form_id) => payload.json("form_id", form_id),
+                        None => payload.str("form_id", &resolved.interaction_id),
+                    },
+                    nothing,
+                );
+            }
+            // A fatal notice is told by the failure that follows it: a client ends at the first error.
+            Body::Notice(notice) if notice.level == Level::Error && notice.fatal != Some(true) => {
+                self.error(turn, out, &notice.to_error(), false);
+            }
+            Body::Notice(notice) if notice.level != Level::Error && notice.fatal != Some(true) => {
+                if notice.domain.is_some() || notice.details.is_some() || notice.kind.is_some() {
+                    turn.keep_whole();
+                }
+                Outline::new("debug", "notice").write(
+                    turn,
+                    out,
+                    |payload| {
+                        payload.str("level", notice.level.as_str());
+                        payload.opt_str("code", notice.code.as_deref());
+                        payload.str("message", &notice.message);
+                    },
+                    nothing,
+                );
+            }
+            Body::RunCompleted(completed) => {
+                if completed.result.is_some() {
+                    turn.keep_whole();
+                }
+                self.done(turn, out, completed.summary.as_ref(), None);
+            }
+            Body::RunFailed(failed) => self.error(turn, out, &failed.error, true),
+            Body::RunCancelled(cancelled) => {
+                self.done(turn, out, cancelled.summary.as_ref(), Some(cancelled.reason.as_deref()));
+            }
+            // Tokens are summed in the end's meta.
+            Body::Usage(_) if !turn.full => {}
+            Body::Foreign(foreign) if foreign.dialect == "easyflow-chat" && foreign.frame.is_object() => {
+                let mut object = ObjectWriter::begin(out.begin());
+                let mut told = false;
+                for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
+                    if matches!(name, "conversation_id" | "conversationId") {
+                        told = true;
+                        object.str("conversation_id", &turn.ids.thread);
+                    } else {
+                        object.raw(name, raw.get());
+                    }
+                }
+                if !told {
+                    object.str("conversation_id", &turn.ids.thread);
+                }
+                object.end();
+                out.end(Some(Cow::Borrowed("message")));
+            }
+            _ => self.slot(turn, out),
+        }
+    }
+
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let outline = Outline::new("debug", "runwire");
+        let mut object = outline.begin(turn, out);
+        turn.write_native(object.key("payload"));
+        turn.told_in_slot();
+        object.end();
+        out.end(Some(Cow::Borrowed("message")));
+    }
+}
+
+/// Asks by a form; an approval is a form with a boolean `approved`.
+fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
+    let approval = asked.kind == InteractionKind::Approval;
+    let own = turn.event().extra.get("form_id").filter(|_| turn.own);
+    let fits = asked.schema.as_ref().is_some_and(|schema| schema.is_object());
+    if approval != asked.schema.as_ref().is_some_and(super::asks_for_approval) {
+        turn.keep_whole();
+    }
+    Outline::new("interaction", "form_request").write(
+        turn,
+        out,
+        |payload| {
+            match own {
+                Some(form_id) => payload.json("form_id", form_id),
+                None => payload.str("form_id", &asked.interaction_id),
+            }
+            payload.opt_str("title", asked.title.as_deref());
+            payload.opt_str("description", asked.description.as_deref());
+            match (&asked.schema, fits, approval) {
+                (Some(schema), true, _) => payload.json("schema", schema),
+                (_, _, true) => payload.raw("schema", super::APPROVAL_SCHEMA),
+                _ => payload.raw("schema", r#"{"type":"object"}"#),
+            }
+            payload.opt_json("ui", asked.ui.as_ref());
+            payload.opt_str("call_id", asked.call_id.as_deref());
+            payload.opt_str("name", asked.name.as_deref());
+            payload.opt_json("arguments", asked.arguments.as_ref());
+            payload.opt_str("reason", asked.reason.as_deref());
+            payload.opt_str("expires_at", asked.expires_at.as_deref());
+        },
+        nothing,
+    );
+}

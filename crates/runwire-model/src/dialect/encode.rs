@@ -1,0 +1,242 @@
+//! Writing frames: one record in, the frames it becomes in a reader's dialect out.
+
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+use super::track::Track;
+use super::{
+    Dialect, Frames, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
+    text,
+};
+use crate::event::Event;
+use crate::json::ObjectWriter;
+use crate::record::{By, Earlier, Entry, Place, Record};
+
+/// How much of the canonical events a foreign dialect carries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fidelity {
+    /// Native frames where the dialect has them, slots where it has not.
+    #[default]
+    Native,
+    /// The same, and beside each native frame the exact events it stands for.
+    Full,
+}
+
+/// The ids on a reader's wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ids {
+    pub(super) thread: String,
+    pub(super) run: String,
+}
+
+/// Translates the records of one run into frames of one dialect.
+///
+/// Its state is small and serialisable; what must be gathered is looked up in `earlier`. The frames depend
+/// on nothing but the records, so a reader that comes back finds the same frames at the same cursors.
+///
+/// ```
+/// use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+/// use runwire_model::event::{Event, RunStarted};
+/// use runwire_model::record::{By, Entry, Record};
+/// use runwire_model::window::Window;
+/// use runwire_model::Timestamp;
+///
+/// let mut encoder = Encoder::new(Dialect::Loom, "sess-1", "run-1", Fidelity::Native);
+/// let started = Event::new(RunStarted { message: Some("hi".into()), ..Default::default() });
+/// let entries = vec![Entry { event: started, by: By::Producer }];
+/// let record = Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries };
+/// let mut frames = Frames::default();
+/// encoder.step(&record, &Window::default(), &mut frames);
+/// let (_, data) = frames.iter().next().unwrap();
+/// assert_eq!(
+///     std::str::from_utf8(data).unwrap(),
+///     r#"{"session_id":"sess-1","event_id":1,"type":"run_start","run_id":"run-1","message":"hi"}"#
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Encoder {
+    dialect: Dialect,
+    fidelity: Fidelity,
+    ids: Ids,
+    track: Track,
+    state: State,
+}
+
+/// What each dialect remembers beside what all of them do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Runwire(runwire::Encoder),
+    Loom(loom::Encoder),
+    LoomExport(loom_export::Encoder),
+    StreamingEngine(streaming_engine::Encoder),
+    Agio(agio::Encoder),
+    AgUi(ag_ui::Encoder),
+    SocialApp(social_app::Encoder),
+    EasyflowChat(easyflow_chat::Encoder),
+    Text(text::Encoder),
+}
+
+/// A dialect's way to tell an event.
+pub(super) trait Encode {
+    /// Tells an event in the dialect's own frames, or in its slot.
+    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames);
+
+    /// Tells an event in the dialect's extension slot.
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+
+    /// The counter that orders the dialect's frames, if it has one.
+    fn order(&mut self) -> Option<&mut u64> {
+        None
+    }
+
+    /// Whether the dialect shows what decoding added to its own frames.
+    fn shows_implied(&self) -> bool {
+        false
+    }
+}
+
+/// An event that is to be told.
+pub(super) struct Turn<'a> {
+    pub(super) record: &'a Record,
+    pub(super) entry: &'a Entry,
+    pub(super) place: Place,
+    pub(super) ids: &'a Ids,
+    pub(super) track: &'a Track,
+    pub(super) earlier: &'a dyn Earlier,
+    /// Whether the record came in the reader's own dialect.
+    pub(super) own: bool,
+    pub(super) full: bool,
+    /// What the next native frame says in its residue.
+    residue: Cell<Residue>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Residue {
+    /// Nothing: the native form tells enough.
+    None,
+    /// The event.
+    Event,
+    /// That the event was told by the frame before.
+    Told,
+}
+
+impl Turn<'_> {
+    /// Tells the event.
+    pub(super) fn event(&self) -> &Event {
+        &self.entry.event
+    }
+
+    /// Asks for the event beside its native form, which would lose a part that matters.
+    pub(super) fn keep_whole(&self) {
+        if self.residue.get() == Residue::None {
+            self.residue.set(Residue::Event);
+        }
+    }
+
+    /// Tells whether the next native frame carries a residue.
+    pub(super) fn has_residue(&self) -> bool {
+        self.residue.get() != Residue::None
+    }
+
+    /// Writes the residue, if one is due, into the object that carries it.
+    pub(super) fn write_residue(&self, object: &mut ObjectWriter<'_>) {
+        let events = match self.residue.get() {
+            Residue::None => return,
+            Residue::Event => Some(self.event()),
+            Residue::Told => None,
+        };
+        object.array("runwire", events, |out, event| {
+            let mut object = ObjectWriter::begin(out);
+            event.write(&mut object);
+            object.end();
+        });
+        self.residue.set(Residue::Told);
+    }
+
+    /// Says that a slot tells the event itself, so that no residue has to.
+    pub(super) fn told_in_slot(&self) {
+        self.residue.set(Residue::None);
+    }
+
+    /// Writes the event as a frame of the `runwire` dialect: what slots carry.
+    pub(super) fn write_native(&self, out: &mut Vec<u8>) {
+        runwire::write(out, self.record, self.ids, self.event());
+    }
+}
+
+impl Encoder {
+    /// Makes the encoder of a run for readers of a dialect.
+    pub fn new(
+        dialect: Dialect,
+        thread_id: impl Into<String>,
+        run_id: impl Into<String>,
+        fidelity: Fidelity,
+    ) -> Self {
+        let state = match dialect {
+            Dialect::Runwire => State::Runwire(runwire::Encoder::default()),
+            Dialect::Loom => State::Loom(loom::Encoder::default()),
+            Dialect::LoomExport => State::LoomExport(loom_export::Encoder::default()),
+            Dialect::StreamingEngine => State::StreamingEngine(streaming_engine::Encoder::default()),
+            Dialect::Agio => State::Agio(agio::Encoder::default()),
+            Dialect::AgUi => State::AgUi(ag_ui::Encoder::default()),
+            Dialect::SocialApp => State::SocialApp(social_app::Encoder::default()),
+            Dialect::EasyflowChat => State::EasyflowChat(easyflow_chat::Encoder::default()),
+            Dialect::Text => State::Text(text::Encoder::default()),
+        };
+        let ids = Ids { thread: thread_id.into(), run: run_id.into() };
+        Self { dialect, fidelity, ids, track: Track::default(), state }
+    }
+
+    /// Tells the dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Adds the frames that a record becomes.
+    pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
+        let own = record.dialect == Some(self.dialect);
+        let full =
+            self.fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
+        for (index, entry) in record.entries.iter().enumerate() {
+            let place = Place { seq: record.seq, index: index as u32 };
+            self.track.before(&entry.event, place, record.at);
+            let residue = Cell::new(if full { Residue::Event } else { Residue::None });
+            let track = &self.track;
+            let turn = Turn { record, entry, place, ids: &self.ids, track, earlier, own, full, residue };
+            let dialect = self.state.dialect();
+            if own && !full && entry.by == By::Decoder && !dialect.shows_implied() {
+                let order = dialect.order().map(|order| *order);
+                dialect.event(&turn, &mut Frames::default());
+                if let (Some(order), Some(now)) = (order, dialect.order()) {
+                    *now = order;
+                }
+            } else {
+                let before = out.len();
+                dialect.event(&turn, out);
+                if full && out.len() == before {
+                    dialect.slot(&turn, out);
+                }
+            }
+            self.track.after(&entry.event);
+        }
+    }
+}
+
+impl State {
+    fn dialect(&mut self) -> &mut dyn Encode {
+        match self {
+            Self::Runwire(encoder) => encoder,
+            Self::Loom(encoder) => encoder,
+            Self::LoomExport(encoder) => encoder,
+            Self::StreamingEngine(encoder) => encoder,
+            Self::Agio(encoder) => encoder,
+            Self::AgUi(encoder) => encoder,
+            Self::SocialApp(encoder) => encoder,
+            Self::EasyflowChat(encoder) => encoder,
+            Self::Text(encoder) => encoder,
+        }
+    }
+}

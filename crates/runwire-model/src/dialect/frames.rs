@@ -1,0 +1,64 @@
+//! Where encoders write their frames.
+
+use std::borrow::Cow;
+
+/// Frames that were encoded, one after the other in one buffer.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, Option<Cow<'static, str>>)>,
+}
+
+impl Frames {
+    /// Tells how many frames there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Forgets the frames and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Lists each frame's SSE name and data.
+    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u8])> {
+        let mut from = 0;
+        self.ends.iter().map(move |(end, name)| {
+            let data = &self.bytes[from..*end];
+            from = *end;
+            (name.as_deref(), data)
+        })
+    }
+
+    /// Hands out the buffer for a frame's data; [`Frames::end`] must follow.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends the frame.
+    pub(crate) fn end(&mut self, name: Option<Cow<'static, str>>) {
+        self.ends.push((self.bytes.len(), name));
+    }
+
+    /// Replaces the data of the frame that is being written, if the function gives another.
+    pub(crate) fn rewrite_last(&mut self, rewrite: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
+        let from = self.ends.last().map_or(0, |(end, _)| *end);
+        if let Some(data) = rewrite(&self.bytes[from..]) {
+            self.bytes.truncate(from);
+            self.bytes.extend_from_slice(&data);
+        }
+    }
+
+    /// Adds the frames of another buffer.
+    pub(crate) fn append(&mut self, other: &Self) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|(end, name)| (from + end, name.clone())));
+    }
+}

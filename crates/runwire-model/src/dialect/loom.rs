@@ -1,0 +1,663 @@
+//! `loom`: Loom's streaming output, type and payload (`docs/dialects/loom.md`).
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::{
+    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+};
+use super::encode::{Encode, Turn};
+use super::track::Last;
+use super::{Frames, Weave};
+use crate::event::{
+    Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
+    GotPlanned, InteractionKind, InteractionRequested, RunCancelled, RunCompleted, RunFailed, RunStarted,
+    StateSnapshot, StateUpdated, ToolCalled, ToolFinished, ToolStatus, TotBacktracked, TotEvaluated,
+    TotExpanded, Usage,
+};
+use crate::json::{FieldError, Json, Object, ObjectWriter};
+use crate::record::By;
+
+/// The node that Loom's web client shows for what happens outside any node.
+const OUTSIDE: &str = "agent";
+
+// Decoding
+
+pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+    let kind = object.get_str("type");
+    // After a reply, a run start or a node opens the next run.
+    let starts = matches!(kind.as_deref(), Some("run_start" | "node_enter"));
+    let run = match kind.as_deref() {
+        Some("run_start") => object.get_str("run_id").map(Cow::into_owned),
+        _ => None,
+    };
+    let thread = object.take_id("session_id")?;
+    object.take("event_id");
+    if kind.as_deref() != Some("got_expand") {
+        object.take("node_id");
+    }
+    let begins = kind.as_deref() == Some("run_start");
+    Ok(Envelope { thread, run, time: None, starts, begins })
+}
+
+pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    let residue = take_residue(&mut frame.object);
+    if weave_residue(residue.as_ref(), weave)? {
+        return Ok(());
+    }
+    let whole = frame.whole();
+    let Opened { mut object, name, .. } = frame;
+    if object.has("reply") && !object.has("type") {
+        return reply(object, weave);
+    }
+    let kind = object.take_str("type")?;
+    if !payload(&kind, object, weave)? {
+        weave.foreign(whole, name)?;
+    }
+    Ok(())
+}
+
+/// Weaves the payload of a type; gives `false` for a type that the document does not define.
+///
+/// The export form has the same payloads under other names, and calls this too.
+pub(super) fn payload(
+    kind: &str,
+    mut object: Object<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<bool, DecodeError> {
+    match kind {
+        "run_start" => {
+            object.take_id("run_id")?;
+            let (message, agent) = (owned(object.take_opt_str("message")?), object.take_id("agent")?);
+            weave.say(RunStarted { message, agent, ..Default::default() }, object.rest())?;
+        }
+        "node_enter" => {
+            let name = object.take_required_id("id")?;
+            weave.step_started(name, object.rest())?;
+        }
+        "node_exit" => {
+            let (name, error) = (object.take_required_id("id")?, node_error(&mut object)?);
+            weave.step_finished(name, error, object.rest())?;
+        }
+        "message_chunk" => {
+            let content = object.take_str("content")?;
+            object.take_id("id")?;
+            weave.text(None, content, None, object.rest())?;
+        }
+        "thought_chunk" => {
+            let content = object.take_str("content")?;
+            object.take_id("id")?;
+            weave.thinking(None, content, None, object.rest())?;
+        }
+        "usage" => {
+            let usage = Usage {
+                prompt_tokens: object.take_opt("prompt_tokens")?,
+                completion_tokens: object.take_opt("completion_tokens")?,
+                total_tokens: object.take_opt("total_tokens")?,
+            };
+            weave.say(usage, object.rest())?;
+        }
+        "values" => {
+            let state = object.take_json("state")?;
+            weave.say(StateSnapshot { state }, object.rest())?;
+        }
+        "updates" => {
+            let (step, state) = (object.take_required_id("id")?, object.take_json("state")?);
+            weave.say(StateUpdated { step, state }, object.rest())?;
+        }
+        "custom" => {
+            let value = object.take_json("value")?;
+            custom(value, object.rest(), weave)?;
+        }
+        "checkpoint" => {
+            let mut take = |key| object.take_present(key).map(Json::from_raw);
+            let checkpoint = Checkpoint {
+                checkpoint_id: take("checkpoint_id"),
+                timestamp: take("timestamp"),
+                step: take("step"),
+                state: take("state"),
+                thread: take("thread_id"),
+                checkpoint_ns: take("checkpoint_ns"),
+            };
+            weave.say(checkpoint, object.rest())?;
+        }
+        "tot_expand" => {
+            let candidates = object.take_json("candidates")?;
+            weave.say(TotExpanded { candidates }, object.rest())?;
+        }
+        "tot_evaluate" => {
+            let (chosen, scores) = (object.take_json("chosen")?, object.take_json("scores")?);
+            weave.say(TotEvaluated { chosen, scores }, object.rest())?;
+        }
+        "tot_backtrack" => {
+            let (reason, to_depth) = (owned(object.take_opt_str("reason")?), object.take_json("to_depth")?);
+            weave.say(TotBacktracked { reason, to_depth }, object.rest())?;
+        }
+        "got_plan" => {
+            let mut take = |key| object.take_present(key).map(Json::from_raw);
+            let planned = GotPlanned {
+                node_count: take("node_count"),
+                edge_count: take("edge_count"),
+                node_ids: take("node_ids"),
+            };
+            weave.say(planned, object.rest())?;
+        }
+        "got_node_start" => {
+            let node_id = object.take_required_id("id")?;
+            weave.say(GotNodeStarted { node_id }, object.rest())?;
+        }
+        "got_node_complete" => {
+            let node_id = object.take_required_id("id")?;
+            let result_summary = owned(object.take_opt_str("result_summary")?);
+            weave.say(GotNodeCompleted { node_id, result_summary }, object.rest())?;
+        }
+        "got_node_failed" => {
+            let (node_id, error) = (object.take_required_id("id")?, object.take_str("error")?.into_owned());
+            weave.say(GotNodeFailed { node_id, error }, object.rest())?;
+        }
+        "got_expand" => {
+            let node_id = object.take_required_id("node_id")?;
+            let mut take = |key| object.take_present(key).map(Json::from_raw);
+            let (nodes_added, edges_added) = (take("nodes_added"), take("edges_added"));
+            weave.say(GotExpanded { node_id, nodes_added, edges_added }, object.rest())?;
+        }
+        "tool_call_chunk" => {
+            let (id, name) = (object.take_id("call_id")?, object.take_id("name")?);
+            let delta = object.take_str("arguments_delta")?.into_owned();
+            weave.call_arguments(id, name, delta, object.rest())?;
+        }
+        "tool_call" => {
+            let (id, called) = call(&mut object)?;
+            weave.called(id, called, object.rest())?;
+        }
+        "tool_start" => {
+            let (id, name) = (object.take_id("call_id")?, object.take_id("name")?);
+            weave.tool_started(id, name, object.rest())?;
+        }
+        "tool_output" => {
+            let (id, name) = (object.take_id("call_id")?, object.take_id("name")?);
+            let content = object.take_str("content")?.into_owned();
+            weave.tool_output(id, name, content, object.rest())?;
+        }
+        "tool_end" => {
+            let (id, name) = (object.take_id("call_id")?, object.take_id("name")?);
+            let result = object.take_present("result").map(Json::from_raw);
+            let failed = object.take_opt::<bool>("is_error")?.unwrap_or(false);
+            weave.tool_finished(id, ended(name, result, failed), object.rest())?;
+        }
+        "tool_approval" => {
+            let (id, called) = call(&mut object)?;
+            approval(id, called, object.rest(), weave)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Weaves the whole answer, which ends the run.
+pub(super) fn reply(mut object: Object<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    let reply = object.take_str("reply")?.into_owned();
+    let stop_reason = owned(object.take_opt_str("stop_reason")?);
+    let error = match object.take_present("error") {
+        Some(raw) => Some(ErrorInfo::read_lenient(&Json::from_raw(raw))),
+        None => None,
+    };
+    let mut extra = object.rest();
+    match (stop_reason.as_deref(), error) {
+        (Some("cancelled"), _) => {
+            told_so_far(&reply, weave)?;
+            weave.say(RunCancelled::default(), extra)?;
+        }
+        (Some("error"), error) => {
+            told_so_far(&reply, weave)?;
+            weave.fail(error, RunFailed::default(), extra)?;
+        }
+        (None, Some(error)) => {
+            told_so_far(&reply, weave)?;
+            weave.fail(Some(error), RunFailed::default(), extra)?;
+        }
+        (other, error) => {
+            if let Some(reason) = other {
+                extra.set("stop_reason", Json::string(reason));
+            }
+            if let Some(error) = error {
+                extra.set("error", Json::string(&error.message));
+            }
+            weave.complete(RunCompleted { reply: Some(reply), ..Default::default() }, extra)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the answer as far as it went, and leaves the text open for the guard to close.
+fn told_so_far(reply: &str, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    if weave.state.status.is_closed() {
+        return Err(crate::run::Refusal::RunClosed(weave.state.status).into());
+    }
+    weave.whole_text(None, reply, By::Decoder)?;
+    Ok(())
+}
+
+fn node_error(object: &mut Object<'_>) -> Result<Option<ErrorInfo>, FieldError> {
+    let Some(raw) = object.take_present("result") else { return Ok(None) };
+    if raw.get() == "\"Ok\"" {
+        return Ok(None);
+    }
+    let problem = "must be \"Ok\" or {\"Err\": string}";
+    let mut result = Object::of(raw).ok_or_else(|| FieldError::new("result", problem))?;
+    match result.take("Err") {
+        Some(error) => Ok(Some(ErrorInfo::message(Json::from_raw(error).text_form()))),
+        None if result.has("Ok") => Ok(None),
+        None => Err(FieldError::new("result", problem)),
+    }
+}
+
+fn call(object: &mut Object<'_>) -> Result<(Option<String>, ToolCalled), FieldError> {
+    let (id, name) = (object.take_id("call_id")?, object.take_required_id("name")?);
+    let mut called = ToolCalled { name, ..Default::default() };
+    read_arguments(&mut called, object.take("arguments").map(Json::from_raw));
+    Ok((id, called))
+}
+
+fn ended(name: Option<String>, result: Option<Json>, failed: bool) -> ToolFinished {
+    let mut finished = ToolFinished { name, ..Default::default() };
+    if failed {
+        finished.status = ToolStatus::Failure;
+        finished.error = result.map(|result| ErrorInfo::message(result.text_form()));
+    } else {
+        finished.result = result;
+    }
+    finished
+}
+
+pub(super) fn custom(value: Json, extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    let slot = Object::of_json(&value).and_then(|mut object| object.take("runwire").map(Json::from_raw));
+    match slot.as_ref().and_then(slot_event) {
+        Some(event) => weave.event(event, By::Producer)?,
+        None => weave.say(Custom { name: None, value }, extra)?,
+    }
+    Ok(())
+}
+
+fn approval(
+    id: Option<String>,
+    called: ToolCalled,
+    extra: Extra,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
+    let mut asked = InteractionRequested {
+        kind: InteractionKind::Approval,
+        name: Some(called.name.clone()),
+        arguments: Some(called.arguments.clone()),
+        ..Default::default()
+    };
+    weave.state.check_limits(&Body::InteractionRequested(asked.clone()))?;
+    let known = weave.known_call(id.as_deref(), &called.name);
+    let call_id = match known {
+        Some(call_id) => call_id,
+        None => weave.imply_call(id.clone(), called)?,
+    };
+    asked.interaction_id = match id {
+        Some(id) => id,
+        None => weave.mint_approval(),
+    };
+    asked.call_id = Some(call_id);
+    Ok(weave.ask(asked, extra)?)
+}
+
+// Encoding
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Encoder {
+    event_id: u64,
+    /// The node run's id; it stays after the node's end, for the reply.
+    node_id: Option<String>,
+}
+
+/// Writes the frames of one event in Loom's vocabulary, whatever their envelope.
+///
+/// Type and payload are the same in both forms of Loom's output; only names and places differ.
+pub(super) trait Form {
+    /// Writes a frame of a type.
+    fn frame(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        kind: &'static str,
+        payload: impl FnOnce(&mut ObjectWriter<'_>),
+    );
+    /// Writes the reply.
+    fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>));
+    /// Writes the slot.
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    /// Takes note of a node that begins.
+    fn enter(&mut self, _turn: &Turn<'_>, _name: &str) {}
+}
+
+impl Form for Encoder {
+    fn frame(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        kind: &'static str,
+        payload: impl FnOnce(&mut ObjectWriter<'_>),
+    ) {
+        // The payload of got_expand has a node_id of its own.
+        let mut object = self.envelope(turn, out, kind != "got_expand");
+        object.str("type", kind);
+        payload(&mut object);
+        finish(turn, object);
+        out.end(None);
+    }
+
+    fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>)) {
+        let mut object = self.envelope(turn, out, true);
+        payload(&mut object);
+        finish(turn, object);
+        out.end(None);
+    }
+
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let mut object = self.envelope(turn, out, true);
+        object.str("type", "custom");
+        let mut value = object.object("value");
+        turn.write_native(value.key("runwire"));
+        value.end();
+        turn.told_in_slot();
+        object.end();
+        out.end(None);
+    }
+
+    fn enter(&mut self, turn: &Turn<'_>, name: &str) {
+        self.node_id = Some(format!("run-{name}-{}", turn.track.step_count.saturating_sub(1)));
+    }
+}
+
+impl Encoder {
+    fn envelope<'o>(&mut self, turn: &Turn<'_>, out: &'o mut Frames, node: bool) -> ObjectWriter<'o> {
+        self.event_id += 1;
+        let mut object = ObjectWriter::begin(out.begin());
+        object.str("session_id", &turn.ids.thread);
+        if node {
+            object.opt_str("node_id", self.node_id.as_deref());
+        }
+        object.u64("event_id", self.event_id);
+        object
+    }
+}
+
+/// Adds what the source said beyond the document, in its own dialect, and the residue.
+fn finish(turn: &Turn<'_>, mut object: ObjectWriter<'_>) {
+    if turn.own {
+        for (name, value) in turn.event().extra.iter() {
+            object.json(name, value);
+        }
+    }
+    turn.write_residue(&mut object);
+    object.end();
+}
+
+impl Encode for Encoder {
+    fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        match &turn.event().body {
+            Body::Foreign(foreign)
+                if foreign.dialect == "loom" && Object::of_json(&foreign.frame).is_some() =>
+            {
+                let mut object = self.envelope(turn, out, !foreign.frame.text().contains("\"node_id\""));
+                for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
+                    if !matches!(name, "session_id" | "event_id") {
+                        object.raw(name, raw.get());
+                    }
+                }
+                turn.write_residue(&mut object);
+                object.end();
+                out.end(None);
+            }
+            _ => tell(self, turn, out),
+        }
+    }
+
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        Form::slot(self, turn, out);
+    }
+
+    fn order(&mut self) -> Option<&mut u64> {
+        Some(&mut self.event_id)
+    }
+}
+
+/// Tells an event in Loom's vocabulary.
+pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
+    let event = turn.event();
+    let node = turn.track.step_of(event).map_or(OUTSIDE, |step| step.name.as_str());
+    match &event.body {
+        Body::RunStarted(started) => {
+            if started.input.is_some() || started.parent_run_id.is_some() || started.message_id.is_some() {
+                turn.keep_whole();
+            }
+            form.frame(turn, out, "run_start", |object| {
+                object.str("run_id", &turn.ids.run);
+                object.opt_str("message", started.message.as_deref());
+                object.opt_str("agent", started.agent.as_deref());
+            });
+        }
+        Body::StepStarted(started) => {
+            form.enter(turn, &started.name);
+            form.frame(turn, out, "node_enter", |object| object.str("id", &started.name));
+        }
+        Body::StepFinished(finished) => form.frame(turn, out, "node_exit", |object| {
+            object.str("id", &finished.name);
+            match &finished.error {
+                None => object.str("result", "Ok"),
+                Some(error) => {
+                    let mut result = object.object("result");
+                    result.str("Err", &error.message);
+                    result.end();
+                }
+            }
+        }),
+        Body::TextStarted(started) => {
+            let aside = turn.track.text(&started.message_id).is_some_and(|text| text.aside);
+            if aside || turn.track.last == Some(Last::Text) {
+                form.slot(turn, out);
+            }
+        }
+        Body::TextDelta(delta) => {
+            if turn.track.text(&delta.message_id).is_none_or(|text| text.aside) {
+                return form.slot(turn, out);
+            }
+            form.frame(turn, out, "message_chunk", |object| {
+                object.str("content", &delta.content);
+                object.str("id", node);
+            });
+        }
+        Body::TextFinished(finished) => {
+            let aside = turn.track.text(&finished.message_id).is_some_and(|text| text.aside);
+            if aside || finished.content.is_some() {
+                form.slot(turn, out);
+            }
+        }
+        Body::ThinkingStarted(started) => {
+            let aside = turn.track.thought(&started.message_id).is_some_and(|thought| thought.aside);
+            if aside || turn.track.last == Some(Last::Thought) {
+                form.slot(turn, out);
+            }
+        }
+        Body::ThinkingDelta(delta) => {
+            if turn.track.thought(&delta.message_id).is_none_or(|thought| thought.aside) {
+                return form.slot(turn, out);
+            }
+            form.frame(turn, out, "thought_chunk", |object| {
+                object.str("content", &delta.content);
+                object.str("id", node);
+            });
+        }
+        Body::ThinkingFinished(finished) => {
+            let aside = turn.track.thought(&finished.message_id).is_some_and(|thought| thought.aside);
+            if aside || finished.content.is_some() {
+                form.slot(turn, out);
+            }
+        }
+        Body::ToolArgsStarted(_) => {}
+        Body::ToolArgsDelta(delta) => {
+            let name = turn
+                .track
+                .call(&delta.call_id)
+                .map(|call| call.name.as_str())
+                .filter(|name| !name.is_empty());
+            form.frame(turn, out, "tool_call_chunk", |object| {
+                object.str("call_id", &delta.call_id);
+                object.opt_str("name", name);
+                object.str("arguments_delta", &delta.delta);
+            });
+        }
+        Body::ToolCalled(called) => {
+            if called.arguments_text.is_some() || called.incomplete.is_some() || called.description.is_some()
+            {
+                turn.keep_whole();
+            }
+            form.frame(turn, out, "tool_call", |object| {
+                object.str("call_id", &called.call_id);
+                object.str("name", &called.name);
+                object.json("arguments", &called.arguments);
+            });
+        }
+        Body::ToolStarted(started) => form.frame(turn, out, "tool_start", |object| {
+            object.str("call_id", &started.call_id);
+            object.str("name", call_name(turn, &started.call_id, started.name.as_deref()));
+        }),
+        Body::ToolOutput(output) => form.frame(turn, out, "tool_output", |object| {
+            object.str("call_id", &output.call_id);
+            object.str("name", call_name(turn, &output.call_id, output.name.as_deref()));
+            object.str("content", &output.content);
+        }),
+        Body::ToolFinished(finished) => form.frame(turn, out, "tool_end", |object| {
+            object.str("call_id", &finished.call_id);
+            object.str("name", call_name(turn, &finished.call_id, finished.name.as_deref()));
+            object.str("result", &finished.text_form().unwrap_or_default());
+            object.bool("is_error", finished.status == ToolStatus::Failure);
+        }),
+        Body::InteractionRequested(asked) => approve(form, turn, out, asked),
+        Body::StateSnapshot(snapshot) => {
+            form.frame(turn, out, "values", |object| object.json("state", &snapshot.state))
+        }
+        Body::StateUpdated(updated) => form.frame(turn, out, "updates", |object| {
+            object.str("id", &updated.step);
+            object.json("state", &updated.state);
+        }),
+        Body::StatePatched(_) => match turn.earlier.state() {
+            Some(state) => form.frame(turn, out, "values", |object| object.json("state", &state)),
+            None => form.slot(turn, out),
+        },
+        Body::Checkpoint(checkpoint) => form.frame(turn, out, "checkpoint", |object| {
+            object.json("checkpoint_id", checkpoint.checkpoint_id.as_ref().unwrap_or(&Json::string("")));
+            object.json("timestamp", checkpoint.timestamp.as_ref().unwrap_or(&Json::string("")));
+            object.opt_json("step", checkpoint.step.as_ref());
+            object.json("state", checkpoint.state.as_ref().unwrap_or(&Json::null()));
+            object.json("thread_id", checkpoint.thread.as_ref().unwrap_or(&Json::null()));
+            object.json("checkpoint_ns", checkpoint.checkpoint_ns.as_ref().unwrap_or(&Json::null()));
+        }),
+        Body::TotExpanded(expanded) => {
+            form.frame(turn, out, "tot_expand", |object| object.json("candidates", &expanded.candidates));
+        }
+        Body::TotEvaluated(evaluated) => form.frame(turn, out, "tot_evaluate", |object| {
+            object.json("chosen", &evaluated.chosen);
+            object.json("scores", &evaluated.scores);
+        }),
+        Body::TotBacktracked(back) => form.frame(turn, out, "tot_backtrack", |object| {
+            object.str("reason", back.reason.as_deref().unwrap_or_default());
+            object.json("to_depth", &back.to_depth);
+        }),
+        Body::GotPlanned(planned) => form.frame(turn, out, "got_plan", |object| {
+            object.opt_json("node_count", planned.node_count.as_ref());
+            object.opt_json("edge_count", planned.edge_count.as_ref());
+            object.opt_json("node_ids", planned.node_ids.as_ref());
+        }),
+        Body::GotNodeStarted(started) => {
+            form.frame(turn, out, "got_node_start", |object| object.str("id", &started.node_id));
+        }
+        Body::GotNodeCompleted(completed) => form.frame(turn, out, "got_node_complete", |object| {
+            object.str("id", &completed.node_id);
+            object.str("result_summary", completed.result_summary.as_deref().unwrap_or_default());
+        }),
+        Body::GotNodeFailed(failed) => form.frame(turn, out, "got_node_failed", |object| {
+            object.str("id", &failed.node_id);
+            object.str("error", &failed.error);
+        }),
+        Body::GotExpanded(expanded) => form.frame(turn, out, "got_expand", |object| {
+            object.str("node_id", &expanded.node_id);
+            object.opt_json("nodes_added", expanded.nodes_added.as_ref());
+            object.opt_json("edges_added", expanded.edges_added.as_ref());
+        }),
+        Body::Usage(usage) => {
+            let (prompt, completion) =
+                (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
+            form.frame(turn, out, "usage", |object| {
+                object.u64("prompt_tokens", prompt);
+                object.u64("completion_tokens", completion);
+                object.u64("total_tokens", usage.total_tokens.unwrap_or(prompt.saturating_add(completion)));
+            });
+        }
+        // A value that could be taken for a slot goes into one.
+        Body::Custom(custom) if custom.name.is_none() && !super::looks_like_slot(&custom.value) => {
+            form.frame(turn, out, "custom", |object| object.json("value", &custom.value));
+        }
+        Body::RunCompleted(completed) => {
+            if completed.result.is_some() {
+                turn.keep_whole();
+            }
+            let joined;
+            let reply = match &completed.reply {
+                Some(reply) => reply,
+                None => {
+                    joined = turn.earlier.run_text();
+                    &joined
+                }
+            };
+            form.reply(turn, out, |object| object.str("reply", reply));
+        }
+        Body::RunFailed(failed) => form.reply(turn, out, |object| {
+            object.str("reply", &turn.earlier.run_text());
+            object.str("stop_reason", "error");
+            super::write_error(object, "error", &failed.error);
+        }),
+        Body::RunCancelled(cancelled) => {
+            if cancelled.reason.is_some() {
+                turn.keep_whole();
+            }
+            form.reply(turn, out, |object| {
+                object.str("reply", &turn.earlier.run_text());
+                object.str("stop_reason", "cancelled");
+            });
+        }
+        _ => form.slot(turn, out),
+    }
+}
+
+fn call_name<'t>(turn: &'t Turn<'_>, call_id: &str, told: Option<&'t str>) -> &'t str {
+    told.or_else(|| turn.track.call(call_id).map(|call| call.name.as_str())).unwrap_or("unknown")
+}
+
+/// Asks for an approval natively where the question is about a call, and in the slot otherwise.
+fn approve(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
+    let call = asked.call_id.as_ref().and_then(|id| turn.track.call(id));
+    let name = asked.name.as_deref().or(call.map(|call| call.name.as_str()));
+    let (InteractionKind::Approval, Some(name)) = (asked.kind, name) else { return form.slot(turn, out) };
+    let plain = asked.title.is_none() && asked.description.is_none() && asked.reason.is_none();
+    if !plain
+        || asked.schema.is_some()
+        || asked.ui.is_some()
+        || asked.call_id.as_ref() != Some(&asked.interaction_id)
+    {
+        turn.keep_whole();
+    }
+    let known = call.and_then(|call| turn.earlier.call(call.start, &call.id)).map(|called| called.arguments);
+    let arguments =
+        asked.arguments.clone().or(known).filter(Json::is_object).unwrap_or_else(Json::empty_object);
+    form.frame(turn, out, "tool_approval", |object| {
+        object.opt_str("call_id", asked.call_id.as_deref());
+        object.str("name", name);
+        object.json("arguments", &arguments);
+    });
+}

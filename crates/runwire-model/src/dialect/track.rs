@@ -1,0 +1,225 @@
+//! What a reader has been shown of a run: the part that encoders have in common.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary};
+use crate::record::Place;
+use crate::run::Digest;
+use crate::time::Timestamp;
+
+/// A step that is open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Step {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The how-manieth step of the run it is, from 1.
+    pub(super) ordinal: u64,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) start: Place,
+    pub(super) at: Timestamp,
+    /// Whether pieces of its arguments were seen.
+    pub(super) pieces: bool,
+    pub(super) called: bool,
+}
+
+/// A text or thought that is open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Piece {
+    pub(super) id: String,
+    pub(super) start: Place,
+    /// Told in slots: a dialect whose pieces have no id can tell only one text of the assistant at a time.
+    pub(super) aside: bool,
+    pub(super) role: Option<String>,
+}
+
+/// A question without an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) id: String,
+    pub(super) kind: InteractionKind,
+    pub(super) place: Place,
+}
+
+/// Which kind of piece was told last, with nothing after it that would end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Last {
+    Text,
+    Thought,
+}
+
+/// What a reader has been shown of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Track {
+    pub(super) steps: Vec<Step>,
+    pub(super) calls: Vec<Call>,
+    pub(super) texts: Vec<Piece>,
+    pub(super) thoughts: Vec<Piece>,
+    pub(super) questions: Vec<Asked>,
+    pub(super) last: Option<Last>,
+    pub(super) started_at: Option<Timestamp>,
+    first_text_at: Option<Timestamp>,
+    pub(super) step_count: u64,
+    pub(super) call_count: u64,
+    pub(super) usage: Option<Tokens>,
+    /// The message of the last fatal notice, so that the failure that follows does not say it again.
+    fatal: Option<Digest>,
+}
+
+/// Tokens, summed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tokens {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+    pub(super) total: u64,
+}
+
+impl Tokens {
+    pub(super) fn add(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
+        let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+        self.prompt = self.prompt.saturating_add(prompt);
+        self.completion = self.completion.saturating_add(completion);
+        self.total = self.total.saturating_add(total.unwrap_or(prompt.saturating_add(completion)));
+    }
+}
+
+impl Track {
+    /// Takes note of what an event begins, before it is told.
+    pub(super) fn before(&mut self, event: &Event, place: Place, at: Timestamp) {
+        match &event.body {
+            Body::RunStarted(_) => self.started_at = Some(at),
+            Body::StepStarted(started) => {
+                self.step_count += 1;
+                let id = event.step_id.clone().unwrap_or_default();
+                self.steps.push(Step { id, name: started.name.clone(), ordinal: self.step_count });
+            }
+            Body::TextStarted(started) => {
+                let other = started.role.as_deref().is_some_and(|role| role != "assistant");
+                let aside = other || self.texts.iter().any(|text| !text.aside);
+                self.texts.push(Piece {
+                    id: started.message_id.clone(),
+                    start: place,
+                    aside,
+                    role: started.role.clone(),
+                });
+            }
+            Body::TextDelta(_) => {
+                self.first_text_at.get_or_insert(at);
+            }
+            Body::ThinkingStarted(started) => {
+                let aside = self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
+                self.thoughts.push(Piece { id: started.message_id.clone(), start: place, aside, role: None });
+            }
+            Body::ToolArgsStarted(started) => {
+                let name = started.name.clone().unwrap_or_default();
+                self.calls.push(Call {
+                    id: started.call_id.clone(),
+                    name,
+                    start: place,
+                    at,
+                    pieces: true,
+                    called: false,
+                });
+            }
+            Body::ToolCalled(called) => {
+                self.call_count += 1;
+                match self.calls.iter_mut().find(|call| call.id == called.call_id) {
+                    Some(call) => {
+                        (call.called, call.at) = (true, at);
+                        call.name.clone_from(&called.name);
+                    }
+                    None => {
+                        let (id, name) = (called.call_id.clone(), called.name.clone());
+                        self.calls.push(Call { id, name, start: place, at, pieces: false, called: true });
+                    }
+                }
+            }
+            Body::InteractionRequested(asked) => {
+                self.questions.push(Asked { id: asked.interaction_id.clone(), kind: asked.kind, place });
+            }
+            Body::Usage(usage) => {
+                let tokens = self.usage.get_or_insert_default();
+                tokens.add(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note of what an event ends, after it was told.
+    pub(super) fn after(&mut self, event: &Event) {
+        match &event.body {
+            Body::StepFinished(_) => {
+                self.steps.retain(|step| Some(&step.id) != event.step_id.as_ref());
+                self.last = None;
+            }
+            Body::StepStarted(_) | Body::ToolCalled(_) | Body::ToolArgsStarted(_) => self.last = None,
+            Body::TextFinished(finished) => self.texts.retain(|text| text.id != finished.message_id),
+            Body::ThinkingFinished(finished) => {
+                self.thoughts.retain(|thought| thought.id != finished.message_id)
+            }
+            Body::TextDelta(delta) if self.text(&delta.message_id).is_some_and(|text| !text.aside) => {
+                self.last = Some(Last::Text);
+            }
+            Body::ThinkingDelta(delta)
+                if self.thought(&delta.message_id).is_some_and(|thought| !thought.aside) =>
+            {
+                self.last = Some(Last::Thought);
+            }
+            Body::ToolFinished(finished) => self.calls.retain(|call| call.id != finished.call_id),
+            Body::InteractionResolved(resolved) => {
+                self.questions.retain(|question| question.id != resolved.interaction_id);
+            }
+            Body::Notice(notice) if notice.fatal == Some(true) => {
+                self.fatal = Some(Digest::of(&notice.message))
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn text(&self, id: &str) -> Option<&Piece> {
+        self.texts.iter().find(|text| text.id == id)
+    }
+
+    pub(super) fn thought(&self, id: &str) -> Option<&Piece> {
+        self.thoughts.iter().find(|thought| thought.id == id)
+    }
+
+    pub(super) fn call(&self, id: &str) -> Option<&Call> {
+        self.calls.iter().find(|call| call.id == id)
+    }
+
+    /// Finds the step that an event happened in: the one it names, else the innermost.
+    pub(super) fn step_of(&self, event: &Event) -> Option<&Step> {
+        let named = event.step_id.as_ref().and_then(|id| self.steps.iter().find(|step| step.id == *id));
+        named.or_else(|| self.steps.last())
+    }
+
+    /// Tells whether a fatal notice said the same before.
+    pub(super) fn said_fatally(&self, error: &ErrorInfo) -> bool {
+        self.fatal == Some(Digest::of(&error.message))
+    }
+
+    /// Fills in the figures that a run's own summary does not tell.
+    pub(super) fn summary(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
+        let mut summary = told.cloned().unwrap_or_default();
+        if let Some(tokens) = self.usage {
+            summary.prompt_tokens.get_or_insert(tokens.prompt);
+            summary.completion_tokens.get_or_insert(tokens.completion);
+            summary.total_tokens.get_or_insert(tokens.total);
+        }
+        if let Some(started) = self.started_at {
+            summary.duration_ms.get_or_insert(at.since(started) as f64);
+            if let Some(first) = self.first_text_at {
+                summary.response_latency_ms.get_or_insert(first.since(started) as f64);
+            }
+        }
+        summary.steps.get_or_insert(self.step_count);
+        summary.tool_calls.get_or_insert(self.call_count);
+        summary
+    }
+}

@@ -1,0 +1,516 @@
+//! Weaves what a frame says into the run: finds out which message, call or step is meant, mints the ids that
+//! the source lacks, and adds what the normal form needs.
+//!
+//! Decoders read all fields of a frame first and weave afterwards, so that a frame that cannot be read has
+//! changed nothing.
+
+use std::borrow::Cow;
+
+use super::Dialect;
+use crate::event::{
+    Body, ErrorInfo, Event, Extra, Foreign, InteractionRequested, Notice, RunCompleted, RunFailed,
+    StepFinished, StepStarted, TextDelta, TextFinished, TextStarted, ThinkingDelta, ThinkingFinished,
+    ThinkingStarted, ToolArgsDelta, ToolArgsStarted, ToolCalled, ToolFinished, ToolOutput, ToolProgress,
+    ToolStarted,
+};
+use crate::json::Json;
+use crate::record::{By, Earlier, Entry};
+use crate::run::{Authority, CallPhase, Digest, OpenCall, Refusal, RunState};
+
+/// The run that a frame is woven into.
+pub struct Weave<'a> {
+    /// The run's state.
+    pub state: &'a mut RunState,
+    /// What the run stored before.
+    pub earlier: &'a dyn Earlier,
+    authority: Authority,
+    dialect: Dialect,
+    seq: u64,
+    out: &'a mut Vec<Entry>,
+}
+
+/// A result of weaving.
+pub(crate) type Woven = Result<(), Refusal>;
+
+impl<'a> Weave<'a> {
+    /// Begins a record.
+    pub fn new(
+        state: &'a mut RunState,
+        earlier: &'a dyn Earlier,
+        authority: Authority,
+        dialect: Dialect,
+        seq: u64,
+        out: &'a mut Vec<Entry>,
+    ) -> Self {
+        Self { state, earlier, authority, dialect, seq, out }
+    }
+
+    /// Adds what the frame says.
+    pub(crate) fn say(&mut self, body: impl Into<Body>, extra: Extra) -> Woven {
+        self.put(body, extra, By::Producer)
+    }
+
+    /// Adds what the frame implies.
+    pub(crate) fn imply(&mut self, body: impl Into<Body>) -> Woven {
+        self.put(body, Extra::default(), By::Decoder)
+    }
+
+    fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Woven {
+        let mut event = Event::new(body);
+        event.extra = extra;
+        if !matches!(event.body, Body::StepStarted(_) | Body::StepFinished(_))
+            && !event.body.type_name().starts_with("run.")
+        {
+            event.step_id = self.state.current_step().map(|step| step.id.clone());
+        }
+        self.event(event, by)
+    }
+
+    /// Adds a whole event as it is.
+    pub(crate) fn event(&mut self, event: Event, by: By) -> Woven {
+        self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
+    }
+
+    /// Adds a frame of a type that its dialect does not define.
+    pub(crate) fn foreign(&mut self, frame: Json, name: Option<&str>) -> Woven {
+        let dialect = self.dialect.name().to_owned();
+        self.say(Foreign { dialect, frame, name: name.map(str::to_owned) }, Extra::default())
+    }
+
+    /// Tells whether the run has begun.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state.status == crate::run::Status::Pending
+    }
+
+    // Texts
+
+    /// Ends the texts and thoughts whose ids the source does not know: it has moved on to something else.
+    pub(crate) fn boundary(&mut self) -> Woven {
+        self.end_thoughts(true)?;
+        self.end_texts(true)
+    }
+
+    /// Ends open texts; with `minted`, only those whose ids the source does not know.
+    pub(crate) fn end_texts(&mut self, minted: bool) -> Woven {
+        while let Some(text) = self.state.texts.iter().find(|text| text.minted || !minted) {
+            let message_id = text.id.clone();
+            self.imply(TextFinished { message_id, ..Default::default() })?;
+        }
+        Ok(())
+    }
+
+    /// Ends open thoughts; with `minted`, only those whose ids the source does not know.
+    pub(crate) fn end_thoughts(&mut self, minted: bool) -> Woven {
+        while let Some(thought) = self.state.thoughts.iter().find(|thought| thought.minted || !minted) {
+            let message_id = thought.id.clone();
+            self.imply(ThinkingFinished { message_id, content: None })?;
+        }
+        Ok(())
+    }
+
+    /// Finds the text that a piece belongs to, and begins it if it is new.
+    pub(crate) fn open_text(&mut self, message_id: Option<String>) -> Result<String, Refusal> {
+        self.end_thoughts(true)?;
+        let known = match &message_id {
+            Some(id) => {
+                let current = self.state.current_id(id);
+                self.state.texts.iter().find(|text| text.id == current)
+            }
+            None => self.state.texts.iter().rfind(|text| text.minted),
+        };
+        if let Some(text) = known {
+            return Ok(text.id.clone());
+        }
+        let minted = message_id.is_none();
+        self.end_texts(minted)?;
+        let id = message_id.unwrap_or_else(|| {
+            self.state.counts.messages += 1;
+            format!("{}:m{}", self.state.run_id, self.state.counts.messages)
+        });
+        self.imply(TextStarted { message_id: id, role: None })?;
+        match self.state.texts.last_mut() {
+            Some(text) => {
+                text.minted = minted;
+                Ok(text.id.clone())
+            }
+            None => Ok(String::new()),
+        }
+    }
+
+    /// Adds a piece of text.
+    pub(crate) fn text(
+        &mut self,
+        message_id: Option<String>,
+        content: Cow<'_, str>,
+        format: Option<String>,
+        extra: Extra,
+    ) -> Woven {
+        let delta = TextDelta { content: content.into_owned(), format, ..Default::default() };
+        let mut body = Body::TextDelta(delta);
+        self.state.check_limits(&body)?;
+        let id = self.open_text(message_id)?;
+        if let Body::TextDelta(delta) = &mut body {
+            delta.message_id = id;
+        }
+        self.say(body, extra)
+    }
+
+    /// Adds a whole text, as far as the run does not have it yet.
+    ///
+    /// Tells whether the text was new, so that the caller can end it.
+    pub(crate) fn whole_text(
+        &mut self,
+        message_id: Option<String>,
+        whole: &str,
+        by: By,
+    ) -> Result<bool, Refusal> {
+        if whole.is_empty() {
+            return Ok(false);
+        }
+        let mut body = Body::TextDelta(TextDelta { content: whole.to_owned(), ..Default::default() });
+        self.state.check_limits(&body)?;
+        let told = &self.state.told;
+        if told.is_empty() {
+            let id = self.open_text(message_id)?;
+            if let Body::TextDelta(delta) = &mut body {
+                delta.message_id = id;
+            }
+            self.put(body, Extra::default(), by)?;
+            return Ok(true);
+        }
+        let Some(last_id) = told.last_id.clone() else { return Ok(false) };
+        if self.is_told(whole) {
+            return Ok(false);
+        }
+        let head = usize::try_from(told.last.len).unwrap_or(usize::MAX);
+        let goes_on = head > 0 && whole.get(..head).is_some_and(|head| Digest::of(head) == told.last);
+        if goes_on && self.state.texts.iter().any(|text| text.id == last_id) {
+            let content = whole[head..].to_owned();
+            self.put(TextDelta { message_id: last_id, content, format: None }, Extra::default(), by)?;
+            return Ok(false);
+        }
+        let content = Some(whole.to_owned());
+        self.put(TextFinished { message_id: last_id, content, ..Default::default() }, Extra::default(), by)?;
+        Ok(false)
+    }
+
+    /// Tells whether the run's last message, or all of them, say just this.
+    pub(crate) fn is_told(&self, whole: &str) -> bool {
+        let (told, digest) = (&self.state.told, Digest::of(whole));
+        [told.last, told.joined_plain(), told.joined_blank()].contains(&digest)
+    }
+
+    /// Adds a new text that the frame implies, and leaves it open.
+    pub(crate) fn imply_text(&mut self, whole: &str) -> Result<String, Refusal> {
+        self.imply_text_as(None, whole)
+    }
+
+    /// Adds a new text under the source's id, and leaves it open.
+    pub(crate) fn imply_text_as(&mut self, id: Option<String>, whole: &str) -> Result<String, Refusal> {
+        let mut delta = TextDelta { content: whole.to_owned(), ..Default::default() };
+        self.state.check_limits(&Body::TextDelta(delta.clone()))?;
+        let id = self.open_text(id)?;
+        delta.message_id.clone_from(&id);
+        self.imply(delta)?;
+        Ok(id)
+    }
+
+    /// Adds a piece of thinking.
+    pub(crate) fn thinking(
+        &mut self,
+        message_id: Option<String>,
+        content: Cow<'_, str>,
+        stage: Option<String>,
+        extra: Extra,
+    ) -> Woven {
+        let mut body = Body::ThinkingDelta(ThinkingDelta {
+            content: content.into_owned(),
+            stage: stage.clone(),
+            ..Default::default()
+        });
+        self.state.check_limits(&body)?;
+        self.end_texts(true)?;
+        let known = match &message_id {
+            Some(id) => {
+                let current = self.state.current_id(id);
+                self.state.thoughts.iter().find(|thought| thought.id == current)
+            }
+            None => self.state.thoughts.iter().rfind(|thought| thought.minted),
+        };
+        let id = match known {
+            Some(thought) => thought.id.clone(),
+            None => {
+                self.end_thoughts(message_id.is_none())?;
+                let id = message_id.unwrap_or_else(|| {
+                    self.state.counts.thoughts += 1;
+                    format!("{}:t{}", self.state.run_id, self.state.counts.thoughts)
+                });
+                self.imply(ThinkingStarted { message_id: id, stage })?;
+                match self.state.thoughts.last_mut() {
+                    Some(thought) => {
+                        // No dialect that streams thinking this way says where it ends.
+                        thought.minted = true;
+                        thought.id.clone()
+                    }
+                    None => String::new(),
+                }
+            }
+        };
+        if let Body::ThinkingDelta(delta) = &mut body {
+            delta.message_id = id;
+        }
+        self.say(body, extra)
+    }
+
+    // Steps
+
+    /// Begins a step.
+    pub(crate) fn step_started(&mut self, name: String, extra: Extra) -> Woven {
+        self.boundary()?;
+        self.say(StepStarted { name }, extra)
+    }
+
+    /// Ends a step.
+    pub(crate) fn step_finished(&mut self, name: String, error: Option<ErrorInfo>, extra: Extra) -> Woven {
+        self.boundary()?;
+        self.say(StepFinished { name, error }, extra)
+    }
+
+    // Calls
+
+    /// Finds the call that a frame means.
+    ///
+    /// An id names it, or becomes the alias of an id-less call to the same tool. Without an id the oldest
+    /// call to the tool in one of the `phases` is meant, and with neither id nor name the newest.
+    fn find_call(&self, id: Option<&str>, name: Option<&str>, phases: &[CallPhase]) -> Option<usize> {
+        let calls = &self.state.calls;
+        let in_phase = |call: &OpenCall| phases.contains(&call.phase);
+        let may_be = |call: &OpenCall| match (&call.name, name) {
+            (Some(known), Some(name)) => known == name,
+            _ => true,
+        };
+        match (id, name) {
+            (Some(id), _) => {
+                let current = self.state.current_id(id);
+                let named = |call: &OpenCall| call.id == current || call.alias.as_deref() == Some(id);
+                calls.iter().position(named).or_else(|| {
+                    calls.iter().position(|call| {
+                        call.minted && call.alias.is_none() && in_phase(call) && may_be(call)
+                    })
+                })
+            }
+            (None, Some(_)) => calls.iter().position(|call| in_phase(call) && may_be(call)),
+            (None, None) => calls.iter().rposition(in_phase),
+        }
+    }
+
+    /// Tells the id of the call that a frame means; a new one gets the frame's id or a minted one.
+    fn resolve_call(
+        &mut self,
+        id: Option<String>,
+        name: Option<&str>,
+        phases: &[CallPhase],
+    ) -> (String, Option<usize>, bool) {
+        match self.find_call(id.as_deref(), name, phases) {
+            Some(at) => {
+                let call = &mut self.state.calls[at];
+                if let Some(id) = id.filter(|id| call.minted && *id != call.id && call.alias.is_none()) {
+                    call.alias = Some(id);
+                }
+                (call.id.clone(), Some(at), false)
+            }
+            None => {
+                let minted = id.is_none();
+                let id =
+                    id.unwrap_or_else(|| format!("{}:c{}", self.state.run_id, self.state.counts.calls + 1));
+                (id, None, minted)
+            }
+        }
+    }
+
+    fn mark_minted(&mut self, id: &str, minted: bool) {
+        if minted && let Some(call) = self.state.calls.iter_mut().rfind(|call| call.id == id) {
+            call.minted = true;
+        }
+    }
+
+    /// Adds a piece of a call's arguments.
+    pub(crate) fn call_arguments(
+        &mut self,
+        id: Option<String>,
+        name: Option<String>,
+        delta: String,
+        extra: Extra,
+    ) -> Woven {
+        self.state.check_limits(&Body::ToolArgsStarted(ToolArgsStarted::default()))?;
+        let probe = self.find_call(id.as_deref(), name.as_deref(), &[CallPhase::Arguments]);
+        let probe_id = probe.map(|at| self.state.calls[at].id.clone()).unwrap_or_default();
+        let mut piece = ToolArgsDelta { call_id: probe_id, delta };
+        self.state.check_limits(&Body::ToolArgsDelta(piece.clone()))?;
+        self.boundary()?;
+        let (call_id, known, minted) = self.resolve_call(id, name.as_deref(), &[CallPhase::Arguments]);
+        if known.is_none() {
+            self.imply(ToolArgsStarted { call_id: call_id.clone(), name, message_id: None })?;
+            self.mark_minted(&call_id, minted);
+        } else if let Some(at) = known
+            && self.state.calls[at].name.is_none()
+        {
+            self.state.calls[at].name = name;
+        }
+        piece.call_id = call_id;
+        self.say(piece, extra)
+    }
+
+    /// Makes a call with whole arguments.
+    pub(crate) fn called(&mut self, id: Option<String>, mut called: ToolCalled, extra: Extra) -> Woven {
+        self.state.check_limits(&Body::ToolCalled(called.clone()))?;
+        self.boundary()?;
+        let (call_id, known, minted) = self.resolve_call(id, Some(&called.name), &[CallPhase::Arguments]);
+        called.call_id.clone_from(&call_id);
+        self.say(called, extra)?;
+        self.mark_minted(&call_id, minted && known.is_none());
+        Ok(())
+    }
+
+    /// Finds a call that was made, or whose arguments arrive.
+    pub(crate) fn known_call(&self, id: Option<&str>, name: &str) -> Option<String> {
+        let at = self.find_call(id, Some(name), &[CallPhase::Called, CallPhase::Arguments])?;
+        Some(self.state.calls[at].id.clone())
+    }
+
+    /// Makes a call that the frame implies, and tells its id.
+    pub(crate) fn imply_call(
+        &mut self,
+        id: Option<String>,
+        mut called: ToolCalled,
+    ) -> Result<String, Refusal> {
+        self.state.check_limits(&Body::ToolCalled(called.clone()))?;
+        self.boundary()?;
+        let minted = id.is_none();
+        called.call_id =
+            id.unwrap_or_else(|| format!("{}:c{}", self.state.run_id, self.state.counts.calls + 1));
+        self.imply(called)?;
+        let Some(call) = self.state.calls.last_mut() else { return Ok(String::new()) };
+        call.minted = minted;
+        Ok(call.id.clone())
+    }
+
+    /// Finds the call that something is said of, and makes it if nobody did.
+    fn ensure_call(
+        &mut self,
+        id: Option<String>,
+        name: Option<&str>,
+        phases: &[CallPhase],
+    ) -> Result<String, Refusal> {
+        let (call_id, known, minted) = self.resolve_call(id, name, phases);
+        if known.is_none() {
+            self.boundary()?;
+            let name = name.unwrap_or("unknown").to_owned();
+            let arguments = Json::empty_object();
+            self.imply(ToolCalled { call_id: call_id.clone(), name, arguments, ..Default::default() })?;
+            self.mark_minted(&call_id, minted);
+        }
+        Ok(call_id)
+    }
+
+    /// Says that the tool begins to work.
+    pub(crate) fn tool_started(&mut self, id: Option<String>, name: Option<String>, extra: Extra) -> Woven {
+        let phases = [CallPhase::Called, CallPhase::Arguments];
+        let call_id = self.ensure_call(id, name.as_deref(), &phases)?;
+        self.say(ToolStarted { call_id, name }, extra)
+    }
+
+    /// Says how far the tool is.
+    pub(crate) fn tool_progress(
+        &mut self,
+        id: Option<String>,
+        mut progress: ToolProgress,
+        extra: Extra,
+    ) -> Woven {
+        progress.call_id = self.ensure_call(id, None, OPEN)?;
+        self.say(progress, extra)
+    }
+
+    /// Adds what the tool printed.
+    pub(crate) fn tool_output(
+        &mut self,
+        id: Option<String>,
+        name: Option<String>,
+        content: String,
+        extra: Extra,
+    ) -> Woven {
+        let call_id = self.ensure_call(id, name.as_deref(), OPEN)?;
+        self.say(ToolOutput { call_id, name, content }, extra)
+    }
+
+    /// Ends a call.
+    pub(crate) fn tool_finished(
+        &mut self,
+        id: Option<String>,
+        mut finished: ToolFinished,
+        extra: Extra,
+    ) -> Woven {
+        let carried = id.as_ref().filter(|id| self.state.carried.iter().any(|call| call.id == **id));
+        finished.call_id = match carried {
+            Some(id) => id.clone(),
+            None => self.ensure_call(id, finished.name.as_deref(), OPEN)?,
+        };
+        if finished.name.is_none() {
+            let call = self.state.calls.iter().find(|call| call.id == finished.call_id);
+            finished.name = call.and_then(|call| call.name.clone());
+        }
+        self.say(finished, extra)
+    }
+
+    // Questions and endings
+
+    /// Asks a person.
+    pub(crate) fn ask(&mut self, asked: InteractionRequested, extra: Extra) -> Woven {
+        let body = Body::InteractionRequested(asked);
+        self.state.check_limits(&body)?;
+        self.boundary()?;
+        self.say(body, extra)
+    }
+
+    /// Makes a question about a call name it by the id that stands for it here.
+    pub(crate) fn refer_to_call(&self, asked: &mut InteractionRequested) {
+        if let Some(id) = &asked.call_id {
+            asked.call_id = Some(self.state.current_id(id).to_owned());
+        }
+    }
+
+    /// Mints the id of an approval.
+    pub(crate) fn mint_approval(&mut self) -> String {
+        self.state.counts.approvals += 1;
+        format!("{}:a{}", self.state.run_id, self.state.counts.approvals)
+    }
+
+    /// Tells the error of the last fatal notice.
+    pub(crate) fn fatal_error(&self) -> Option<ErrorInfo> {
+        self.state.fatal.and_then(|place| self.earlier.notice(place)).as_ref().map(Notice::to_error)
+    }
+
+    /// Completes the run; a whole answer is told as far as it is new.
+    pub(crate) fn complete(&mut self, completed: RunCompleted, extra: Extra) -> Woven {
+        if self.state.status.is_closed() {
+            return Err(Refusal::RunClosed(self.state.status));
+        }
+        if let Some(reply) = &completed.reply {
+            let reply = reply.clone();
+            self.whole_text(None, &reply, By::Decoder)?;
+        }
+        self.end_thoughts(true)?;
+        self.end_texts(true)?;
+        self.say(completed, extra)
+    }
+
+    /// Fails the run. Where the frame does not say why, the last fatal notice does.
+    pub(crate) fn fail(&mut self, error: Option<ErrorInfo>, mut failed: RunFailed, extra: Extra) -> Woven {
+        failed.error =
+            error.or_else(|| self.fatal_error()).unwrap_or_else(|| ErrorInfo::message("the run failed"));
+        self.say(failed, extra)
+    }
+}
+
+/// Every phase of a call without a result.
+const OPEN: &[CallPhase] = &[CallPhase::Started, CallPhase::Called, CallPhase::Arguments];

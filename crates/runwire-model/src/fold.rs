@@ -1,0 +1,421 @@
+//! The fold: a run's events gathered into the state of a message, as StreamingEngine's front end keeps it
+//! (`specs` §3.1 of its document), with steps, questions, usage and status of our own.
+
+use serde::Serialize;
+
+use crate::event::{Body, Decision, ErrorInfo, Event, InteractionKind, ToolStatus};
+use crate::json::Json;
+use crate::record::Record;
+use crate::run::Status;
+use crate::time::Timestamp;
+
+/// A run as the person who watches it sees it.
+///
+/// ```
+/// use runwire_model::event::{Event, TextDelta, TextStarted};
+/// use runwire_model::fold::MessageState;
+/// use runwire_model::Timestamp;
+///
+/// let mut message = MessageState::new("run-1");
+/// message.apply(&Event::new(TextStarted { message_id: "m1".into(), role: None }), Timestamp(5));
+/// message.apply(&Event::new(TextDelta { message_id: "m1".into(), content: "你好".into(), format: None }), Timestamp(6));
+/// assert_eq!(message.main_content, "你好");
+/// assert!(message.is_streaming);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageState {
+    /// The run's id.
+    pub message_id: String,
+    /// Always `assistant`.
+    pub role: &'static str,
+    /// All thinking, with a blank line between thoughts.
+    pub thinking_content: String,
+    /// All texts of the assistant, with a blank line between them.
+    pub main_content: String,
+    /// The calls, in the order they were made.
+    pub tool_calls: Vec<ToolCall>,
+    /// The blocks of data, in the order they came.
+    pub data_blocks: Vec<DataBlock>,
+    /// Whether more may come.
+    pub is_streaming: bool,
+    /// Whether the run failed.
+    pub has_error: bool,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// Ids and times.
+    pub metadata: Metadata,
+    /// The steps, in the order they began.
+    pub steps: Vec<StepState>,
+    /// The questions, in the order they were asked.
+    pub interactions: Vec<InteractionState>,
+    /// Tokens, summed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageState>,
+    /// How far the run is.
+    pub status: Status,
+    #[serde(skip)]
+    texts: Vec<Part>,
+    #[serde(skip)]
+    thoughts: Vec<Part>,
+    #[serde(skip)]
+    counted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    id: String,
+    content: String,
+    assistant: bool,
+}
+
+/// A call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Its id.
+    pub tool_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// What the call is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it was given.
+    pub arguments: Json,
+    /// What it was given, where that is no JSON object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_text: Option<String>,
+    /// `calling`, `completed` or `failed`.
+    pub status: &'static str,
+    /// How far it is, from 0 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// What it printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What it gave back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorState>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<f64>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorState {
+    /// What a person reads.
+    pub message: String,
+    /// The source's code for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// A block of data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DataBlock {
+    /// What it is.
+    pub data_type: String,
+    /// The data.
+    pub data: Json,
+    /// What is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// The call it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<String>,
+}
+
+/// Ids and times.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// The run's id.
+    pub request_id: String,
+    /// When the run began, in milliseconds since the epoch.
+    pub start_time: u64,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<u64>,
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepState {
+    /// Its id.
+    pub step_id: String,
+    /// Its name.
+    pub name: String,
+    /// `running`, `completed` or `failed`.
+    pub status: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InteractionState {
+    /// Its id.
+    pub interaction_id: String,
+    /// A form or an approval.
+    pub kind: InteractionKind,
+    /// `open`, or what became of it.
+    pub status: &'static str,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The answer's JSON Schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Json>,
+    /// Texts of the form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ui: Option<Json>,
+    /// The call it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<String>,
+    /// What the person filled in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Json>,
+    /// Why it was settled so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Tokens, summed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageState {
+    /// Of all prompts.
+    pub prompt_tokens: u64,
+    /// Of all completions.
+    pub completion_tokens: u64,
+    /// In all.
+    pub total_tokens: u64,
+}
+
+impl MessageState {
+    /// Makes the state of a run that nothing was written to.
+    pub fn new(run_id: impl Into<String>) -> Self {
+        let run_id = run_id.into();
+        Self {
+            message_id: run_id.clone(),
+            role: "assistant",
+            thinking_content: String::new(),
+            main_content: String::new(),
+            tool_calls: Vec::new(),
+            data_blocks: Vec::new(),
+            is_streaming: true,
+            has_error: false,
+            error_message: None,
+            metadata: Metadata { request_id: run_id, ..Metadata::default() },
+            steps: Vec::new(),
+            interactions: Vec::new(),
+            usage: None,
+            status: Status::Pending,
+            texts: Vec::new(),
+            thoughts: Vec::new(),
+            counted: false,
+        }
+    }
+
+    /// Takes in a record of the run.
+    pub fn apply_record(&mut self, record: &Record) {
+        for entry in &record.entries {
+            self.apply(&entry.event, record.at);
+        }
+    }
+
+    /// Takes in an event.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) {
+        if self.status == Status::Pending {
+            self.status = Status::Running;
+            self.metadata.start_time = at.0;
+        }
+        match &event.body {
+            Body::TextStarted(started) => {
+                let assistant = started.role.as_deref().is_none_or(|role| role == "assistant");
+                self.texts.push(Part { id: started.message_id.clone(), content: String::new(), assistant });
+            }
+            Body::TextDelta(delta) => {
+                // Most pieces go on with the last text, which ends what was joined before.
+                let last = self.texts.iter().rposition(|text| text.id == delta.message_id);
+                let Some(at) = last else { return };
+                let begins = self.texts[at].content.is_empty();
+                self.texts[at].content.push_str(&delta.content);
+                let newest =
+                    self.texts[at + 1..].iter().all(|text| text.content.is_empty() || !text.assistant);
+                if self.texts[at].assistant && newest && !begins {
+                    self.main_content.push_str(&delta.content);
+                } else {
+                    self.main_content = joined(&self.texts);
+                }
+            }
+            Body::TextFinished(finished) => {
+                if let Some(content) = &finished.content {
+                    if let Some(text) = self.texts.iter_mut().rfind(|text| text.id == finished.message_id) {
+                        text.content.clone_from(content);
+                    }
+                    self.main_content = joined(&self.texts);
+                }
+            }
+            Body::ThinkingStarted(started) => {
+                self.thoughts.push(Part {
+                    id: started.message_id.clone(),
+                    content: String::new(),
+                    assistant: true,
+                });
+            }
+            Body::ThinkingDelta(delta) => {
+                if let Some(thought) =
+                    self.thoughts.iter_mut().rfind(|thought| thought.id == delta.message_id)
+                {
+                    thought.content.push_str(&delta.content);
+                }
+                self.thinking_content = joined(&self.thoughts);
+            }
+            Body::ThinkingFinished(finished) => {
+                if let Some(content) = &finished.content {
+                    if let Some(thought) =
+                        self.thoughts.iter_mut().rfind(|thought| thought.id == finished.message_id)
+                    {
+                        thought.content.clone_from(content);
+                    }
+                    self.thinking_content = joined(&self.thoughts);
+                }
+            }
+            Body::ToolCalled(called) => self.tool_calls.push(ToolCall {
+                tool_id: called.call_id.clone(),
+                tool_name: called.name.clone(),
+                description: called.description.clone(),
+                arguments: called.arguments.clone(),
+                arguments_text: called.arguments_text.clone(),
+                status: "calling",
+                ..ToolCall::default()
+            }),
+            Body::ToolProgress(progress) => {
+                if let Some(call) = self.call(&progress.call_id) {
+                    call.progress = progress.progress;
+                }
+            }
+            Body::ToolOutput(output) => {
+                if let Some(call) = self.call(&output.call_id) {
+                    call.output.get_or_insert_default().push_str(&output.content);
+                }
+            }
+            Body::ToolFinished(finished) => {
+                if let Some(call) = self.call(&finished.call_id) {
+                    call.status = if finished.status == ToolStatus::Failure { "failed" } else { "completed" };
+                    call.result.clone_from(&finished.result);
+                    call.error = finished.error.as_ref().map(ErrorState::of);
+                    call.duration_ms = finished.duration_ms;
+                }
+            }
+            Body::Data(block) => self.data_blocks.push(DataBlock {
+                data_type: block.data_type.clone(),
+                data: block.data.clone(),
+                metadata: block.metadata.clone(),
+                tool_id: block.call_id.clone(),
+            }),
+            Body::StepStarted(started) => self.steps.push(StepState {
+                step_id: event.step_id.clone().unwrap_or_default(),
+                name: started.name.clone(),
+                status: "running",
+                error: None,
+            }),
+            Body::StepFinished(finished) => {
+                let id = event.step_id.as_deref().unwrap_or_default();
+                if let Some(step) =
+                    self.steps.iter_mut().rfind(|step| step.step_id == id && step.status == "running")
+                {
+                    step.error = finished.error.as_ref().map(|error| error.message.clone());
+                    step.status = if step.error.is_some() { "failed" } else { "completed" };
+                }
+            }
+            Body::InteractionRequested(asked) => self.interactions.push(InteractionState {
+                interaction_id: asked.interaction_id.clone(),
+                kind: asked.kind,
+                status: "open",
+                title: asked.title.clone(),
+                description: asked.description.clone(),
+                schema: asked.schema.clone(),
+                ui: asked.ui.clone(),
+                tool_id: asked.call_id.clone(),
+                values: None,
+                reason: None,
+            }),
+            Body::InteractionResolved(resolved) => {
+                let asked = self
+                    .interactions
+                    .iter_mut()
+                    .rfind(|asked| asked.interaction_id == resolved.interaction_id);
+                if let Some(asked) = asked {
+                    asked.status = Decision::as_str(resolved.decision);
+                    asked.values.clone_from(&resolved.values);
+                    asked.reason.clone_from(&resolved.reason);
+                }
+            }
+            Body::Usage(usage) => {
+                self.counted = true;
+                self.count(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
+            }
+            Body::RunSuspended(_) => self.status = Status::Suspended,
+            Body::RunResumed(_) => self.status = Status::Running,
+            Body::RunCompleted(completed) => self.end(Status::Completed, completed.summary.as_ref(), at),
+            Body::RunFailed(failed) => {
+                self.has_error = true;
+                self.error_message = Some(failed.error.message.clone());
+                self.end(Status::Failed, failed.summary.as_ref(), at);
+            }
+            Body::RunCancelled(cancelled) => self.end(Status::Cancelled, cancelled.summary.as_ref(), at),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, id: &str) -> Option<&mut ToolCall> {
+        self.tool_calls.iter_mut().rfind(|call| call.tool_id == id)
+    }
+
+    fn count(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
+        let usage = self.usage.get_or_insert_default();
+        let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+        usage.prompt_tokens = usage.prompt_tokens.saturating_add(prompt);
+        usage.completion_tokens = usage.completion_tokens.saturating_add(completion);
+        let total = total.unwrap_or(prompt.saturating_add(completion));
+        usage.total_tokens = usage.total_tokens.saturating_add(total);
+    }
+
+    /// Ends the run. Where no model call told its tokens, the summary does.
+    fn end(&mut self, status: Status, summary: Option<&crate::event::Summary>, at: Timestamp) {
+        self.status = status;
+        self.is_streaming = false;
+        self.metadata.end_time = Some(at.0);
+        let Some(summary) = summary.filter(|_| !self.counted) else { return };
+        let tokens = [summary.prompt_tokens, summary.completion_tokens, summary.total_tokens];
+        if tokens.iter().any(Option::is_some) {
+            self.count(summary.prompt_tokens, summary.completion_tokens, summary.total_tokens);
+        }
+    }
+}
+
+impl ErrorState {
+    fn of(error: &ErrorInfo) -> Self {
+        Self { message: error.message.clone(), code: error.code.clone() }
+    }
+}
+
+fn joined(parts: &[Part]) -> String {
+    let shown = parts.iter().filter(|part| part.assistant && !part.content.is_empty());
+    shown.map(|part| part.content.as_str()).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,131 @@
+//! JSON Patch (RFC 6902), as far as a state needs it.
+
+use serde_json::Value;
+
+use crate::json::Json;
+
+/// Applies a patch; one that does not fit changes nothing and gives nothing.
+pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
+    let mut document = state.to_value();
+    for operation in patch.to_value().as_array()? {
+        apply_one(&mut document, operation)?;
+    }
+    Some(Json::from_value(&document))
+}
+
+fn apply_one(document: &mut Value, operation: &Value) -> Option<()> {
+    let path = operation.get("path")?.as_str()?;
+    match operation.get("op")?.as_str()? {
+        "add" => add(document, path, operation.get("value")?.clone()),
+        "remove" => remove(document, path).map(|_| ()),
+        "replace" => {
+            *document.pointer_mut(path)? = operation.get("value")?.clone();
+            Some(())
+        }
+        "move" => {
+            let from = operation.get("from")?.as_str()?;
+            // A value cannot move into itself.
+            if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
+                return None;
+            }
+            let value = remove(document, from)?;
+            add(document, path, value)
+        }
+        "copy" => {
+            let value = document.pointer(operation.get("from")?.as_str()?)?.clone();
+            add(document, path, value)
+        }
+        "test" => (document.pointer(path)? == operation.get("value")?).then_some(()),
+        _ => None,
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
+    let Some((parent, key)) = split(path)? else {
+        *document = value;
+        return Some(());
+    };
+    match document.pointer_mut(parent)? {
+        Value::Object(object) => {
+            object.insert(key, value);
+        }
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            let at = index(&key).filter(|at| *at <= items.len())?;
+            items.insert(at, value);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Option<Value> {
+    let Some((parent, key)) = split(path)? else { return Some(std::mem::take(document)) };
+    match document.pointer_mut(parent)? {
+        Value::Object(object) => object.shift_remove(&key),
+        Value::Array(items) => {
+            let at = index(&key).filter(|at| *at < items.len())?;
+            Some(items.remove(at))
+        }
+        _ => None,
+    }
+}
+
+/// Splits a pointer into its parent and its last key; the whole document has neither.
+fn split(path: &str) -> Option<Option<(&str, String)>> {
+    if path.is_empty() {
+        return Some(None);
+    }
+    let (parent, key) = path.rsplit_once('/')?;
+    Some(Some((parent, key.replace("~1", "/").replace("~0", "~"))))
+}
+
+fn index(key: &str) -> Option<usize> {
+    (key == "0" || !key.starts_with('0')).then(|| key.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(state: &str, patch: &str) -> Option<String> {
+        apply(&Json::parse(state).unwrap(), &Json::parse(patch).unwrap()).map(|json| json.text().to_owned())
+    }
+
+    #[test]
+    fn each_operation_does_what_the_standard_says() {
+        for (state, patch, wanted) in [
+            (r#"{"a":1}"#, r#"[{"op":"add","path":"/b","value":[1]}]"#, r#"{"a":1,"b":[1]}"#),
+            (r#"{"a":[1,3]}"#, r#"[{"op":"add","path":"/a/1","value":2}]"#, r#"{"a":[1,2,3]}"#),
+            (r#"{"a":[1]}"#, r#"[{"op":"add","path":"/a/-","value":null}]"#, r#"{"a":[1,null]}"#),
+            (r#"{"a":1,"b":2}"#, r#"[{"op":"remove","path":"/a"}]"#, r#"{"b":2}"#),
+            (r#"{"a":1}"#, r#"[{"op":"replace","path":"/a","value":{"x":1}}]"#, r#"{"a":{"x":1}}"#),
+            (
+                r#"{"a":{"b":1},"c":{}}"#,
+                r#"[{"op":"move","from":"/a/b","path":"/c/d"}]"#,
+                r#"{"a":{},"c":{"d":1}}"#,
+            ),
+            (r#"{"a":1}"#, r#"[{"op":"copy","from":"/a","path":"/b"}]"#, r#"{"a":1,"b":1}"#),
+            (r#"{"a/b":1}"#, r#"[{"op":"replace","path":"/a~1b","value":2}]"#, r#"{"a/b":2}"#),
+            (r#"{"a":1}"#, r#"[{"op":"test","path":"/a","value":1}]"#, r#"{"a":1}"#),
+            (r#"{"a":1}"#, r#"[{"op":"replace","path":"","value":[]}]"#, r#"[]"#),
+        ] {
+            assert_eq!(applied(state, patch).as_deref(), Some(wanted), "{patch}");
+        }
+    }
+
+    #[test]
+    fn a_patch_that_does_not_fit_gives_nothing() {
+        for patch in [
+            r#"[{"op":"remove","path":"/x"}]"#,
+            r#"[{"op":"add","path":"/x/y","value":1}]"#,
+            r#"[{"op":"add","path":"/a/01","value":1}]"#,
+            r#"[{"op":"test","path":"/a","value":1}]"#,
+            r#"[{"op":"move","from":"/a","path":"/a/0"}]"#,
+            r#"[{"op":"odd","path":"/a"}]"#,
+            r#"{"op":"remove","path":"/a"}"#,
+        ] {
+            assert_eq!(applied(r#"{"a":[1]}"#, patch), None, "{patch}");
+        }
+    }
+}

@@ -1,0 +1,733 @@
+//! The guard: which events may follow, and what must be added so that every run is well-formed.
+//!
+//! `apply` is a pure function of the run's state and an event. It runs where the event is written, under
+//! the thread's single writer, so the first commit wins every race.
+
+use super::digest::Digest;
+use super::state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
+use crate::event::{
+    Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
+    RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
+    TextStarted, ThinkingDelta, ThinkingFinished, ThinkingStarted, ToolArgsDelta, ToolArgsStarted,
+    ToolCalled, ToolFinished, ToolStatus,
+};
+use crate::json::Json;
+use crate::limits;
+use crate::record::{By, Earlier, Entry, Place};
+
+/// On whose behalf an event is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// A producer's, who may not say what belongs to people and the server.
+    Producer,
+    /// The server's own, a person's, or a log's that is copied.
+    Server,
+}
+
+/// Why an event may not be written. Nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The run has ended.
+    #[error("the run is {} and takes no more events; start a new run", .0.as_str())]
+    RunClosed(Status),
+    /// Something would grow beyond its limit.
+    #[error("{what} would have more than {limit} bytes")]
+    TooLarge {
+        /// What would grow.
+        what: &'static str,
+        /// Its limit.
+        limit: u64,
+    },
+    /// Too many things would be open.
+    #[error("the run would have more than {limit} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Refusal {
+    /// Tells the stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RunClosed(_) => "run_closed",
+            Self::TooLarge { .. } => "too_large",
+            Self::TooMany { .. } => "too_many_open",
+        }
+    }
+}
+
+/// What the end of input means for a run that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndOfInput {
+    /// The producer said that this is the end: the run is complete, unless its last word was a fatal notice.
+    Complete,
+    /// The stream just stopped: the run failed.
+    Cut,
+}
+
+/// How a run ends, for what is still open.
+#[derive(Clone, Copy)]
+enum Ending<'a> {
+    Completed,
+    Failed(&'a str),
+    Cancelled,
+}
+
+impl RunState {
+    /// Writes an event: adds it, and what must come with it, to the record's entries.
+    ///
+    /// `seq` is the record's number; `by` says who added the event. On refusal nothing has changed.
+    pub fn apply(
+        &mut self,
+        event: Event,
+        by: By,
+        authority: Authority,
+        seq: u64,
+        earlier: &dyn Earlier,
+        out: &mut Vec<Entry>,
+    ) -> Result<(), Refusal> {
+        if self.status.is_closed() {
+            return Err(Refusal::RunClosed(self.status));
+        }
+        self.check_limits(&event.body)?;
+        let mut writer = Writer { state: self, seq, earlier, out };
+        if authority == Authority::Producer {
+            let event = writer.refuse_forgery(event);
+            writer.write(event, by);
+        } else {
+            writer.write(event, by);
+        }
+        Ok(())
+    }
+
+    /// Ends a run whose input has ended. Does nothing to a run that is closed.
+    pub fn end_of_input(&mut self, end: EndOfInput, seq: u64, earlier: &dyn Earlier, out: &mut Vec<Entry>) {
+        if self.status.is_closed() {
+            return;
+        }
+        let fatal = self.fatal.and_then(|place| earlier.notice(place));
+        let body: Body = match (fatal, end) {
+            (Some(notice), _) => RunFailed { error: notice.to_error(), ..Default::default() }.into(),
+            (None, EndOfInput::Complete) => RunCompleted::default().into(),
+            (None, EndOfInput::Cut) => {
+                let error = ErrorInfo::coded("stream_ended", "the stream ended before the run did");
+                RunFailed { error, ..Default::default() }.into()
+            }
+        };
+        Writer { state: self, seq, earlier, out }.write(Event::new(body), By::Guard);
+    }
+
+    /// Checks that an event keeps within the limits.
+    pub(crate) fn check_limits(&self, body: &Body) -> Result<(), Refusal> {
+        let text = |more: usize| {
+            let within = self.text_bytes + more as u64 <= limits::RUN_TEXT_BYTES;
+            let refusal = Refusal::TooLarge { what: "the run's text", limit: limits::RUN_TEXT_BYTES };
+            within.then_some(()).ok_or(refusal)
+        };
+        let held = |more: usize| {
+            let within = self.held_bytes() + more as u64 <= limits::RUN_ARGUMENT_BYTES;
+            let refusal = Refusal::TooLarge {
+                what: "what the run's open calls and questions hold",
+                limit: limits::RUN_ARGUMENT_BYTES,
+            };
+            within.then_some(()).ok_or(refusal)
+        };
+        let room = |open: usize, what: &'static str, limit: usize| {
+            (open < limit).then_some(()).ok_or(Refusal::TooMany { what, limit })
+        };
+        match body {
+            Body::TextStarted(_) => room(self.texts.len(), "open texts", limits::OPEN_ITEMS),
+            Body::ThinkingStarted(_) => room(self.thoughts.len(), "open thoughts", limits::OPEN_ITEMS),
+            Body::StepStarted(_) => room(self.steps.len(), "open steps", limits::OPEN_ITEMS),
+            Body::TextDelta(TextDelta { content, .. })
+            | Body::ThinkingDelta(ThinkingDelta { content, .. }) => {
+                room(self.texts.len().max(self.thoughts.len()), "open texts", limits::OPEN_ITEMS)?;
+                text(content.len())
+            }
+            Body::TextFinished(TextFinished { content: Some(content), .. }) => text(content.len()),
+            Body::ToolArgsStarted(_) | Body::ToolStarted(_) => {
+                room(self.calls.len(), "open calls", limits::OPEN_ITEMS)
+            }
+            Body::ToolArgsDelta(ToolArgsDelta { call_id, delta }) => {
+                let gathered =
+                    self.calls.iter().find(|call| call.id == *call_id).map_or(0, |call| call.bytes);
+                if gathered + delta.len() as u64 > limits::CALL_ARGUMENT_BYTES {
+                    let what = "the arguments of the call";
+                    return Err(Refusal::TooLarge { what, limit: limits::CALL_ARGUMENT_BYTES });
+                }
+                held(delta.len())
+            }
+            Body::ToolCalled(called) => {
+                room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
+                held(called.arguments.text().len())
+            }
+            Body::InteractionRequested(asked) => {
+                room(self.asked.len(), "questions", limits::RUN_INTERACTIONS)?;
+                held(question_bytes(asked))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn question_bytes(asked: &InteractionRequested) -> usize {
+    let texts = [&asked.title, &asked.description].into_iter().flatten().map(String::len).sum::<usize>();
+    texts
+        + [&asked.schema, &asked.ui, &asked.arguments]
+            .into_iter()
+            .flatten()
+            .map(|json| json.text().len())
+            .sum::<usize>()
+}
+
+/// Writes events into one record.
+struct Writer<'a> {
+    state: &'a mut RunState,
+    seq: u64,
+    earlier: &'a dyn Earlier,
+    out: &'a mut Vec<Entry>,
+}
+
+impl Writer<'_> {
+    fn place(&self) -> Place {
+        Place { seq: self.seq, index: self.out.len() as u32 }
+    }
+
+    fn push(&mut self, event: Event, by: By) {
+        self.out.push(Entry { event, by });
+    }
+
+    fn add(&mut self, body: impl Into<Body>) {
+        self.add_in(body, None);
+    }
+
+    fn add_in(&mut self, body: impl Into<Body>, subagent: Option<String>) {
+        let mut event = Event::new(body);
+        event.step_id = self.state.current_step().map(|step| step.id.clone());
+        event.subagent_run_id = subagent;
+        self.push(event, By::Guard);
+    }
+
+    /// What belongs to people and the server becomes `foreign` when a producer says it. A producer may
+    /// withdraw its own question.
+    fn refuse_forgery(&self, event: Event) -> Event {
+        let forged = match &event.body {
+            Body::RunCancelRequested(_) => true,
+            Body::InteractionResolved(resolved) => resolved.decision != Decision::Cancelled,
+            _ => false,
+        };
+        if !forged {
+            return event;
+        }
+        Event::new(Foreign { dialect: "runwire".into(), frame: event.to_json(), name: None })
+    }
+
+    fn write(&mut self, mut event: Event, by: By) {
+        if self.state.status == Status::Pending {
+            self.state.status = Status::Running;
+            if !matches!(event.body, Body::RunStarted(_)) {
+                self.push(Event::new(RunStarted::default()), By::Guard);
+            } else {
+                self.push(event, by);
+                return;
+            }
+        }
+        let scope = event.subagent_run_id.clone();
+        match &mut event.body {
+            // A second start says nothing new.
+            Body::RunStarted(_) => return,
+            Body::TextStarted(started) => {
+                if !self.start_text(started, &scope) {
+                    return;
+                }
+            }
+            Body::TextDelta(delta) => self.continue_text(delta, &scope),
+            Body::TextFinished(finished) => {
+                if !self.finish_text(finished) {
+                    return;
+                }
+            }
+            Body::ThinkingStarted(started) => {
+                if !self.start_thought(&mut started.message_id, &scope) {
+                    return;
+                }
+            }
+            Body::ThinkingDelta(delta) => self.continue_thought(delta, &scope),
+            Body::ThinkingFinished(finished) => {
+                finished.message_id = self.state.current_id(&finished.message_id).to_owned();
+                let open = self.state.thoughts.iter().position(|thought| thought.id == finished.message_id);
+                let Some(at) = open else { return };
+                self.state.thoughts.remove(at);
+            }
+            Body::StepStarted(started) => {
+                self.boundary(&scope);
+                let (id, name) = (event.step_id.take(), started.name.clone());
+                self.state.counts.steps += 1;
+                let id = id.unwrap_or_else(|| format!("{name}.{}", self.state.counts.steps));
+                event.step_id = Some(id.clone());
+                self.state.steps.push(OpenStep { id, name });
+            }
+            Body::StepFinished(finished) => {
+                let by_id = |step: &OpenStep| event.step_id.as_ref().is_none_or(|id| *id == step.id);
+                let by_name = |step: &OpenStep| event.step_id.is_some() || step.name == finished.name;
+                let open = self.state.steps.iter().rposition(|step| by_id(step) && by_name(step));
+                let Some(at) = open else { return };
+                self.boundary(&scope);
+                let step = self.state.steps.remove(at);
+                (event.step_id, finished.name) = (Some(step.id), step.name);
+            }
+            Body::ToolArgsStarted(started) => {
+                if !self.start_call(started, &scope) {
+                    return;
+                }
+            }
+            Body::ToolArgsDelta(delta) => {
+                if !self.continue_call(delta, &scope) {
+                    return;
+                }
+            }
+            Body::ToolCalled(called) => {
+                if !self.call(called, &scope) {
+                    return;
+                }
+            }
+            Body::ToolStarted(started) => {
+                let call = self.open_call(&mut started.call_id, started.name.as_deref());
+                call.phase = CallPhase::Started;
+            }
+            Body::ToolProgress(progress) => {
+                self.open_call(&mut progress.call_id, None);
+            }
+            Body::ToolOutput(output) => {
+                let name = output.name.clone();
+                self.open_call(&mut output.call_id, name.as_deref());
+            }
+            Body::ToolFinished(finished) => {
+                if !self.answer_carried(finished) {
+                    let name = finished.name.clone();
+                    let id = self.open_call(&mut finished.call_id, name.as_deref()).id.clone();
+                    self.state.calls.retain(|call| call.id != id);
+                }
+            }
+            Body::InteractionRequested(asked) => {
+                self.ask(asked);
+                let asked_id = asked.interaction_id.clone();
+                self.push(event, by);
+                self.suspend(vec![asked_id], None);
+                return;
+            }
+            Body::InteractionResolved(resolved) => {
+                let open =
+                    self.state.questions.iter().position(|question| question.id == resolved.interaction_id);
+                let Some(at) = open else { return };
+                self.state.questions.remove(at);
+                let id = resolved.interaction_id.clone();
+                self.push(event, by);
+                if self.state.questions.is_empty() {
+                    self.resume(vec![id], None);
+                }
+                return;
+            }
+            Body::RunSuspended(suspended) => {
+                if self.state.status == Status::Suspended {
+                    return;
+                }
+                self.close_texts(Ending::Cancelled);
+                self.state.status = Status::Suspended;
+                if suspended.interaction_ids.is_empty() {
+                    suspended.interaction_ids =
+                        self.state.questions.iter().map(|question| question.id.clone()).collect();
+                }
+            }
+            Body::RunResumed(_) => {
+                if self.state.status != Status::Suspended {
+                    return;
+                }
+                if self.state.questions.is_empty() {
+                    self.state.status = Status::Running;
+                } else {
+                    // Only an answer resumes; what the producer says of itself is kept as its status.
+                    event.body = RunStatus { state: "resumed".into() }.into();
+                }
+            }
+            Body::Notice(notice) if notice.fatal == Some(true) => self.state.fatal = Some(self.place()),
+            Body::RunCompleted(_) => self.close(Ending::Completed, Status::Completed),
+            Body::RunFailed(RunFailed { error, .. }) => {
+                let message = error.message.clone();
+                self.close(Ending::Failed(&message), Status::Failed);
+            }
+            Body::RunCancelled(_) => self.close(Ending::Cancelled, Status::Cancelled),
+            _ => {}
+        }
+        self.push(event, by);
+    }
+
+    // Texts and thoughts
+
+    /// Closes the texts and thoughts of a run or subagent that has moved on to something else. A later piece
+    /// of one of them reopens it under another id: no client can show one message in two places.
+    fn boundary(&mut self, scope: &Option<String>) {
+        self.close_thoughts_of(scope);
+        while let Some(at) = self.state.texts.iter().position(|text| text.subagent == *scope) {
+            let text = self.state.texts.remove(at);
+            self.add_in(TextFinished { message_id: text.id, ..Default::default() }, text.subagent);
+        }
+    }
+
+    fn close_thoughts_of(&mut self, scope: &Option<String>) {
+        while let Some(at) = self.state.thoughts.iter().position(|thought| thought.subagent == *scope) {
+            let thought = self.state.thoughts.remove(at);
+            self.add_in(ThinkingFinished { message_id: thought.id, content: None }, thought.subagent);
+        }
+    }
+
+    fn start_text(&mut self, started: &mut TextStarted, scope: &Option<String>) -> bool {
+        if self.state.texts.iter().any(|text| text.id == self.state.current_id(&started.message_id)) {
+            return false;
+        }
+        let assistant = started.role.as_deref().is_none_or(|role| role == "assistant");
+        started.message_id = self.open_text(std::mem::take(&mut started.message_id), assistant, scope);
+        true
+    }
+
+    fn open_text(&mut self, id: String, assistant: bool, scope: &Option<String>) -> String {
+        self.close_thoughts_of(scope);
+        let id = self.state.claim_id(id);
+        if assistant {
+            self.state.told.begin(&id);
+        }
+        let start = self.place();
+        self.state.texts.push(OpenText {
+            id: id.clone(),
+            minted: false,
+            assistant,
+            subagent: scope.clone(),
+            start,
+        });
+        id
+    }
+
+    fn continue_text(&mut self, delta: &mut TextDelta, scope: &Option<String>) {
+        let current = self.state.current_id(&delta.message_id);
+        let open = self.state.texts.iter().find(|text| text.id == current);
+        let assistant = open.is_none_or(|text| text.assistant);
+        if open.is_some() {
+            if current != delta.message_id {
+                delta.message_id = current.to_owned();
+            }
+        } else {
+            delta.message_id = self.open_text(delta.message_id.clone(), true, scope);
+            self.add_in(TextStarted { message_id: delta.message_id.clone(), role: None }, scope.clone());
+        }
+        self.state.text_bytes += delta.content.len() as u64;
+        if assistant && self.state.told.last_id.as_deref() == Some(&delta.message_id) {
+            self.state.told.last = self.state.told.last.then(Digest::of(&delta.content));
+        }
+    }
+
+    /// A finish that ends nothing is dropped, unless it replaces the last message's text.
+    fn finish_text(&mut self, finished: &mut TextFinished) -> bool {
+        finished.message_id = self.state.current_id(&finished.message_id).to_owned();
+        let open = self.state.texts.iter().position(|text| text.id == finished.message_id);
+        let is_last = self.state.told.last_id.as_deref() == Some(&finished.message_id);
+        if let (Some(content), true) = (&finished.content, is_last) {
+            self.state.told.last = Digest::of(content);
+            self.state.text_bytes += content.len() as u64;
+        }
+        match open {
+            Some(at) => {
+                self.state.texts.remove(at);
+                true
+            }
+            None => is_last && finished.content.is_some(),
+        }
+    }
+
+    fn start_thought(&mut self, id: &mut String, scope: &Option<String>) -> bool {
+        if self.state.thoughts.iter().any(|thought| thought.id == self.state.current_id(id)) {
+            return false;
+        }
+        *id = self.state.claim_id(std::mem::take(id));
+        let start = self.place();
+        self.state.thoughts.push(OpenText {
+            id: id.clone(),
+            minted: false,
+            assistant: true,
+            subagent: scope.clone(),
+            start,
+        });
+        true
+    }
+
+    fn continue_thought(&mut self, delta: &mut ThinkingDelta, scope: &Option<String>) {
+        let current = self.state.current_id(&delta.message_id);
+        if self.state.thoughts.iter().any(|thought| thought.id == current) {
+            if current != delta.message_id {
+                delta.message_id = current.to_owned();
+            }
+        } else {
+            self.start_thought(&mut delta.message_id, scope);
+            let started =
+                ThinkingStarted { message_id: delta.message_id.clone(), stage: delta.stage.clone() };
+            self.add_in(started, scope.clone());
+        }
+        self.state.text_bytes += delta.content.len() as u64;
+    }
+
+    // Calls
+
+    fn find_call(&self, id: &str) -> Option<usize> {
+        let current = self.state.current_id(id);
+        let is = |call: &OpenCall| call.id == current || call.alias.as_deref() == Some(id);
+        self.state.calls.iter().position(is)
+    }
+
+    fn push_call(&mut self, id: String, name: Option<String>, phase: CallPhase) -> String {
+        let id = self.state.claim_id(id);
+        self.state.counts.calls += 1;
+        let start = self.place();
+        let call = OpenCall {
+            id: id.clone(),
+            minted: false,
+            alias: None,
+            name,
+            phase,
+            start,
+            bytes: 0,
+            message_id: None,
+        };
+        self.state.calls.push(call);
+        id
+    }
+
+    fn start_call(&mut self, started: &mut ToolArgsStarted, scope: &Option<String>) -> bool {
+        if self.find_call(&started.call_id).is_some() {
+            return false;
+        }
+        self.boundary(scope);
+        started.call_id =
+            self.push_call(std::mem::take(&mut started.call_id), started.name.clone(), CallPhase::Arguments);
+        if let Some(call) = self.state.calls.last_mut() {
+            call.message_id.clone_from(&started.message_id);
+        }
+        true
+    }
+
+    fn continue_call(&mut self, delta: &mut ToolArgsDelta, scope: &Option<String>) -> bool {
+        let at = match self.find_call(&delta.call_id) {
+            Some(at) => at,
+            None => {
+                self.boundary(scope);
+                let place = self.place();
+                delta.call_id = self.push_call(delta.call_id.clone(), None, CallPhase::Arguments);
+                self.add(ToolArgsStarted { call_id: delta.call_id.clone(), ..Default::default() });
+                let at = self.state.calls.len() - 1;
+                self.state.calls[at].start = place;
+                at
+            }
+        };
+        let call = &mut self.state.calls[at];
+        // Arguments of a call that was already made change nothing.
+        if call.phase != CallPhase::Arguments {
+            return false;
+        }
+        call.bytes += delta.delta.len() as u64;
+        delta.call_id.clone_from(&call.id);
+        true
+    }
+
+    fn call(&mut self, called: &mut ToolCalled, scope: &Option<String>) -> bool {
+        let bytes = called.arguments.text().len() as u64;
+        let at = match self.find_call(&called.call_id) {
+            Some(at) if self.state.calls[at].phase == CallPhase::Arguments => at,
+            Some(_) => return false,
+            None => {
+                self.boundary(scope);
+                self.push_call(called.call_id.clone(), None, CallPhase::Called);
+                self.state.calls.len() - 1
+            }
+        };
+        let call = &mut self.state.calls[at];
+        (call.phase, call.bytes) = (CallPhase::Called, bytes);
+        call.name = Some(called.name.clone());
+        called.call_id.clone_from(&call.id);
+        if called.message_id.is_none() {
+            called.message_id.clone_from(&call.message_id);
+        }
+        true
+    }
+
+    /// Answers a call of the run before, which the thread still has open.
+    fn answer_carried(&mut self, finished: &mut ToolFinished) -> bool {
+        let Some(at) = self.state.carried.iter().position(|call| call.id == finished.call_id) else {
+            return false;
+        };
+        let call = self.state.carried.remove(at);
+        if finished.name.is_none() {
+            finished.name = call.name;
+        }
+        true
+    }
+
+    /// Finds the call that something is said of; one that nobody made is made, rather than lose what is said.
+    fn open_call(&mut self, id: &mut String, name: Option<&str>) -> &mut OpenCall {
+        let at = match self.find_call(id) {
+            Some(at) => at,
+            None => {
+                let start = self.place();
+                *id = self.push_call(std::mem::take(id), None, CallPhase::Arguments);
+                let at = self.state.calls.len() - 1;
+                self.state.calls[at].start = start;
+                at
+            }
+        };
+        if self.state.calls[at].phase == CallPhase::Arguments {
+            self.call_with_gathered(at, name, By::Guard);
+        }
+        id.clone_from(&self.state.calls[at].id);
+        &mut self.state.calls[at]
+    }
+
+    /// Makes the call of which only argument pieces came.
+    fn call_with_gathered(&mut self, at: usize, name: Option<&str>, by: By) {
+        let call = &self.state.calls[at];
+        let text = match call.bytes {
+            0 => String::new(),
+            _ => self.earlier.arguments(call.start, &call.id),
+        };
+        let name = call.name.as_deref().or(name).unwrap_or("unknown").to_owned();
+        let mut called = ToolCalled {
+            call_id: call.id.clone(),
+            name: name.clone(),
+            message_id: call.message_id.clone(),
+            ..Default::default()
+        };
+        set_arguments(&mut called, &text);
+        let call = &mut self.state.calls[at];
+        (call.name, call.phase) = (Some(name), CallPhase::Called);
+        let mut event = Event::new(called);
+        event.step_id = self.state.current_step().map(|step| step.id.clone());
+        self.push(event, by);
+    }
+
+    // Questions
+
+    fn ask(&mut self, asked: &mut InteractionRequested) {
+        self.close_texts(Ending::Cancelled);
+        let wanted = std::mem::take(&mut asked.interaction_id);
+        let taken = |id: &str| self.state.asked.iter().any(|known| known == id);
+        asked.interaction_id = if taken(&wanted) {
+            (2..).map(|n| format!("{wanted}.{n}")).find(|id| !taken(id)).unwrap_or(wanted)
+        } else {
+            wanted
+        };
+        self.state.asked.push(asked.interaction_id.clone());
+        let (place, bytes) = (self.place(), question_bytes(asked) as u64);
+        let id = asked.interaction_id.clone();
+        self.state.questions.push(Question { id, kind: asked.kind, place, bytes });
+    }
+
+    fn suspend(&mut self, interaction_ids: Vec<String>, reason: Option<String>) {
+        if self.state.status == Status::Suspended {
+            return;
+        }
+        self.state.status = Status::Suspended;
+        self.push(Event::new(RunSuspended { reason, interaction_ids }), By::Guard);
+    }
+
+    fn resume(&mut self, interaction_ids: Vec<String>, reason: Option<String>) {
+        if self.state.status != Status::Suspended {
+            return;
+        }
+        self.state.status = Status::Running;
+        self.push(Event::new(RunResumed { reason, interaction_ids }), By::Guard);
+    }
+
+    // Endings
+
+    fn close_texts(&mut self, ending: Ending<'_>) {
+        let status = match ending {
+            Ending::Completed => None,
+            Ending::Failed(_) => Some("failed".to_owned()),
+            Ending::Cancelled => Some("partial_success".to_owned()),
+        };
+        for thought in std::mem::take(&mut self.state.thoughts) {
+            self.add_in(ThinkingFinished { message_id: thought.id, content: None }, thought.subagent);
+        }
+        for text in std::mem::take(&mut self.state.texts) {
+            let finished = TextFinished { message_id: text.id, status: status.clone(), ..Default::default() };
+            self.add_in(finished, text.subagent);
+        }
+    }
+
+    /// Closes whatever is open, so that nothing gathered is lost and no reader waits for an end.
+    fn close(&mut self, ending: Ending<'_>, status: Status) {
+        self.close_texts(ending);
+        let why = match ending {
+            Ending::Completed => None,
+            Ending::Failed(message) => Some(message),
+            Ending::Cancelled => Some("cancelled"),
+        };
+        for at in 0..self.state.calls.len() {
+            if self.state.calls[at].phase == CallPhase::Arguments {
+                self.call_with_gathered(at, None, By::Guard);
+                if let Some(Entry { event: Event { body: Body::ToolCalled(called), .. }, .. }) =
+                    self.out.last_mut()
+                {
+                    cut_off(called, why.is_some());
+                }
+            }
+        }
+        if let Some(message) = why {
+            for call in std::mem::take(&mut self.state.calls) {
+                self.add(ToolFinished {
+                    call_id: call.id,
+                    name: call.name,
+                    status: ToolStatus::Failure,
+                    error: Some(ErrorInfo::message(message)),
+                    ..Default::default()
+                });
+            }
+        }
+        for step in std::mem::take(&mut self.state.steps).into_iter().rev() {
+            let mut event = Event::new(StepFinished { name: step.name, error: why.map(ErrorInfo::message) });
+            event.step_id = Some(step.id);
+            self.push(event, By::Guard);
+        }
+        for question in std::mem::take(&mut self.state.questions) {
+            let resolved = InteractionResolved {
+                interaction_id: question.id,
+                decision: Decision::Cancelled,
+                ..Default::default()
+            };
+            self.push(Event::new(resolved), By::Guard);
+        }
+        self.state.status = status;
+    }
+}
+
+/// Gives a call its arguments: the object that a text is, or nothing and the text itself.
+pub(crate) fn set_arguments(called: &mut ToolCalled, text: &str) {
+    let text = text.trim();
+    match Json::parse(text) {
+        Ok(json) if json.is_object() => called.arguments = json,
+        _ => {
+            called.arguments = Json::empty_object();
+            called.arguments_text = (!text.is_empty()).then(|| text.to_owned());
+        }
+    }
+}
+
+/// Marks a call whose arguments were cut off. On failure they count as cut off even if they parse.
+fn cut_off(called: &mut ToolCalled, failed: bool) {
+    if failed && called.arguments_text.is_none() && called.arguments.text() != "{}" {
+        called.arguments_text = Some(called.arguments.text().to_owned());
+        called.arguments = Json::empty_object();
+    }
+    if failed || called.arguments_text.is_some() {
+        called.incomplete = Some(true);
+    }
+}

@@ -1,0 +1,273 @@
+//! What is known of a run between two records: ids, lengths, hashes and places, never its text.
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use crate::event::InteractionKind;
+use crate::limits;
+use crate::record::Place;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nothing was written yet.
+    #[default]
+    Pending,
+    /// It works.
+    Running,
+    /// It waits for a person.
+    Suspended,
+    /// It came to its end.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Status {
+    /// Tells whether the run is closed.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// Tells the word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A text or a thought that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenText {
+    /// Its id.
+    pub id: String,
+    /// Whether the id was minted here, so that the source has no way to end the text.
+    pub minted: bool,
+    /// Whether the text is the assistant's.
+    pub assistant: bool,
+    /// The subagent it belongs to.
+    pub subagent: Option<String>,
+    /// Where it began.
+    pub start: Place,
+}
+
+/// A step that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenStep {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallPhase {
+    /// Its arguments arrive.
+    Arguments,
+    /// It is called.
+    Called,
+    /// The tool works.
+    Started,
+}
+
+/// A call that has begun and has no result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// Its id.
+    pub id: String,
+    /// Whether the id was minted here.
+    pub minted: bool,
+    /// The id that the source gave it later.
+    pub alias: Option<String>,
+    /// The tool, once it is known.
+    pub name: Option<String>,
+    /// How far it is.
+    pub phase: CallPhase,
+    /// Where it began.
+    pub start: Place,
+    /// Bytes of arguments gathered.
+    pub bytes: u64,
+    /// The message that calls it.
+    pub message_id: Option<String>,
+}
+
+/// A question that has no answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its id.
+    pub id: String,
+    /// What is asked for.
+    pub kind: InteractionKind,
+    /// Where it was asked.
+    pub place: Place,
+    /// Bytes of the question.
+    pub bytes: u64,
+}
+
+/// How many of each kind a run has had; minted ids are made of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) messages: u64,
+    pub(crate) thoughts: u64,
+    pub(crate) calls: u64,
+    pub(crate) steps: u64,
+    pub(crate) approvals: u64,
+}
+
+/// An id that is used again, and the id that stands for it now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Renamed {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) times: u32,
+}
+
+/// The last text of the assistant, by which a whole text is recognised as one already told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// The last message.
+    pub(crate) last_id: Option<String>,
+    pub(crate) last: Digest,
+    /// All messages before it, joined without and with a blank line between them.
+    pub(crate) before_plain: Digest,
+    pub(crate) before_blank: Digest,
+}
+
+impl Told {
+    /// Tells whether the run has any text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last.len == 0 && self.before_plain.len == 0
+    }
+
+    pub(crate) fn joined_plain(&self) -> Digest {
+        self.before_plain.then(self.last)
+    }
+
+    pub(crate) fn joined_blank(&self) -> Digest {
+        if self.before_blank.len == 0 || self.last.len == 0 {
+            return self.before_blank.then(self.last);
+        }
+        self.before_blank.then(Digest::of("\n\n")).then(self.last)
+    }
+
+    pub(crate) fn begin(&mut self, id: &str) {
+        (self.before_plain, self.before_blank) = (self.joined_plain(), self.joined_blank());
+        self.last = Digest::default();
+        self.last_id = Some(id.to_owned());
+    }
+}
+
+/// What is known of a run between two records.
+///
+/// It is small and serialisable: open things, counters, lengths, hashes and places in the log. Guard and
+/// decoders work on it, and it is stored with every record of the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The thread's id.
+    pub thread_id: String,
+    /// The run's id.
+    pub run_id: String,
+    /// How far the run is.
+    pub status: Status,
+    /// Texts that are open, oldest first.
+    pub texts: Vec<OpenText>,
+    /// Thoughts that are open, oldest first.
+    pub thoughts: Vec<OpenText>,
+    /// Steps that are open, outermost first.
+    pub steps: Vec<OpenStep>,
+    /// Calls without a result, oldest first.
+    pub calls: Vec<OpenCall>,
+    /// Calls of the thread's run before this one that were left without a result: front ends answer them in
+    /// the next run.
+    pub carried: Vec<OpenCall>,
+    /// Questions without an answer, oldest first.
+    pub questions: Vec<Question>,
+    pub(crate) counts: Counts,
+    pub(crate) told: Told,
+    /// Bytes of text and thinking.
+    pub(crate) text_bytes: u64,
+    /// Every question's id.
+    pub(crate) asked: Vec<String>,
+    /// Where the last fatal notice stands.
+    pub(crate) fatal: Option<Place>,
+    /// Hashes of ids of messages and calls that were used, the newest last.
+    pub(crate) recent: Vec<u64>,
+    pub(crate) renamed: Vec<Renamed>,
+}
+
+impl RunState {
+    /// Makes the state of a run that nothing was written to.
+    pub fn new(thread_id: impl Into<String>, run_id: impl Into<String>) -> Self {
+        Self { thread_id: thread_id.into(), run_id: run_id.into(), ..Self::default() }
+    }
+
+    /// Makes the state of the run that follows this one in the thread.
+    pub fn next(&self, run_id: impl Into<String>) -> Self {
+        let mut next = Self::new(self.thread_id.clone(), run_id);
+        if self.status == Status::Completed {
+            next.carried.clone_from(&self.calls);
+        }
+        next
+    }
+
+    /// Tells the innermost open step.
+    pub fn current_step(&self) -> Option<&OpenStep> {
+        self.steps.last()
+    }
+
+    /// Tells the id that stands for one of the source's now.
+    pub(crate) fn current_id<'a>(&'a self, id: &'a str) -> &'a str {
+        self.renamed.iter().rev().find(|renamed| renamed.from == id).map_or(id, |renamed| &renamed.to)
+    }
+
+    /// Takes an id into use and tells under which name; one that was used before gets a number.
+    pub(crate) fn claim_id(&mut self, id: String) -> String {
+        let hash = hash_of(&id);
+        if !self.recent.contains(&hash) {
+            self.remember(hash);
+            return id;
+        }
+        let known = self.renamed.iter().position(|renamed| renamed.from == id);
+        let times = known.map_or(2, |at| self.renamed.remove(at).times + 1);
+        let to = format!("{id}#{times}");
+        if self.renamed.len() == limits::RECENT_IDS {
+            self.renamed.remove(0);
+        }
+        self.remember(hash_of(&to));
+        self.renamed.push(Renamed { from: id, to: to.clone(), times });
+        to
+    }
+
+    fn remember(&mut self, hash: u64) {
+        if self.recent.len() == limits::RECENT_IDS {
+            self.recent.remove(0);
+        }
+        self.recent.push(hash);
+    }
+
+    /// Bytes of arguments and questions that must be kept at hand while they are open.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.calls
+            .iter()
+            .map(|call| call.bytes)
+            .chain(self.questions.iter().map(|question| question.bytes))
+            .sum()
+    }
+}
+
+/// FNV-1a: ids are short, and the hash must be the same in every process.
+fn hash_of(id: &str) -> u64 {
+    id.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

@@ -1,0 +1,217 @@
+//! A run's earlier records, as far as translation may ask for them, kept in memory.
+//!
+//! A server looks earlier records up in its log; a conversion, which has no log, keeps this window. It holds
+//! what the limits of a run allow and no more: the run's texts, the arguments of its open calls, its open
+//! questions, the thread's state, and the newest of the thread's messages.
+
+use std::collections::VecDeque;
+
+use crate::event::{Body, Event, InteractionRequested, Notice, ToolCalled};
+use crate::json::Json;
+use crate::limits;
+use crate::patch;
+use crate::record::{ChatMessage, Earlier, Place, Record};
+
+/// The part of a thread that translation may ask for.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    /// The thread's messages; those before `run_from` are of earlier runs.
+    messages: VecDeque<ChatMessage>,
+    run_from: usize,
+    /// Bytes of all messages.
+    bytes: usize,
+    arguments: Vec<(String, String)>,
+    calls: Vec<ToolCalled>,
+    questions: Vec<InteractionRequested>,
+    notice: Option<Notice>,
+    state: Option<Json>,
+    /// Whether the newest record has a patch that did not fit.
+    misfit: bool,
+    /// Calls and questions that ended in the newest record; it may still be encoded.
+    ended: Vec<String>,
+}
+
+impl Window {
+    /// Begins another run of the same thread.
+    pub fn next_run(&mut self) {
+        self.run_from = self.messages.len();
+        self.arguments.clear();
+        self.calls.clear();
+        self.questions.clear();
+        self.notice = None;
+        self.ended.clear();
+    }
+
+    /// Takes in a record before it is encoded.
+    pub fn absorb(&mut self, record: &Record) {
+        for id in std::mem::take(&mut self.ended) {
+            self.calls.retain(|call| call.call_id != id);
+            self.arguments.retain(|(call, _)| *call != id);
+            self.questions.retain(|question| question.interaction_id != id);
+        }
+        self.misfit = false;
+        for entry in &record.entries {
+            self.absorb_event(&entry.event);
+        }
+        self.shrink();
+    }
+
+    fn absorb_event(&mut self, event: &Event) {
+        match &event.body {
+            Body::RunStarted(started) => {
+                if let Some(message) = &started.message {
+                    let id = started.message_id.clone().unwrap_or_else(|| "user".to_owned());
+                    self.push(ChatMessage {
+                        id,
+                        role: "user".into(),
+                        content: message.clone(),
+                        ..Default::default()
+                    });
+                }
+            }
+            Body::TextStarted(started) => {
+                let role = started.role.clone().unwrap_or_else(|| "assistant".to_owned());
+                self.push(ChatMessage { id: started.message_id.clone(), role, ..Default::default() });
+            }
+            Body::TextDelta(delta) => {
+                if let Some(message) = self.message(&delta.message_id) {
+                    message.content.push_str(&delta.content);
+                    self.bytes += delta.content.len();
+                }
+            }
+            Body::TextFinished(finished) => {
+                if let (Some(content), Some(message)) =
+                    (&finished.content, self.message(&finished.message_id))
+                {
+                    let before = std::mem::replace(&mut message.content, content.clone()).len();
+                    self.bytes = self.bytes + content.len() - before;
+                }
+            }
+            Body::ToolArgsStarted(started) => self.arguments.push((started.call_id.clone(), String::new())),
+            Body::ToolArgsDelta(delta) => {
+                if let Some((_, text)) = self.arguments.iter_mut().find(|(call, _)| *call == delta.call_id) {
+                    text.push_str(&delta.delta);
+                }
+            }
+            Body::ToolCalled(called) => {
+                self.calls.push(called.clone());
+                let text = called.arguments_text.as_deref().unwrap_or(called.arguments.text());
+                let call = (called.call_id.clone(), called.name.clone(), text.to_owned());
+                self.bytes += text.len();
+                let parent = called.message_id.as_deref().and_then(|id| self.message(id));
+                match parent.filter(|message| message.role == "assistant") {
+                    Some(message) => message.tool_calls.push(call),
+                    None => self.push(ChatMessage {
+                        id: called.call_id.clone(),
+                        role: "assistant".into(),
+                        tool_calls: vec![call],
+                        ..Default::default()
+                    }),
+                }
+            }
+            Body::ToolFinished(finished) => {
+                self.ended.push(finished.call_id.clone());
+                if let Some(text) = finished.text_form() {
+                    self.push(ChatMessage {
+                        id: format!("{}:result", finished.call_id),
+                        role: "tool".into(),
+                        content: text.into_owned(),
+                        tool_call_id: Some(finished.call_id.clone()),
+                        ..Default::default()
+                    });
+                }
+            }
+            Body::InteractionRequested(asked) => self.questions.push(asked.clone()),
+            Body::InteractionResolved(resolved) => self.ended.push(resolved.interaction_id.clone()),
+            Body::Notice(notice) if notice.fatal == Some(true) => self.notice = Some(notice.clone()),
+            Body::StateSnapshot(snapshot) => self.state = Some(snapshot.state.clone()),
+            Body::StateUpdated(updated) => self.state = Some(updated.state.clone()),
+            Body::StatePatched(patched) => {
+                let state = self.state.take().unwrap_or_else(Json::empty_object);
+                self.state = match patch::apply(&state, &patched.patch) {
+                    Some(next) if next.text().len() <= limits::THREAD_MEMORY_BYTES => Some(next),
+                    _ => {
+                        self.misfit = true;
+                        Some(state)
+                    }
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, message: ChatMessage) {
+        self.bytes += message.content.len();
+        self.messages.push_back(message);
+    }
+
+    /// Finds a message of the run, the newest first.
+    fn message(&mut self, id: &str) -> Option<&mut ChatMessage> {
+        self.messages.iter_mut().skip(self.run_from).rfind(|message| message.id == id)
+    }
+
+    /// Forgets the oldest messages, first of earlier runs, then what tools were given and gave back.
+    fn shrink(&mut self) {
+        let size = |message: &ChatMessage| {
+            message.content.len() + message.tool_calls.iter().map(|(_, _, text)| text.len()).sum::<usize>()
+        };
+        while self.bytes > limits::THREAD_MEMORY_BYTES && self.run_from > 0 {
+            self.run_from -= 1;
+            if let Some(message) = self.messages.pop_front() {
+                self.bytes -= size(&message);
+            }
+        }
+        while self.bytes > limits::THREAD_MEMORY_BYTES {
+            let tool = |message: &ChatMessage| message.role == "tool" || !message.tool_calls.is_empty();
+            let Some(at) = self.messages.iter().position(tool) else { break };
+            if let Some(message) = self.messages.remove(at) {
+                self.bytes -= size(&message);
+            }
+        }
+    }
+}
+
+impl Earlier for Window {
+    fn text(&self, _start: Place, message_id: &str) -> String {
+        let run = self.messages.iter().skip(self.run_from);
+        run.rev()
+            .find(|message| message.id == message_id)
+            .map(|message| message.content.clone())
+            .unwrap_or_default()
+    }
+
+    fn arguments(&self, _start: Place, call_id: &str) -> String {
+        self.arguments
+            .iter()
+            .rev()
+            .find(|(call, _)| call == call_id)
+            .map(|(_, text)| text.clone())
+            .unwrap_or_default()
+    }
+
+    fn call(&self, _start: Place, call_id: &str) -> Option<ToolCalled> {
+        self.calls.iter().rev().find(|call| call.call_id == call_id).cloned()
+    }
+
+    fn question(&self, _place: Place, interaction_id: &str) -> Option<InteractionRequested> {
+        self.questions.iter().rev().find(|question| question.interaction_id == interaction_id).cloned()
+    }
+
+    fn notice(&self, _place: Place) -> Option<Notice> {
+        self.notice.clone()
+    }
+
+    fn run_text(&self) -> String {
+        let run = self.messages.iter().skip(self.run_from);
+        let texts = run.filter(|message| message.role == "assistant" && !message.content.is_empty());
+        texts.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn state(&self) -> Option<Json> {
+        self.state.clone().filter(|_| !self.misfit)
+    }
+
+    fn messages(&self) -> Vec<ChatMessage> {
+        self.messages.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! What was asked for on the command line.
+
+/// How long fuzzing lasts when nobody says.
+const FUZZ_MINUTES: u64 = 60;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Help,
+    Test { long: bool, fuzz_minutes: u64 },
+    Tidy,
+    Fuzz { minutes: u64 },
+    Bench { arguments: Vec<String> },
+}
+
+/// Reads the arguments after `cargo xtask`; the error is for the person who typed them.
+pub(crate) fn parse(arguments: &[String]) -> Result<Task, String> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err("which command?".to_owned());
+    };
+    match command.as_str() {
+        "help" | "--help" | "-h" => Ok(Task::Help),
+        "test" => {
+            let flags = Flags::parse(rest, &["--long", "--minutes"])?;
+            if flags.minutes.is_some() && !flags.long {
+                return Err("--minutes is for the fuzzing, which only --long does".to_owned());
+            }
+            Ok(Task::Test { long: flags.long, fuzz_minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
+        }
+        "tidy" => Flags::parse(rest, &[]).map(|_| Task::Tidy),
+        "fuzz" => {
+            let flags = Flags::parse(rest, &["--minutes"])?;
+            Ok(Task::Fuzz { minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
+        }
+        "bench" if rest.is_empty() => {
+            Err("which benchmark? For example: cargo xtask bench codecs".to_owned())
+        }
+        "bench" => Ok(Task::Bench { arguments: rest.to_vec() }),
+        unknown => Err(format!("there is no command `{unknown}`")),
+    }
+}
+
+#[derive(Default)]
+struct Flags {
+    long: bool,
+    minutes: Option<u64>,
+}
+
+impl Flags {
+    fn parse(arguments: &[String], allowed: &[&str]) -> Result<Flags, String> {
+        let mut flags = Flags::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            if !allowed.contains(&argument.as_str()) {
+                return Err(format!("`{argument}` is not understood here"));
+            }
+            match argument.as_str() {
+                "--long" => flags.long = true,
+                _ => {
+                    let minutes =
+                        rest.next().and_then(|value| value.parse().ok()).filter(|minutes| *minutes > 0);
+                    flags.minutes = Some(minutes.ok_or("--minutes needs a whole number above 0")?);
+                }
+            }
+        }
+        Ok(flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Task, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn commands_and_their_flags_are_understood() {
+        assert_eq!(parsed("test"), Ok(Task::Test { long: false, fuzz_minutes: 60 }));
+        assert_eq!(parsed("test --long --minutes 5"), Ok(Task::Test { long: true, fuzz_minutes: 5 }));
+        assert_eq!(parsed("fuzz"), Ok(Task::Fuzz { minutes: 60 }));
+        assert_eq!(parsed("tidy"), Ok(Task::Tidy));
+        assert_eq!(parsed("bench codecs"), Ok(Task::Bench { arguments: vec!["codecs".to_owned()] }));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_and_named() {
+        for line in ["", "tset", "bench", "tidy --long", "test --log", "test --minutes 5", "fuzz --minutes"] {
+            assert!(parsed(line).is_err(), "`{line}` was accepted");
+        }
+        assert!(parsed("test --log").is_err_and(|problem| problem.contains("--log")));
+        assert!(parsed("fuzz --minutes 0").is_err());
+    }
+}

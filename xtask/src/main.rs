@@ -1,0 +1,72 @@
+//! The project's own commands, run as `cargo xtask COMMAND`.
+//!
+//! `cargo xtask test` is the one test command: what it passes may be merged.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A command line speaks.
+
+mod arguments;
+mod command;
+mod fuzz;
+mod stages;
+mod tidy;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use arguments::Task;
+use command::{Failure, cargo, run};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--long] [--minutes N]   format, lint, tests, docs and every other check, with the time of each
+                                --long adds more property cases and N minutes of fuzzing (default 60)
+  tidy                          only the checks of the tree itself: links, lock files, stray paths
+  fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)
+  bench NAME [ARGUMENT]...      print the figures of a benchmark, such as `codecs`
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let task = match arguments::parse(&arguments) {
+        Ok(task) => task,
+        Err(problem) => {
+            eprintln!("cargo xtask: {problem}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match perform(task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\ncargo xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<(), Failure> {
+    let root = repository_root();
+    match task {
+        Task::Help => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        Task::Test { long, fuzz_minutes } => stages::run_all(&stages::Context { root, long, fuzz_minutes }),
+        Task::Tidy => tidy::run(&root),
+        Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
+        Task::Bench { arguments } => {
+            run(cargo(&root).args(["run", "--release", "--package", "runwire-bench", "--"]).args(arguments))
+        }
+    }
+}
+
+/// Finds the repository from where xtask's own manifest is, so that every
+/// command works from any folder inside it.
+fn repository_root() -> PathBuf {
+    // Cargo sets the variable for what it runs; a clone that was moved after
+    // the build would make the compiled-in path wrong.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    manifest.parent().map(PathBuf::from).unwrap_or(manifest)
+}

@@ -1,0 +1,172 @@
+//! `cargo xtask test`: the stages in their order, and the time of each.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::command::{Failure, cargo, run};
+use crate::{fuzz, tidy, tools};
+
+/// How many cases each property gets with `--long`.
+const LONG_PROPTEST_CASES: &str = "20000";
+
+/// What every stage may need to know.
+pub(crate) struct Context {
+    pub(crate) root: PathBuf,
+    pub(crate) long: bool,
+    pub(crate) fuzz_minutes: u64,
+}
+
+/// One part of `cargo xtask test`, with a line of its own in the table of times.
+struct Stage {
+    name: &'static str,
+    run: fn(&Context) -> Result<(), Failure>,
+}
+
+/// The stages in the order they run. Lint comes before the tests and shares
+/// their profile and target folder, so dependencies are built once.
+fn stages(context: &Context) -> Vec<Stage> {
+    let mut stages = vec![
+        Stage { name: "tools", run: |context| tools::prepare(&context.root) },
+        Stage { name: "format", run: format },
+        Stage { name: "lint", run: lint },
+        Stage { name: "tests", run: tests },
+        Stage { name: "docs", run: docs },
+        Stage { name: "ag-ui oracle", run: ag_ui_oracle },
+        Stage { name: "tidy", run: |context| tidy::run(&context.root) },
+    ];
+    if context.long {
+        stages
+            .push(Stage { name: "fuzz", run: |context| fuzz::run_for(&context.root, context.fuzz_minutes) });
+    }
+    stages
+}
+
+/// Runs the stages up to the first that fails, and prints the time of each that ran.
+pub(crate) fn run_all(context: &Context) -> Result<(), Failure> {
+    let stages = stages(context);
+    let (times, outcome) = run_in_order(&stages, context);
+    println!("\n{}", table(&times, stages.len()));
+    outcome
+}
+
+fn run_in_order(stages: &[Stage], context: &Context) -> (Vec<StageTime>, Result<(), Failure>) {
+    let mut times = Vec::with_capacity(stages.len());
+    for stage in stages {
+        println!("\n=== {} ===", stage.name);
+        let start = Instant::now();
+        let outcome = (stage.run)(context);
+        times.push(StageTime { name: stage.name, took: start.elapsed(), passed: outcome.is_ok() });
+        if let Err(failure) = outcome {
+            return (times, Err(Failure::new(format!("stage `{}`: {failure}", stage.name))));
+        }
+    }
+    (times, Ok(()))
+}
+
+struct StageTime {
+    name: &'static str,
+    took: Duration,
+    passed: bool,
+}
+
+fn table(times: &[StageTime], planned: usize) -> String {
+    let line = |name: &str, took: Duration, remark: &str| {
+        format!("{name:<14}{:>9.1} s  {remark}", took.as_secs_f64())
+    };
+    let mut lines: Vec<String> = times
+        .iter()
+        .map(|stage| line(stage.name, stage.took, if stage.passed { "ok" } else { "FAILED" }))
+        .collect();
+    let total = times.iter().map(|stage| stage.took).sum();
+    let skipped = match planned - times.len() {
+        0 => String::new(),
+        1 => "1 stage not run".to_owned(),
+        count => format!("{count} stages not run"),
+    };
+    lines.push(line("total", total, &skipped));
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+fn format(context: &Context) -> Result<(), Failure> {
+    run(cargo(&context.root).args(["fmt", "--all", "--check"]))
+}
+
+fn lint(context: &Context) -> Result<(), Failure> {
+    run(cargo(&context.root).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn tests(context: &Context) -> Result<(), Failure> {
+    let command = |arguments: &[&str]| {
+        let mut command = cargo(&context.root);
+        command.args(arguments);
+        if context.long {
+            command.env("PROPTEST_CASES", LONG_PROPTEST_CASES);
+        }
+        command
+    };
+    if tools::nextest(&context.root).is_none() {
+        return run(&mut command(&["test", "--workspace", "--locked"]));
+    }
+    run(&mut command(&["nextest", "run", "--workspace", "--locked"]))?;
+    // nextest does not know the examples in doc comments.
+    run(&mut command(&["test", "--doc", "--workspace", "--locked"]))
+}
+
+fn docs(context: &Context) -> Result<(), Failure> {
+    run(cargo(&context.root)
+        .args(["doc", "--no-deps", "--workspace", "--locked"])
+        .env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Feeds our AG-UI output to the official client. The canary comes first: it
+/// shows that the check refuses streams known to be broken.
+fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
+    let oracle = context.root.join("oracles/ag-ui");
+    let program = |name: &str| {
+        let mut command = Command::new(name);
+        command.current_dir(&oracle);
+        command
+    };
+    run(program("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
+    run(program("node").arg("canary.mjs"))?;
+    run(program("node").args(["check.mjs", "../../vectors"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(long: bool) -> Context {
+        Context { root: PathBuf::new(), long, fuzz_minutes: 1 }
+    }
+
+    #[test]
+    fn only_a_long_run_fuzzes() {
+        let names = |long| stages(&context(long)).iter().map(|stage| stage.name).collect::<Vec<_>>();
+        assert!(!names(false).contains(&"fuzz"));
+        assert_eq!(names(true).last(), Some(&"fuzz"));
+    }
+
+    #[test]
+    fn the_first_failing_stage_is_named_and_ends_the_run() {
+        let stages = [
+            Stage { name: "good", run: |_| Ok(()) },
+            Stage { name: "bad", run: |_| Err(Failure::new("no luck")) },
+            Stage { name: "after", run: |_| Ok(()) },
+        ];
+        let (times, outcome) = run_in_order(&stages, &context(false));
+        assert_eq!(outcome.unwrap_err().to_string(), "stage `bad`: no luck");
+        let table = table(&times, stages.len());
+        assert!(table.contains("good") && table.contains("FAILED") && !table.contains("after"), "{table}");
+        assert!(table.ends_with("1 stage not run"), "{table}");
+    }
+}

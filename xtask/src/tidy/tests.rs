@@ -1,0 +1,178 @@
+//! Canaries: every rule fails on a bad sample, and passes a good one.
+
+use super::*;
+
+fn findings(rule: &str, tree: &Tree) -> Vec<String> {
+    let rule = RULES.iter().find(|known| known.name == rule).unwrap();
+    (rule.check)(tree).iter().map(Finding::to_string).collect()
+}
+
+#[track_caller]
+fn assert_found(rule: &str, files: &[(&str, &str)], expected: &str) {
+    let found = findings(rule, &tree(files));
+    assert!(
+        found.len() == 1 && found[0].contains(expected),
+        "wanted one finding `{expected}`, got {found:?}"
+    );
+}
+
+#[track_caller]
+fn assert_fine(rule: &str, files: &[(&str, &str)]) {
+    assert_eq!(findings(rule, &tree(files)), [""; 0]);
+}
+
+fn tree(files: &[(&str, &str)]) -> Tree {
+    files.iter().copied().collect()
+}
+
+/// One sample for each rule that it must refuse.
+fn canaries() -> Vec<(&'static str, Tree)> {
+    let one = |path: &str, text: &str| tree(&[(path, text)]);
+    vec![
+        ("long files", one("src/lib.rs", &"\n".repeat(LONG_FILE_LINES + 1))),
+        ("unfinished code", one("src/lib.rs", &format!("fn later() {{ {}!() }}", "todo"))),
+        ("machine paths", one("README.md", &format!("See /{}/me/notes.", "home"))),
+        ("lock files", one("web/package-lock.json", "  \"resolved\": \"https://registry.example/a.tgz\",")),
+        ("crate lints", one("crates/a/Cargo.toml", "[package]\nname = \"a\"\n")),
+        ("trailing white space", one("src/lib.rs", "let a = 1; \n")),
+        ("links", one("README.md", "[there](nowhere.md)")),
+        ("translations", tree(&[("README.md", "# A\n## B\n"), ("README.zh-CN.md", "# A\n")])),
+    ]
+}
+
+#[test]
+fn every_rule_has_a_canary_that_fails() {
+    let canaries = canaries();
+    assert!(canaries.iter().map(|(rule, _)| *rule).eq(RULES.iter().map(|rule| rule.name)));
+    for (rule, tree) in &canaries {
+        assert!(!findings(rule, tree).is_empty(), "`{rule}` let its canary pass");
+    }
+}
+
+#[test]
+fn long_files_are_only_a_warning_and_generated_ones_are_left_alone() {
+    let long = "\n".repeat(LONG_FILE_LINES + 1);
+    assert_found("long files", &[("a.rs", &long)], "warning: a.rs:701: 701 lines");
+    assert_fine("long files", &[("a.rs", &format!("// @generated\n{long}")), ("a.md", &long)]);
+    assert_fine("long files", &[("a.rs", &"\n".repeat(LONG_FILE_LINES))]);
+}
+
+#[test]
+fn macros_for_the_desk_are_found() {
+    for name in UNFINISHED_MACROS {
+        assert_found("unfinished code", &[("a.rs", &format!("\n    {name}!(x);"))], "error: a.rs:2");
+        assert_fine("unfinished code", &[("a.rs", &format!("my_{name}!(x); {name}(x)"))]);
+    }
+}
+
+#[test]
+fn paths_of_one_machine_are_found_but_not_in_recorded_runs() {
+    for folder in MACHINE_FOLDERS {
+        for line in ["cd /F/x", "\"/F/x\"", "file:///F/x", "(/F/x)"] {
+            let line = line.replace('F', folder);
+            assert_found("machine paths", &[("docs/a.md", &line)], "path of one machine");
+            assert_found("machine paths", &[(".ci/run", &line)], "path of one machine");
+            assert_fine(
+                "machine paths",
+                &[("vectors/loom/a/message.json", &line), ("vectors/loom/a/input.ndjson", &line)],
+            );
+        }
+        for line in ["https://example.org/F/x", "docs/F/x", "../F/x", "{root}/F/x", "/Fing/x"] {
+            assert_fine("machine paths", &[("docs/a.md", &line.replace('F', folder))]);
+        }
+    }
+}
+
+#[test]
+fn lock_files_name_no_server_but_crates_io() {
+    let cargo_lock = |source: &str| format!("name = \"a\"\nsource = \"{source}\"\n");
+    assert_fine("lock files", &[("Cargo.lock", &cargo_lock(CRATES_IO))]);
+    for source in [
+        "registry+https://mirror.example/index",
+        "sparse+https://mirror.example/",
+        "git+https://example.org/a",
+    ] {
+        assert_found("lock files", &[("fuzz/Cargo.lock", &cargo_lock(source))], "fuzz/Cargo.lock:2");
+    }
+    assert_fine(
+        "lock files",
+        &[("package-lock.json", "\"version\": \"1.0.0\", \"integrity\": \"sha512-x\"")],
+    );
+}
+
+#[test]
+fn crates_take_the_lints_of_the_workspace() {
+    let broken = "[package]\nname = \"a\"\n[lints]\n[features]\nworkspace = true\n";
+    assert_found("crate lints", &[("a/Cargo.toml", broken)], "a/Cargo.toml");
+    assert_fine("crate lints", &[("a/Cargo.toml", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n")]);
+    assert_fine(
+        "crate lints",
+        &[("Cargo.toml", "[workspace]\n"), ("fuzz/Cargo.toml", "[package]\n[workspace]\n")],
+    );
+}
+
+#[test]
+fn white_space_at_the_end_of_a_line_is_found() {
+    for line in ["a ", "a\t", "a\r", "  "] {
+        assert_found("trailing white space", &[("a.rs", &format!("x\n{line}\n"))], "a.rs:2");
+    }
+    assert_fine("trailing white space", &[("a.rs", "  x\n\ny\n"), ("vectors/a/input.ndjson", "x \r\n")]);
+}
+
+#[test]
+fn links_must_point_at_files_folders_and_headings() {
+    let linking = |link: &str| format!("# Top\n\nSee [it]({link}).\n");
+    for link in [
+        "#top",
+        "b.md",
+        "b.md#the-one",
+        "../README.md",
+        "../docs",
+        "../src/",
+        "/docs/b.md",
+        "https://x.example/#y",
+    ] {
+        let text = linking(link);
+        let files = [
+            ("docs/a.md", text.as_str()),
+            ("docs/b.md", "## The one\n"),
+            ("README.md", ""),
+            ("src/lib.rs", ""),
+        ];
+        assert_fine("links", &files);
+    }
+    for link in ["#bottom", "b.md#other", "c.md", "README.md", "../src/main.rs", "../../outside.md"] {
+        let text = linking(link);
+        let files = [
+            ("docs/a.md", text.as_str()),
+            ("docs/b.md", "## The one\n"),
+            ("README.md", ""),
+            ("src/lib.rs", ""),
+        ];
+        assert_found("links", &files, "docs/a.md:3");
+    }
+    assert_fine("links", &[("a.md", "```\n[no](link.md)\n```\n`[no](link.md)`\n")]);
+}
+
+#[test]
+fn a_translation_keeps_outline_and_commands() {
+    let original = "# Runwire\n```sh\n# start it\nrunwire dev # here\n```\n```json\n{}\n```\n";
+    let compared = |translation| {
+        findings("translations", &tree(&[("README.md", original), ("README.zh-CN.md", translation)]))
+    };
+    assert_eq!(compared("# 润线\n```sh\n# 启动\nrunwire dev # 这里\n```\n```json\n{}\n```\n"), [""; 0]);
+    for (translation, expected) in [
+        ("## 润线\n```sh\nrunwire dev\n```\n```json\n{}\n```\n", "outline"),
+        (
+            "# 润线\n```sh\nrunwire serve\n```\n```json\n{}\n```\n",
+            "README.zh-CN.md:2: the code block differs",
+        ),
+        ("# 润线\n```sh\nrunwire dev\n```\n```json\n[]\n```\n", "README.zh-CN.md:5: the code block differs"),
+        ("# 润线\n```sh\nrunwire dev\n```\n", "1 code blocks, in the original 2"),
+    ] {
+        let found = compared(translation);
+        assert!(found.len() == 1 && found[0].contains(expected), "wanted `{expected}`, got {found:?}");
+    }
+    assert_found("translations", &[("README.md", "")], "there is no README.zh-CN.md");
+    assert_found("translations", &[("docs/a.zh-CN.md", "")], "there is no docs/a.md");
+}

@@ -1,0 +1,102 @@
+//! The programs that the stages need: what is there, and installing what is not.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::command::{Failure, cargo, first_line, run};
+
+/// The oldest Node.js that the official AG-UI client is tested with.
+const OLDEST_NODE: u32 = 20;
+
+/// Makes sure that every tool of the other stages is there, and prints which it found.
+pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
+    report("cargo", first_line(cargo(root).arg("--version")).as_deref().unwrap_or("missing"));
+    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        report(component, &rust_component(root, tool, component)?);
+    }
+    report(
+        "cargo-nextest",
+        nextest(root).as_deref().unwrap_or("not found: `cargo test` runs the tests instead"),
+    );
+    if !node_is_recent() || npm().is_none() {
+        apt_install(&["nodejs", "npm"])?;
+    }
+    let node = node().ok_or_else(|| Failure::new("Node.js is missing, also after installing it"))?;
+    match major_version(&node) {
+        Some(major) if major >= OLDEST_NODE => report("node", &node),
+        _ => {
+            return Err(Failure::new(format!(
+                "Node.js {OLDEST_NODE} or newer is needed for the AG-UI oracle, and this is {node}: \
+                 install a newer one from nodejs.org"
+            )));
+        }
+    }
+    report("npm", &npm().ok_or_else(|| Failure::new("npm is missing, also after installing it"))?);
+    Ok(())
+}
+
+/// Returns the version of cargo-nextest, or nothing where it is not installed.
+pub(crate) fn nextest(root: &Path) -> Option<String> {
+    first_line(cargo(root).args(["nextest", "--version"]))
+}
+
+fn report(tool: &str, found: &str) {
+    println!("{tool:<14}{found}");
+}
+
+fn rust_component(root: &Path, tool: &str, component: &str) -> Result<String, Failure> {
+    let version = || first_line(cargo(root).args([tool, "--version"]));
+    if let Some(version) = version() {
+        return Ok(version);
+    }
+    run(Command::new("rustup").args(["component", "add", component]))?;
+    version().ok_or_else(|| Failure::new(format!("{component} is missing, also after adding it with rustup")))
+}
+
+fn node() -> Option<String> {
+    first_line(Command::new("node").arg("--version"))
+}
+
+fn npm() -> Option<String> {
+    first_line(Command::new("npm").arg("--version"))
+}
+
+fn node_is_recent() -> bool {
+    node().as_deref().and_then(major_version).is_some_and(|major| major >= OLDEST_NODE)
+}
+
+/// Reads the 20 of `v20.20.2`.
+fn major_version(version: &str) -> Option<u32> {
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+fn apt_install(packages: &[&str]) -> Result<(), Failure> {
+    let is_root = first_line(Command::new("id").arg("--user")).is_some_and(|user| user == "0");
+    let apt_get = || {
+        if is_root {
+            return Command::new("apt-get");
+        }
+        let mut command = Command::new("sudo");
+        // Nobody is there to type a password in CI: fail instead of waiting.
+        command.args(["--non-interactive", "apt-get"]);
+        command
+    };
+    let needed = |failure: Failure| {
+        Failure::new(format!("{failure}\nInstall these by hand, then try again: {}", packages.join(", ")))
+    };
+    run(apt_get().arg("update")).map_err(needed)?;
+    run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages)).map_err(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_of_node_is_read() {
+        assert_eq!(major_version("v20.20.2"), Some(20));
+        assert_eq!(major_version("v9"), Some(9));
+        assert_eq!(major_version("20.1"), None);
+        assert_eq!(major_version(""), None);
+    }
+}
