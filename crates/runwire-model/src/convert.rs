@@ -220,7 +220,9 @@ impl Converter {
         let frame = Json::parse(text.trim()).unwrap_or_else(|_| Json::string(&text));
         let dialect = self.dialect().map_or("unknown", Dialect::name).to_owned();
         let envelope = Envelope::default();
-        let place = self.place(&envelope, sink).map_err(|problem| ConvertError { line: 0, problem })?;
+        let place = self
+            .place(&envelope, self.dialect(), sink)
+            .map_err(|problem| ConvertError { line: 0, problem })?;
         let thread = &mut self.threads[place];
         let Some(run) = thread.run.as_mut() else { return Ok(()) };
         let mut entries = Vec::new();
@@ -286,7 +288,7 @@ impl Converter {
         opened: Opened<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<(), Problem> {
-        let place = self.place(&opened.envelope, sink)?;
+        let place = self.place(&opened.envelope, Some(decoder.dialect()), sink)?;
         let thread = &mut self.threads[place];
         let source_time = opened.envelope.time;
         let at = source_time.unwrap_or(thread.at).max(thread.at);
@@ -308,9 +310,13 @@ impl Converter {
     }
 
     /// Finds the thread that a frame belongs to, with the run that takes it.
-    fn place(&mut self, envelope: &Envelope, sink: &mut Sink<'_>) -> Result<usize, Problem> {
+    fn place(
+        &mut self,
+        envelope: &Envelope,
+        dialect: Option<Dialect>,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, Problem> {
         let at = self.thread(envelope, sink)?;
-        let dialect = self.dialect();
         let thread = &mut self.threads[at];
         let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
         if continues {

@@ -75,7 +75,9 @@ pub(super) fn payload(
     if !kind.ends_with("_CHUNK") {
         end_chunk(state, weave)?;
     }
-    object.take("timestamp");
+    for stamped in ["timestamp", "threadId", "runId"] {
+        object.take(stamped);
+    }
     let subagent = object.take_id("subagentRunId")?;
     let mut frame = Payload { object, metadata, subagent, weave };
     match kind {
@@ -282,8 +284,6 @@ impl Payload<'_, '_, '_> {
     }
 
     fn run_started(&mut self) -> Result<(), DecodeError> {
-        self.object.take_required_id("threadId")?;
-        self.object.take_required_id("runId")?;
         let parent_run_id = self.object.take_id("parentRunId")?;
         let input = self.object.take_present("input").map(Json::from_raw);
         let asked = input.as_ref().and_then(last_user_message);
@@ -292,8 +292,6 @@ impl Payload<'_, '_, '_> {
     }
 
     fn run_finished(&mut self) -> Result<(), DecodeError> {
-        self.object.take_id("threadId")?;
-        self.object.take_id("runId")?;
         let result = self.object.take_present("result").map(Json::from_raw);
         let usages = usages(&mut self.object)?;
         let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
@@ -327,8 +325,6 @@ impl Payload<'_, '_, '_> {
     }
 
     fn run_error(&mut self) -> Result<(), DecodeError> {
-        self.object.take_id("threadId")?;
-        self.object.take_id("runId")?;
         let message = self.object.take_str("message")?.into_owned();
         let code = self.object.take_id("code")?;
         let usages = usages(&mut self.object)?;

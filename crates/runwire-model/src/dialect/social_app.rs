@@ -69,10 +69,6 @@ pub(super) fn decode(
         "TEXT_MESSAGE_END" if object.has("answer") => text_end(frame, weave)?,
         "RUN_ERROR" => run_error(frame, weave)?,
         _ => {
-            if kind != "RUN_STARTED" {
-                object.take("threadId");
-                object.take("runId");
-            }
             if kind.starts_with("TOOL_CALL_") {
                 *object = std::mem::take(object).renamed("messageId", "parentMessageId");
             }

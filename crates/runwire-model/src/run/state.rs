@@ -215,6 +215,9 @@ impl RunState {
     /// Makes the state of the run that follows this one in the thread.
     pub fn next(&self, run_id: impl Into<String>) -> Self {
         let mut next = Self::new(self.thread_id.clone(), run_id);
+        // Ids are unique in the thread, and a source may count its own anew in each run.
+        next.recent.clone_from(&self.recent);
+        next.renamed.clone_from(&self.renamed);
         if self.status == Status::Completed {
             next.carried.clone_from(&self.calls);
         }

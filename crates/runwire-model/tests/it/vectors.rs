@@ -34,7 +34,8 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for dialect in Dialect::READABLE {
         let Ok(entries) = fs::read_dir(folder().join(dialect.name())) else { continue };
-        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+        let mut folders: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
         folders.sort();
         for folder in folders {
             let options = fs::read_to_string(folder.join("options.json")).unwrap_or_else(|_| "{}".into());
@@ -100,7 +101,8 @@ pub(crate) fn convert(input: &[(Option<String>, Vec<u8>)], options: Options) -> 
             let cursor = format!("{}-{k}", converted.record.seq);
             outcome.frames.push((cursor, name.map(str::to_owned), data.to_vec()));
         }
-        let last = outcome.messages.iter().rposition(|message| message.metadata.request_id == converted.run_id);
+        let last =
+            outcome.messages.iter().rposition(|message| message.metadata.request_id == converted.run_id);
         let at = last.unwrap_or_else(|| {
             outcome.messages.push(MessageState::new(converted.run_id));
             outcome.messages.len() - 1
@@ -158,9 +160,19 @@ fn messages_file(outcome: &Outcome) -> Vec<u8> {
 /// Compares as JSON, frame by frame; tells the first difference.
 fn difference(dialect: Dialect, expected: &[u8], found: &[u8]) -> Option<String> {
     if dialect == Dialect::Text {
-        return (expected != found).then(|| format!("expected {:?}, found {:?}", String::from_utf8_lossy(expected), String::from_utf8_lossy(found)));
+        return (expected != found).then(|| {
+            format!(
+                "expected {:?}, found {:?}",
+                String::from_utf8_lossy(expected),
+                String::from_utf8_lossy(found)
+            )
+        });
     }
-    let framing = if matches!(dialect, Dialect::SocialApp | Dialect::EasyflowChat) { Framing::Sse } else { Framing::Ndjson };
+    let framing = if matches!(dialect, Dialect::SocialApp | Dialect::EasyflowChat) {
+        Framing::Sse
+    } else {
+        Framing::Ndjson
+    };
     let (expected, found) = (frames_of(expected, framing), frames_of(found, framing));
     let parsed = |frame: Option<&(Option<String>, Vec<u8>)>| {
         frame.map(|(name, data)| (name.clone(), serde_json::from_slice::<Value>(data).unwrap()))
@@ -171,7 +183,8 @@ fn difference(dialect: Dialect, expected: &[u8], found: &[u8]) -> Option<String>
             Some((name, value)) => format!("{} {value}", name.unwrap_or_default()),
             None => "nothing".into(),
         };
-        (expected != found).then(|| format!("frame {}:\n  expected {}\n  found    {}", at + 1, show(expected), show(found)))
+        (expected != found)
+            .then(|| format!("frame {}:\n  expected {}\n  found    {}", at + 1, show(expected), show(found)))
     })
 }
 
@@ -200,18 +213,24 @@ fn every_vector_becomes_what_is_expected_in_every_dialect() {
         };
         for to in Dialect::ALL {
             match convert(&input, case.options(to)) {
-                Err(error) => expect(file_name(to), error.into_bytes(), &|_, found| Some(String::from_utf8_lossy(found).into())),
+                Err(error) => expect(file_name(to), error.into_bytes(), &|_, found| {
+                    Some(String::from_utf8_lossy(found).into())
+                }),
                 Ok(outcome) => {
                     let exact = |expected: &[u8], found: &[u8]| {
-                        (expected != found).then(|| difference(to, expected, found).unwrap_or("the bytes differ".into()))
+                        (expected != found)
+                            .then(|| difference(to, expected, found).unwrap_or("the bytes differ".into()))
                     };
                     let by_hand = |expected: &[u8], found: &[u8]| difference(to, expected, found);
-                    let compare: &dyn Fn(&[u8], &[u8]) -> Option<String> = if case.by_hand { &by_hand } else { &exact };
+                    let compare: &dyn Fn(&[u8], &[u8]) -> Option<String> =
+                        if case.by_hand { &by_hand } else { &exact };
                     expect(file_name(to), written(to, &outcome), compare);
                     if to == Dialect::Runwire {
                         let as_json = |expected: &[u8], found: &[u8]| {
                             let parse = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
-                            (parse(expected) != parse(found)).then(|| format!("\n  expected {}\n  found    {}", parse(expected), parse(found)))
+                            (parse(expected) != parse(found)).then(|| {
+                                format!("\n  expected {}\n  found    {}", parse(expected), parse(found))
+                            })
                         };
                         expect("message.json", messages_file(&outcome), &as_json);
                     }
@@ -229,7 +248,11 @@ fn the_first_frames_of_every_vector_tell_its_dialect() {
         let named = convert(&input, case.options(Dialect::Runwire)).unwrap();
         let detected = convert(&input, Options { from: None, ..case.options(Dialect::Runwire) });
         match detected {
-            Ok(detected) => assert!(detected.frames == named.frames, "{}: the detected dialect gives other frames", case.label()),
+            Ok(detected) => assert!(
+                detected.frames == named.frames,
+                "{}: the detected dialect gives other frames",
+                case.label()
+            ),
             Err(error) => panic!("{}: {error}", case.label()),
         }
     }

@@ -191,6 +191,9 @@ impl Encoder {
         });
         outcome.end();
         self.usage(&mut object);
+        if let Some(time) = turn.record.source_time.filter(|_| turn.own) {
+            object.u64("timestamp", time.0);
+        }
         if turn.has_residue() {
             let mut metadata = object.object("metadata");
             turn.write_residue(&mut metadata);
@@ -235,6 +238,10 @@ impl Encoder {
             Some(call) if begun => turn.earlier.arguments(call.start, &call.id),
             _ => String::new(),
         };
+        let replaced = !sent.is_empty() && !same_arguments(&sent, called);
+        if replaced {
+            turn.keep_whole();
+        }
         if !begun {
             self.frame(turn, out, "TOOL_CALL_START", |object| {
                 object.str("toolCallId", &called.call_id);
@@ -248,8 +255,12 @@ impl Encoder {
                 object.str("delta", text);
             });
         }
-        self.frame_bare(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
-        if !sent.is_empty() && !same_arguments(&sent, called) {
+        if begun {
+            self.frame(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
+        } else {
+            self.frame_bare(turn, out, "TOOL_CALL_END", |object| object.str("toolCallId", &called.call_id));
+        }
+        if replaced {
             self.all_messages(turn, out);
         }
     }
@@ -277,6 +288,7 @@ impl Encoder {
 
     /// Tells all messages anew, where what was told before must be replaced.
     fn all_messages(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        turn.keep_whole();
         let messages = turn.earlier.messages();
         self.frame_bare(turn, out, "MESSAGES_SNAPSHOT", |object| {
             object.array("messages", &messages, |out, message| write_message(out, turn, message));
