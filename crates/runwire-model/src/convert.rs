@@ -329,7 +329,7 @@ impl Converter {
             Some(before) => before.state.next(&id),
             None => RunState::new(&thread.id, &id),
         };
-        thread.window.next_run();
+        thread.window.next_run(&id);
         let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.fidelity);
         thread.run = Some(Run { state, source: envelope.run.clone(), encoder });
         Ok(at)

@@ -15,6 +15,7 @@ use crate::record::{ChatMessage, Earlier, Place, Record};
 /// The part of a thread that translation may ask for.
 #[derive(Debug, Clone, Default)]
 pub struct Window {
+    run_id: String,
     /// The thread's messages; those before `run_from` are of earlier runs.
     messages: VecDeque<ChatMessage>,
     run_from: usize,
@@ -32,8 +33,9 @@ pub struct Window {
 }
 
 impl Window {
-    /// Begins another run of the same thread.
-    pub fn next_run(&mut self) {
+    /// Begins a run of the thread, the first or another.
+    pub fn next_run(&mut self, run_id: &str) {
+        run_id.clone_into(&mut self.run_id);
         self.run_from = self.messages.len();
         self.arguments.clear();
         self.calls.clear();
@@ -60,7 +62,7 @@ impl Window {
         match &event.body {
             Body::RunStarted(started) => {
                 if let Some(message) = &started.message {
-                    let id = started.message_id.clone().unwrap_or_else(|| "user".to_owned());
+                    let id = started.message_id.clone().unwrap_or_else(|| user_message_id(&self.run_id));
                     self.push(ChatMessage {
                         id,
                         role: "user".into(),
@@ -169,6 +171,11 @@ impl Window {
             }
         }
     }
+}
+
+/// Mints the id of what the person asked, where the source has none.
+pub(crate) fn user_message_id(run_id: &str) -> String {
+    format!("{run_id}:user")
 }
 
 impl Earlier for Window {

@@ -312,8 +312,13 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
             "start" => weave.step_started(name, extra)?,
             "end" => weave.step_finished(name, error, extra)?,
             "suspend" => weave.say(RunSuspended { reason, ..Default::default() }, extra)?,
-            "resume" => weave.say(RunResumed { reason, ..Default::default() }, extra)?,
+            "resume" if weave.state.questions.is_empty() => {
+                weave.say(RunResumed { reason, ..Default::default() }, extra)?;
+            }
             _ => {
+                if let Some(reason) = reason {
+                    extra.set("reason", Json::string(&reason));
+                }
                 extra.set("node_id", Json::string(&name));
                 weave.say(RunStatus { state }, extra)?;
             }
@@ -615,6 +620,11 @@ impl Encode for Encoder {
                     |meta| meta.str("run_id", &turn.ids.run),
                 );
             }
+            // What a node of the source's own says of itself.
+            Body::RunStatus(status) if turn.own && turn.event().extra.get("node_id").is_some() => {
+                let outline = Outline::new("workflow", "status");
+                outline.write(turn, out, |payload| payload.str("state", &status.state), nothing);
+            }
             Body::RunStatus(status) => self.status(turn, out, &status.state),
             Body::RunSuspended(_) => {
                 self.suspended = true;
@@ -789,7 +799,8 @@ fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
     let own = turn.event().extra.get("form_id").filter(|_| turn.own);
     let fits = asked.schema.as_ref().is_some_and(|schema| schema.is_object());
-    if approval != asked.schema.as_ref().is_some_and(super::asks_for_approval) {
+    let reads_as_approval = asked.schema.as_ref().map_or(approval, super::asks_for_approval);
+    if approval != reads_as_approval {
         turn.keep_whole();
     }
     Outline::new("interaction", "form_request").write(

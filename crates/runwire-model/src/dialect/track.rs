@@ -212,7 +212,13 @@ impl Track {
             summary.completion_tokens.get_or_insert(tokens.completion);
             summary.total_tokens.get_or_insert(tokens.total);
         }
-        if let Some(started) = self.started_at {
+        if summary.prompt_tokens.is_some() || summary.completion_tokens.is_some() {
+            let parts =
+                summary.prompt_tokens.unwrap_or(0).saturating_add(summary.completion_tokens.unwrap_or(0));
+            summary.total_tokens.get_or_insert(parts);
+        }
+        // At the epoch no time was ever told.
+        if let Some(started) = self.started_at.filter(|started| started.0 > 0) {
             summary.duration_ms.get_or_insert(at.since(started) as f64);
             if let Some(first) = self.first_text_at {
                 summary.response_latency_ms.get_or_insert(first.since(started) as f64);

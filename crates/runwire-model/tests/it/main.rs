@@ -1,4 +1,7 @@
 //! What the model promises, tried on whole streams.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
+mod ag_ui_rules;
+mod replay;
+mod seeds;
 mod vectors;

@@ -113,6 +113,7 @@ impl Readers {
                     Ok(frame) => frame,
                     Err(error) => panic!("{}: {error}: {}", encoder.dialect(), String::from_utf8_lossy(data)),
                 };
+                if encoder.dialect() == Dialect::AgUi {
                     let taken = thread.clients[full].take(&frame);
                     taken.unwrap_or_else(|problem| panic!("the official client refuses {frame}: {problem}"));
                 }

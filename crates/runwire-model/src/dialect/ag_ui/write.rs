@@ -9,6 +9,7 @@ use super::{ENCRYPTED, UNNAMED_SOURCE};
 use crate::event::{Body, InteractionKind, InteractionRequested, RunStarted, ToolCalled, ToolStatus};
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::ChatMessage;
+use crate::window::user_message_id;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct Encoder {
@@ -132,7 +133,7 @@ impl Encoder {
                     input.str("runId", &turn.ids.run);
                     input.array("messages", [message], |out, message| {
                         let mut user = ObjectWriter::begin(out);
-                        let minted = format!("{}:user", turn.ids.run);
+                        let minted = user_message_id(&turn.ids.run);
                         user.str("id", started.message_id.as_deref().unwrap_or(&minted));
                         user.str("role", "user");
                         user.str("content", message);
@@ -291,7 +292,7 @@ impl Encoder {
         turn.keep_whole();
         let messages = turn.earlier.messages();
         self.frame_bare(turn, out, "MESSAGES_SNAPSHOT", |object| {
-            object.array("messages", &messages, |out, message| write_message(out, turn, message));
+            object.array("messages", &messages, write_message);
         });
     }
 }
@@ -305,7 +306,7 @@ fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
     }
 }
 
-fn write_message(out: &mut Vec<u8>, turn: &Turn<'_>, message: &ChatMessage) {
+fn write_message(out: &mut Vec<u8>, message: &ChatMessage) {
     let mut object = ObjectWriter::begin(out);
     let id = if message.id == "user" { format!("{}:user", turn.ids.run) } else { message.id.clone() };
     object.str("id", &id);
