@@ -33,6 +33,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Makes the window of a thread's first run.
+    pub fn new(run_id: &str) -> Self {
+        Self { run_id: run_id.to_owned(), ..Self::default() }
+    }
+
     /// Begins a run of the thread, the first or another.
     pub fn next_run(&mut self, run_id: &str) {
         run_id.clone_into(&mut self.run_id);

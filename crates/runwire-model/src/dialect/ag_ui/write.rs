@@ -308,8 +308,7 @@ fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
 
 fn write_message(out: &mut Vec<u8>, message: &ChatMessage) {
     let mut object = ObjectWriter::begin(out);
-    let id = if message.id == "user" { format!("{}:user", turn.ids.run) } else { message.id.clone() };
-    object.str("id", &id);
+    object.str("id", &message.id);
     object.str("role", &message.role);
     if !message.content.is_empty() || message.tool_calls.is_empty() {
         object.str("content", &message.content);
