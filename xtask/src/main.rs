@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
 
   test [--long] [--minutes N]   format, lint, tests, docs and every other check, with the time of each
                                 --long adds more property cases and N minutes of fuzzing (default 60)
+  vectors                       write the expectations in vectors/ and the tables in docs/ anew, from the code
   tidy                          only the checks of the tree itself: links, lock files, stray paths
   fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)
   bench NAME [ARGUMENT]...      print the figures of a benchmark, such as `codecs`
@@ -53,6 +54,9 @@ fn perform(task: Task) -> Result<(), Failure> {
             Ok(())
         }
         Task::Test { long, fuzz_minutes } => stages::run_all(&stages::Context { root, long, fuzz_minutes }),
+        Task::Vectors => run(cargo(&root)
+            .args(["test", "--package", "runwire-model", "--test", "it", "--", "vectors", "docs"])
+            .envs([("RUNWIRE_WRITE_VECTORS", "1"), ("RUNWIRE_WRITE_DOCS", "1")])),
         Task::Tidy => tidy::run(&root),
         Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
         Task::Bench { arguments } => {

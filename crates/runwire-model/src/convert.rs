@@ -195,6 +195,10 @@ impl Converter {
         data: &[u8],
         sink: &mut Sink<'_>,
     ) -> Result<(), ConvertError> {
+        // The end mark that many SSE servers write after their last event.
+        if data == b"[DONE]" {
+            return Ok(());
+        }
         if self.decoder.is_some() {
             return self.convert(line, name, data, sink).map_err(|problem| ConvertError { line, problem });
         }

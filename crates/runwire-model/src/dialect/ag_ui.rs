@@ -13,7 +13,7 @@ use super::decode::{
 };
 use super::{Weave, asks_for_approval};
 use crate::event::{
-    ActivityPatched, ActivitySnapshot, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
+    ActivityPatched, ActivitySnapshot, Body, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
     InteractionRequested, MessagesSnapshot, RunCancelled, RunCompleted, RunFailed, RunStarted, StatePatched,
     StateSnapshot, SubagentFailed, SubagentFinished, SubagentStarted, TextDelta, TextFinished, TextStarted,
     ThinkingDelta, ThinkingFinished, ThinkingStarted, ToolArgsDelta, ToolArgsStarted, ToolCalled,
@@ -247,19 +247,25 @@ struct Payload<'o, 'w, 'r> {
 
 impl Payload<'_, '_, '_> {
     /// Says what the frame says, with all fields that were not taken.
-    fn say(&mut self, body: impl Into<crate::event::Body>) -> Result<(), DecodeError> {
+    fn say(&mut self, body: impl Into<Body>) -> Result<(), DecodeError> {
+        let extra = self.extra();
+        self.put(body, extra, By::Producer)
+    }
+
+    /// Hands over the fields that were not taken.
+    fn extra(&mut self) -> Extra {
         let mut extra = std::mem::take(&mut self.object).rest();
         if let Some(metadata) = self.metadata.take().filter(|metadata| metadata.fields().next().is_some()) {
             extra.set("metadata", super::fields_of(&metadata));
         }
-        self.put(body, extra, By::Producer)
+        extra
     }
 
-    fn imply(&mut self, body: impl Into<crate::event::Body>) -> Result<(), DecodeError> {
+    fn imply(&mut self, body: impl Into<Body>) -> Result<(), DecodeError> {
         self.put(body, Extra::default(), By::Decoder)
     }
 
-    fn put(&mut self, body: impl Into<crate::event::Body>, extra: Extra, by: By) -> Result<(), DecodeError> {
+    fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Result<(), DecodeError> {
         let mut event = Event::new(body);
         event.extra = extra;
         event.subagent_run_id.clone_from(&self.subagent);
@@ -295,6 +301,7 @@ impl Payload<'_, '_, '_> {
         let result = self.object.take_present("result").map(Json::from_raw);
         let usages = usages(&mut self.object)?;
         let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
+        let told = super::fields_of(&outcome);
         let kind = owned(outcome.take_opt_str("type").map_err(|error| error.inside("outcome"))?);
         let questions = match kind.as_deref() {
             Some("interrupt") => interrupts(&mut outcome)?,
@@ -303,24 +310,32 @@ impl Payload<'_, '_, '_> {
         if self.weave.state.status.is_closed() {
             return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
         }
+        self.weave.state.check_questions(questions.iter().map(|question| &question.asked))?;
         for (usage, extra) in usages {
             self.put(usage, extra, By::Producer)?;
         }
         match kind.as_deref() {
-            Some("interrupt") => {
-                for question in questions {
-                    match question {
-                        Question::Event(event) => self.weave.event(*event, By::Producer)?,
-                        Question::Asked(mut asked, extra) => {
-                            self.weave.refer_to_call(&mut asked);
-                            self.put(*asked, extra, By::Producer)?;
-                        }
-                    }
-                }
-                Ok(())
-            }
+            Some("interrupt") => questions.into_iter().try_for_each(|question| self.ask(question)),
             Some("cancelled") => self.say(RunCancelled::default()),
-            _ => self.say(RunCompleted { reply: None, result, summary: None }),
+            _ => {
+                let mut extra = self.extra();
+                if kind.is_some() {
+                    extra.set("outcome", told);
+                }
+                self.put(RunCompleted { reply: None, result, summary: None }, extra, By::Producer)
+            }
+        }
+    }
+
+    fn ask(&mut self, question: Question) -> Result<(), DecodeError> {
+        let Question { mut asked, extra, surroundings } = question;
+        self.weave.refer_to_call(&mut asked);
+        match surroundings {
+            None => self.put(asked, extra, By::Producer),
+            Some((step_id, subagent_run_id)) => {
+                let event = Event { body: asked.into(), step_id, subagent_run_id, extra };
+                Ok(self.weave.event(event, By::Producer)?)
+            }
         }
     }
 
@@ -475,10 +490,12 @@ fn usages(object: &mut Object<'_>) -> Result<Vec<(Usage, Extra)>, FieldError> {
     Ok(usages)
 }
 
-enum Question {
-    /// The question as it was asked elsewhere.
-    Event(Box<Event>),
-    Asked(Box<InteractionRequested>, Extra),
+/// A question and the surroundings that it had where it was asked first.
+struct Question {
+    asked: InteractionRequested,
+    extra: Extra,
+    /// The step and the subagent, where the question came from elsewhere.
+    surroundings: Option<(Option<String>, Option<String>)>,
 }
 
 fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<Question>, FieldError> {
@@ -495,8 +512,9 @@ fn interrupts(outcome: &mut Object<'_>) -> Result<Vec<Question>, FieldError> {
 fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
     let metadata = object.take_present("metadata").map(Json::from_raw);
     let kept = metadata.as_ref().and_then(Object::of_json).and_then(|mut metadata| metadata.take("runwire"));
-    if let Some(event) = kept.map(Json::from_raw).as_ref().and_then(slot_event) {
-        return Ok(Question::Event(Box::new(event)));
+    let kept = kept.map(Json::from_raw).as_ref().and_then(slot_event);
+    if let Some(Event { body: Body::InteractionRequested(asked), step_id, subagent_run_id, extra }) = kept {
+        return Ok(Question { asked, extra, surroundings: Some((step_id, subagent_run_id)) });
     }
     let schema = object.take_present("responseSchema").map(Json::from_raw);
     let call_id = object.take_id("toolCallId")?;
@@ -520,5 +538,5 @@ fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
     if let Some(metadata) = metadata {
         extra.set("metadata", metadata);
     }
-    Ok(Question::Asked(Box::new(asked), extra))
+    Ok(Question { asked, extra, surroundings: None })
 }

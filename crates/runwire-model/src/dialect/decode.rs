@@ -177,9 +177,7 @@ pub(super) fn weave_residue(residue: Option<&Json>, weave: &mut Weave<'_>) -> Re
     let events: Option<Vec<Event>> =
         items.into_iter().map(|item| slot_event(&Json::from_raw(item))).collect();
     let Some(events) = events else { return Ok(false) };
-    for event in events {
-        weave.event(event, By::Producer)?;
-    }
+    weave.atomically(|weave| events.into_iter().try_for_each(|event| weave.event(event, By::Producer)))?;
     Ok(true)
 }
 

@@ -203,40 +203,35 @@ pub(super) fn reply(mut object: Object<'_>, weave: &mut Weave<'_>) -> Result<(),
         Some(raw) => Some(ErrorInfo::read_lenient(&Json::from_raw(raw))),
         None => None,
     };
+    let reasoning = object.get_str("reasoning_content").map(Cow::into_owned).unwrap_or_default();
     let mut extra = object.rest();
-    match (stop_reason.as_deref(), error) {
-        (Some("cancelled"), _) => {
-            told_so_far(&reply, weave)?;
-            weave.say(RunCancelled::default(), extra)?;
-        }
-        (Some("error"), error) => {
-            told_so_far(&reply, weave)?;
-            weave.fail(error, RunFailed::default(), extra)?;
-        }
-        (None, Some(error)) => {
-            told_so_far(&reply, weave)?;
-            weave.fail(Some(error), RunFailed::default(), extra)?;
-        }
-        (other, error) => {
-            if let Some(reason) = other {
-                extra.set("stop_reason", Json::string(reason));
+    weave.atomically(|weave| {
+        weave.whole_thinking(&reasoning)?;
+        match (stop_reason.as_deref(), error) {
+            (Some("cancelled"), _) => {
+                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.say(RunCancelled::default(), extra)?;
             }
-            if let Some(error) = error {
-                extra.set("error", Json::string(&error.message));
+            (Some("error"), error) => {
+                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.fail(error, RunFailed::default(), extra)?;
             }
-            weave.complete(RunCompleted { reply: Some(reply), ..Default::default() }, extra)?;
+            (None, Some(error)) => {
+                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.fail(Some(error), RunFailed::default(), extra)?;
+            }
+            (other, error) => {
+                if let Some(reason) = other {
+                    extra.set("stop_reason", Json::string(reason));
+                }
+                if let Some(error) = error {
+                    extra.set("error", Json::string(&error.message));
+                }
+                weave.complete(RunCompleted { reply: Some(reply), ..Default::default() }, extra)?;
+            }
         }
-    }
-    Ok(())
-}
-
-/// Tells the answer as far as it went, and leaves the text open for the guard to close.
-fn told_so_far(reply: &str, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
-    if weave.state.status.is_closed() {
-        return Err(crate::run::Refusal::RunClosed(weave.state.status).into());
-    }
-    weave.whole_text(None, reply, By::Decoder)?;
-    Ok(())
+        Ok(())
+    })
 }
 
 fn node_error(object: &mut Object<'_>) -> Result<Option<ErrorInfo>, FieldError> {

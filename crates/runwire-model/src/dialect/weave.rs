@@ -71,6 +71,15 @@ impl<'a> Weave<'a> {
         self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
     }
 
+    /// Weaves several things of which any may be refused: all of them, or none.
+    pub(crate) fn atomically<E>(&mut self, weave: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
+        let (before, entries) = (self.state.clone(), self.out.len());
+        weave(self).inspect_err(|_| {
+            *self.state = before;
+            self.out.truncate(entries);
+        })
+    }
+
     /// Adds a frame of a type that its dialect does not define.
     pub(crate) fn foreign(&mut self, frame: Json, name: Option<&str>) -> Woven {
         let dialect = self.dialect.name().to_owned();
@@ -260,6 +269,25 @@ impl<'a> Weave<'a> {
             delta.message_id = id;
         }
         self.say(body, extra)
+    }
+
+    /// Adds the whole thinking of a run that has told none.
+    pub(crate) fn whole_thinking(&mut self, whole: &str) -> Woven {
+        if self.state.status.is_closed() {
+            return Err(Refusal::RunClosed(self.state.status));
+        }
+        if whole.is_empty() || self.state.counts.thoughts > 0 {
+            return Ok(());
+        }
+        let mut delta = ThinkingDelta { content: whole.to_owned(), ..Default::default() };
+        self.state.check_limits(&Body::ThinkingDelta(delta.clone()))?;
+        self.end_texts(true)?;
+        self.state.counts.thoughts += 1;
+        delta.message_id = format!("{}:t{}", self.state.run_id, self.state.counts.thoughts);
+        let message_id = delta.message_id.clone();
+        self.imply(ThinkingStarted { message_id: message_id.clone(), stage: None })?;
+        self.imply(delta)?;
+        self.imply(ThinkingFinished { message_id, content: None })
     }
 
     // Steps

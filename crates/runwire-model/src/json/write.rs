@@ -124,44 +124,64 @@ impl<'b> ObjectWriter<'b> {
 
     /// Writes the name of a field and hands out the buffer for its value.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
-        if !self.empty {
-            self.out.push(b',');
-        }
-        self.empty = false;
         let key = self.renamed.filter(|(from, _)| *from == key).map_or(key, |(_, to)| to);
-        write_str(self.out, key);
-        self.out.push(b':');
+        self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
+        self.empty = false;
+        write_escaped(self.out, key);
+        self.out.extend_from_slice(b"\":");
         self.out
     }
 }
 
 /// Writes a JSON string.
 pub(crate) fn write_str(out: &mut Vec<u8>, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(text.len() + 2);
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut done = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[done..at]);
-        match byte {
+    write_escaped(out, text);
+    out.push(b'"');
+}
+
+/// Writes what stands between the quotation marks of a JSON string.
+fn write_escaped(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut rest = text.as_bytes();
+    while let Some(at) = first_to_escape(rest) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            _ => {
+            byte => {
                 out.extend_from_slice(b"\\u00");
                 out.push(HEX[usize::from(byte >> 4)]);
                 out.push(HEX[usize::from(byte & 15)]);
             }
         }
-        done = at + 1;
+        rest = &rest[at + 1..];
     }
-    out.extend_from_slice(&bytes[done..]);
-    out.push(b'"');
+    out.extend_from_slice(rest);
+}
+
+/// Finds the first byte that a JSON string must escape: a control character, `"` or `\`.
+///
+/// Eight bytes are looked at in one step: most of what is written are texts with nothing to escape.
+fn first_to_escape(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let (words, tail) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let below = |limit: u64, word: u64| word.wrapping_sub(ONES * limit) & !word;
+        let is = |byte: u8| below(1, word ^ (ONES * u64::from(byte)));
+        // The high bit of each byte tells; of several the lowest is always right, as nothing borrowed from it.
+        let found = (below(0x20, word) | is(b'"') | is(b'\\')) & (ONES << 7);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let in_tail = tail.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))?;
+    Some(bytes.len() - tail.len() + in_tail)
 }
 
 /// Writes a number; one without a fraction is written as a whole number.
@@ -187,6 +207,18 @@ mod tests {
             write_str(&mut out, text);
             let back: String = serde_json::from_slice(&out).unwrap();
             assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn what_must_be_escaped_is_found_wherever_it_stands() {
+        let plain = "0123456789 你好 👋 \u{80}\u{ff}\u{7f} and a little more";
+        assert_eq!(first_to_escape(plain.as_bytes()), None);
+        for at in (0..=plain.len()).filter(|at| plain.is_char_boundary(*at)) {
+            for escaped in ["\"", "\\", "\0", "\u{1f}", "\n\"", "\u{1}\u{2}"] {
+                let text = format!("{}{escaped}{}", &plain[..at], &plain[at..]);
+                assert_eq!(first_to_escape(text.as_bytes()), Some(at), "{text:?}");
+            }
         }
     }
 

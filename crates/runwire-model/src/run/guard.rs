@@ -120,19 +120,31 @@ impl RunState {
         Writer { state: self, seq, earlier, out }.write(Event::new(body), By::Guard);
     }
 
+    /// Checks that several questions at once keep within the limits.
+    pub(crate) fn check_questions<'q>(
+        &self,
+        asked: impl Iterator<Item = &'q InteractionRequested>,
+    ) -> Result<(), Refusal> {
+        let (count, bytes) =
+            asked.fold((0, 0), |(count, bytes), asked| (count + 1, bytes + question_bytes(asked)));
+        if self.asked.len() + count > limits::RUN_INTERACTIONS {
+            return Err(Refusal::TooMany { what: "questions", limit: limits::RUN_INTERACTIONS });
+        }
+        self.check_held(bytes)
+    }
+
+    fn check_held(&self, more: usize) -> Result<(), Refusal> {
+        let limit = limits::RUN_ARGUMENT_BYTES;
+        let what = "what the run's open calls and questions hold";
+        let within = self.held_bytes() + more as u64 <= limit;
+        within.then_some(()).ok_or(Refusal::TooLarge { what, limit })
+    }
+
     /// Checks that an event keeps within the limits.
     pub(crate) fn check_limits(&self, body: &Body) -> Result<(), Refusal> {
         let text = |more: usize| {
             let within = self.text_bytes + more as u64 <= limits::RUN_TEXT_BYTES;
             let refusal = Refusal::TooLarge { what: "the run's text", limit: limits::RUN_TEXT_BYTES };
-            within.then_some(()).ok_or(refusal)
-        };
-        let held = |more: usize| {
-            let within = self.held_bytes() + more as u64 <= limits::RUN_ARGUMENT_BYTES;
-            let refusal = Refusal::TooLarge {
-                what: "what the run's open calls and questions hold",
-                limit: limits::RUN_ARGUMENT_BYTES,
-            };
             within.then_some(()).ok_or(refusal)
         };
         let room = |open: usize, what: &'static str, limit: usize| {
@@ -158,16 +170,13 @@ impl RunState {
                     let what = "the arguments of the call";
                     return Err(Refusal::TooLarge { what, limit: limits::CALL_ARGUMENT_BYTES });
                 }
-                held(delta.len())
+                self.check_held(delta.len())
             }
             Body::ToolCalled(called) => {
                 room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
-                held(called.arguments.text().len())
+                self.check_held(called.arguments.text().len())
             }
-            Body::InteractionRequested(asked) => {
-                room(self.asked.len(), "questions", limits::RUN_INTERACTIONS)?;
-                held(question_bytes(asked))
-            }
+            Body::InteractionRequested(asked) => self.check_questions(std::iter::once(asked)),
             _ => Ok(()),
         }
     }

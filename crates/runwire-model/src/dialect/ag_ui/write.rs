@@ -59,6 +59,8 @@ impl Encoder {
             for (name, value) in event.extra.iter() {
                 match name {
                     "metadata" => metadata = Some(value),
+                    // The client takes an explicit null for malformed.
+                    _ if value.is_null() => {}
                     _ => object.json(name, value),
                 }
             }
@@ -214,7 +216,9 @@ impl Encoder {
             object.str("threadId", &turn.ids.thread);
             object.str("runId", &turn.ids.run);
             object.opt_json("result", result.filter(|result| !result.is_null()));
-            if cancelled {
+            if turn.own && turn.event().extra.get("outcome").is_some() {
+                // The source's own outcome follows with its other fields.
+            } else if cancelled {
                 let mut outcome = object.object("outcome");
                 outcome.str("type", "cancelled");
                 outcome.end();
@@ -384,6 +388,29 @@ fn are_messages(messages: &Json) -> bool {
         };
         fits && text("id")
     })
+}
+
+/// Tells whether the official client would take this for a JSON Patch.
+fn is_patch(patch: &Json) -> bool {
+    let value = patch.to_value();
+    let is_pointer = |pointer: &serde_json::Value| {
+        pointer.as_str().is_some_and(|text| {
+            let escapes = text
+                .match_indices('~')
+                .all(|(at, _)| matches!(text.as_bytes().get(at + 1), Some(b'0' | b'1')));
+            (text.is_empty() || text.starts_with('/')) && escapes
+        })
+    };
+    let fits = |operation: &serde_json::Value| {
+        let rest = match operation["op"].as_str() {
+            Some("add" | "replace" | "test") => operation.get("value").is_some(),
+            Some("move" | "copy") => is_pointer(&operation["from"]),
+            Some("remove") => true,
+            _ => false,
+        };
+        rest && is_pointer(&operation["path"])
+    };
+    value.as_array().is_some_and(|operations| operations.iter().all(fits))
 }
 
 impl Encode for Encoder {
@@ -558,7 +585,7 @@ impl Encode for Encoder {
                 turn.keep_whole();
                 self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &updated.state));
             }
-            Body::StatePatched(patched) if patched.patch.text().starts_with('[') => {
+            Body::StatePatched(patched) if is_patch(&patched.patch) => {
                 self.frame(turn, out, "STATE_DELTA", |object| object.json("delta", &patched.patch));
             }
             Body::MessagesSnapshot(snapshot) if are_messages(&snapshot.messages) => {
@@ -576,7 +603,7 @@ impl Encode for Encoder {
                     }
                 });
             }
-            Body::ActivityPatched(patched) if patched.patch.text().starts_with('[') => {
+            Body::ActivityPatched(patched) if is_patch(&patched.patch) => {
                 self.frame(turn, out, "ACTIVITY_DELTA", |object| {
                     object.str("messageId", &patched.message_id);
                     object.str("activityType", &patched.activity_type);
