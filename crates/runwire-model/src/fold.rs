@@ -89,7 +89,7 @@ pub struct ToolCall {
     /// `calling`, `completed` or `failed`.
     pub status: &'static str,
     /// How far it is, from 0 to 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
     pub progress: Option<f64>,
     /// What it printed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorState>,
     /// How long it took.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
     pub duration_ms: Option<f64>,
 }
 
@@ -412,6 +412,15 @@ impl MessageState {
 impl ErrorState {
     fn of(error: &ErrorInfo) -> Self {
         Self { message: error.message.clone(), code: error.code.clone() }
+    }
+}
+
+/// Writes a number without a fraction as a whole number, as the events do.
+fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => serializer.serialize_i64(*value as i64),
+        Some(value) => serializer.serialize_f64(*value),
+        None => serializer.serialize_none(),
     }
 }
 

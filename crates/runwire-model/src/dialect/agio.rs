@@ -41,8 +41,8 @@ fn is_whole(object: &Object<'_>) -> bool {
 pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let named = frame.name.filter(|_| !is_whole(&frame.object) && !frame.object.has("data"));
-    let (kind, mut data, metadata) = match named {
-        Some(name) => (Cow::Borrowed(name), frame.object, None),
+    let (kind, mut data, metadata, outer) = match named {
+        Some(name) => (Cow::Borrowed(name), frame.object, None, None),
         None => {
             let mut metadata = frame.object.take_object("metadata")?;
             let residue = metadata.as_mut().and_then(take_residue);
@@ -52,8 +52,9 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
             if let Some(metadata) = &mut metadata {
                 metadata.take("thread_id");
             }
+            frame.object.take("timestamp");
             let data = frame.object.take_object("data")?.unwrap_or_default();
-            (frame.object.take_str("type")?, data, metadata)
+            (frame.object.take_str("type")?, data, metadata, Some(frame.object))
         }
     };
     let inside = |error: FieldError| error.inside("data");
@@ -66,6 +67,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     };
     let mut extra = data.rest();
     extra.add_inside("metadata", metadata);
+    extra.add_inside("frame", outer);
     weave_payload(payload, extra, weave)
 }
 
@@ -198,7 +200,7 @@ fn weave_payload(payload: Payload, extra: Extra, weave: &mut Weave<'_>) -> Resul
         Payload::Failed { error } => weave.fail(error, RunFailed::default(), extra)?,
         Payload::Cancelled { reason } => weave.say(RunCancelled { reason, summary: None }, extra)?,
         Payload::StepStarted { name, step } => {
-            let ordinal = step.unwrap_or(weave.state.counts.steps + 1);
+            let ordinal = step.unwrap_or(weave.state.run_steps() + 1);
             weave.step_started(name.unwrap_or_else(|| format!("step-{ordinal}")), extra)?;
         }
         Payload::StepCompleted { name, step } => {
@@ -256,15 +258,39 @@ impl Encoder {
         let mut inner = object.object("data");
         data(&mut inner);
         if turn.own {
-            for (name, value) in turn.event().extra.iter().filter(|(name, _)| !name.starts_with("metadata."))
-            {
+            let outside = |name: &str| name.starts_with("metadata.") || name.starts_with("frame.");
+            for (name, value) in turn.event().extra.iter().filter(|(name, _)| !outside(name)) {
                 inner.json(name, value);
             }
         }
         inner.end();
         metadata(turn, &mut object);
+        if turn.own {
+            for (name, value) in turn.event().extra.iter() {
+                if let Some(name) = name.strip_prefix("frame.") {
+                    object.json(name, value);
+                }
+            }
+        }
         object.end();
         out.end(None);
+    }
+
+    fn usage(&mut self, turn: &Turn<'_>, out: &mut Frames, usage: &Usage, step: u64) {
+        let (prompt, completion) = (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
+        self.frame(turn, out, "usage_update", |data| {
+            data.u64("prompt_tokens", prompt);
+            data.u64("completion_tokens", completion);
+            data.u64("total_tokens", usage.total_tokens.unwrap_or(prompt.saturating_add(completion)));
+            data.u64("step", step);
+        });
+    }
+
+    /// Tells tokens that the source only summed up at the end, where the end has no place for them.
+    fn summed_usage(&mut self, turn: &Turn<'_>, out: &mut Frames, summary: Option<&Summary>, step: u64) {
+        if let Some(usage) = turn.track.summed_usage(summary).filter(|_| !turn.full) {
+            self.usage(turn, out, &usage, step);
+        }
     }
 
     fn failure(
@@ -318,7 +344,7 @@ fn metadata(turn: &Turn<'_>, object: &mut ObjectWriter<'_>) {
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let (event, track) = (turn.event(), turn.track);
-        let step = track.step_of(event).map_or(1, |step| step.ordinal);
+        let step = track.step_of(event).map_or(track.step_count.max(1), |step| step.ordinal);
         match &event.body {
             Body::RunStarted(started) => {
                 let plain =
@@ -332,7 +358,7 @@ impl Encode for Encoder {
             }
             Body::StepStarted(started) => self.frame(turn, out, "step_started", |data| {
                 data.u64("step", step);
-                data.str("name", &started.name);
+                write_step_name(data, step, &started.name);
             }),
             Body::StepFinished(finished) => {
                 if finished.error.is_some() {
@@ -340,7 +366,7 @@ impl Encode for Encoder {
                 }
                 self.frame(turn, out, "step_completed", |data| {
                     data.u64("step", step);
-                    data.str("name", &finished.name);
+                    write_step_name(data, step, &finished.name);
                 });
             }
             Body::TextStarted(started) => {
@@ -388,7 +414,9 @@ impl Encode for Encoder {
                 let call = track.call(&finished.call_id);
                 let name =
                     finished.name.as_deref().or(call.map(|call| call.name.as_str())).unwrap_or("unknown");
-                let measured = call.map(|call| turn.record.at.since(call.at) as f64);
+                // At the epoch no time was ever told.
+                let timed = call.filter(|call| call.at.0 > 0);
+                let measured = timed.map(|call| turn.record.at.since(call.at) as f64);
                 let failed = finished.status == ToolStatus::Failure;
                 let kind = if failed { "tool_call_failed" } else { "tool_call_completed" };
                 self.frame(turn, out, kind, |data| {
@@ -396,9 +424,12 @@ impl Encode for Encoder {
                     data.str("tool_call_id", &finished.call_id);
                     match &finished.result {
                         Some(result) => data.json("result", result),
+                        None if failed => {}
                         None => data.null("result"),
                     }
-                    if let Some(millis) = finished.duration_ms.or(measured.filter(|_| !turn.own)) {
+                    if let Some(millis) =
+                        finished.duration_ms.or(measured.filter(|_| !turn.own || turn.entry.by == By::Guard))
+                    {
                         data.f64("duration", to_seconds(millis));
                     }
                     data.u64("step", step);
@@ -416,16 +447,7 @@ impl Encode for Encoder {
                     }
                 });
             }
-            Body::Usage(usage) => {
-                let (prompt, completion) =
-                    (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
-                self.frame(turn, out, "usage_update", |data| {
-                    data.u64("prompt_tokens", prompt);
-                    data.u64("completion_tokens", completion);
-                    data.u64("total_tokens", usage.total_tokens.unwrap_or(prompt.saturating_add(completion)));
-                    data.u64("step", step);
-                });
-            }
+            Body::Usage(usage) => self.usage(turn, out, usage, step),
             Body::Metrics(metrics) if metrics.figures.is_object() => {
                 self.frame(turn, out, "metrics_snapshot", |data| {
                     for (name, raw) in Object::of_json(&metrics.figures).iter().flat_map(Object::fields) {
@@ -459,14 +481,18 @@ impl Encode for Encoder {
                 });
             }
             Body::RunFailed(failed) => {
+                self.summed_usage(turn, out, failed.summary.as_ref(), step);
                 if !track.said_fatally(&failed.error) {
                     self.failure(turn, out, "error", &failed.error, false);
                 }
                 self.failure(turn, out, "run_failed", &failed.error, false);
             }
-            Body::RunCancelled(cancelled) => self.frame(turn, out, "run_cancelled", |data| {
-                data.opt_str("reason", cancelled.reason.as_deref());
-            }),
+            Body::RunCancelled(cancelled) => {
+                self.summed_usage(turn, out, cancelled.summary.as_ref(), step);
+                self.frame(turn, out, "run_cancelled", |data| {
+                    data.opt_str("reason", cancelled.reason.as_deref())
+                });
+            }
             Body::Foreign(foreign) if foreign.dialect == "agio" && foreign.frame.is_object() => {
                 foreign_frame(turn, out, &foreign.frame);
             }
@@ -484,6 +510,13 @@ impl Encode for Encoder {
         metadata(turn, &mut object);
         object.end();
         out.end(None);
+    }
+}
+
+/// Writes the name of a step, unless its number says it.
+fn write_step_name(data: &mut ObjectWriter<'_>, step: u64, name: &str) {
+    if name != format!("step-{step}") {
+        data.str("name", name);
     }
 }
 

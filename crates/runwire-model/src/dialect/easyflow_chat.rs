@@ -511,7 +511,14 @@ impl Encoder {
         );
     }
 
-    fn error(&self, turn: &Turn<'_>, out: &mut Frames, error: &ErrorInfo, terminal: bool) {
+    fn error(
+        &self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        error: &ErrorInfo,
+        terminal: bool,
+        summary: Option<&Summary>,
+    ) {
         let domain = if error.domain.as_deref() == Some("business") { "business" } else { "system" };
         if error.kind.is_some() {
             turn.keep_whole();
@@ -530,7 +537,7 @@ impl Encoder {
             },
             |meta| {
                 if terminal {
-                    figures(turn, meta, None);
+                    figures(turn, meta, summary);
                 } else {
                     meta.bool("terminal", false);
                 }
@@ -734,7 +741,7 @@ impl Encode for Encoder {
             }
             // A fatal notice is told by the failure that follows it: a client ends at the first error.
             Body::Notice(notice) if notice.level == Level::Error && notice.fatal != Some(true) => {
-                self.error(turn, out, &notice.to_error(), false);
+                self.error(turn, out, &notice.to_error(), false, None);
             }
             Body::Notice(notice) if notice.level != Level::Error && notice.fatal != Some(true) => {
                 if notice.domain.is_some() || notice.details.is_some() || notice.kind.is_some() {
@@ -757,12 +764,12 @@ impl Encode for Encoder {
                 }
                 self.done(turn, out, completed.summary.as_ref(), None);
             }
-            Body::RunFailed(failed) => self.error(turn, out, &failed.error, true),
+            Body::RunFailed(failed) => self.error(turn, out, &failed.error, true, failed.summary.as_ref()),
             Body::RunCancelled(cancelled) => {
                 self.done(turn, out, cancelled.summary.as_ref(), Some(cancelled.reason.as_deref()));
             }
             // Tokens are summed in the end's meta.
-            Body::Usage(_) if !turn.full => {}
+            Body::Usage(_) if !turn.full && !turn.own => {}
             Body::Foreign(foreign) if foreign.dialect == "easyflow-chat" && foreign.frame.is_object() => {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut told = false;

@@ -156,6 +156,12 @@ impl Turn<'_> {
         self.residue.set(Residue::Told);
     }
 
+    /// Tells whether a call's id was minted by us: in its own dialect the frame had none.
+    pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
+        let number = call_id.strip_prefix(self.ids.run.as_str()).and_then(|rest| rest.strip_prefix(":c"));
+        self.own && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
     /// Says that a slot tells the event itself, so that no residue has to.
     pub(super) fn told_in_slot(&self) {
         self.residue.set(Residue::None);

@@ -13,7 +13,7 @@ use super::{Frames, Weave};
 use crate::event::{
     Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
     GotPlanned, InteractionKind, InteractionRequested, RunCancelled, RunCompleted, RunFailed, RunStarted,
-    StateSnapshot, StateUpdated, ToolCalled, ToolFinished, ToolStatus, TotBacktracked, TotEvaluated,
+    StateSnapshot, StateUpdated, Summary, ToolCalled, ToolFinished, ToolStatus, TotBacktracked, TotEvaluated,
     TotExpanded, Usage,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
@@ -82,12 +82,12 @@ pub(super) fn payload(
         }
         "message_chunk" => {
             let content = object.take_str("content")?;
-            object.take_id("id")?;
+            keep_node(&mut object, weave);
             weave.text(None, content, None, object.rest())?;
         }
         "thought_chunk" => {
             let content = object.take_str("content")?;
-            object.take_id("id")?;
+            keep_node(&mut object, weave);
             weave.thinking(None, content, None, object.rest())?;
         }
         "usage" => {
@@ -193,6 +193,18 @@ pub(super) fn payload(
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// A piece's node repeats the step's name; only one that does not is kept.
+fn keep_node(object: &mut Object<'_>, weave: &Weave<'_>) {
+    if object.get_str("id").is_none_or(|id| id == current_node(weave)) {
+        object.take("id");
+    }
+}
+
+/// Tells the name of the node that something happens in.
+pub(super) fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
+    weave.state.current_step().map_or(OUTSIDE, |step| step.name.as_str())
 }
 
 /// Weaves the whole answer, which ends the run.
@@ -385,7 +397,7 @@ impl Encoder {
 /// Adds what the source said beyond the document, in its own dialect, and the residue.
 fn finish(turn: &Turn<'_>, mut object: ObjectWriter<'_>) {
     if turn.own {
-        for (name, value) in turn.event().extra.iter() {
+        for (name, value) in turn.event().extra.iter().filter(|(name, _)| *name != "id") {
             object.json(name, value);
         }
     }
@@ -425,7 +437,8 @@ impl Encode for Encoder {
 /// Tells an event in Loom's vocabulary.
 pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
     let event = turn.event();
-    let node = turn.track.step_of(event).map_or(OUTSIDE, |step| step.name.as_str());
+    let node = shown_node(turn);
+    let node = node.as_ref();
     match &event.body {
         Body::RunStarted(started) => {
             if started.input.is_some() || started.parent_run_id.is_some() || started.message_id.is_some() {
@@ -496,13 +509,14 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
         }
         Body::ToolArgsStarted(_) => {}
         Body::ToolArgsDelta(delta) => {
-            let name = turn
-                .track
-                .call(&delta.call_id)
-                .map(|call| call.name.as_str())
-                .filter(|name| !name.is_empty());
+            // In its own dialect only the first piece names the tool.
+            let first = || {
+                turn.record.entries.iter().any(|entry| matches!(entry.event.body, Body::ToolArgsStarted(_)))
+            };
+            let name = turn.track.call(&delta.call_id).map(|call| call.name.as_str());
+            let name = name.filter(|name| !name.is_empty() && (!turn.own || first()));
             form.frame(turn, out, "tool_call_chunk", |object| {
-                object.str("call_id", &delta.call_id);
+                write_call_id(turn, object, &delta.call_id);
                 object.opt_str("name", name);
                 object.str("arguments_delta", &delta.delta);
             });
@@ -513,22 +527,22 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
                 turn.keep_whole();
             }
             form.frame(turn, out, "tool_call", |object| {
-                object.str("call_id", &called.call_id);
+                write_call_id(turn, object, &called.call_id);
                 object.str("name", &called.name);
                 object.json("arguments", &called.arguments);
             });
         }
         Body::ToolStarted(started) => form.frame(turn, out, "tool_start", |object| {
-            object.str("call_id", &started.call_id);
+            write_call_id(turn, object, &started.call_id);
             object.str("name", call_name(turn, &started.call_id, started.name.as_deref()));
         }),
         Body::ToolOutput(output) => form.frame(turn, out, "tool_output", |object| {
-            object.str("call_id", &output.call_id);
+            write_call_id(turn, object, &output.call_id);
             object.str("name", call_name(turn, &output.call_id, output.name.as_deref()));
             object.str("content", &output.content);
         }),
         Body::ToolFinished(finished) => form.frame(turn, out, "tool_end", |object| {
-            object.str("call_id", &finished.call_id);
+            write_call_id(turn, object, &finished.call_id);
             object.str("name", call_name(turn, &finished.call_id, finished.name.as_deref()));
             object.str("result", &finished.text_form().unwrap_or_default());
             object.bool("is_error", finished.status == ToolStatus::Failure);
@@ -585,15 +599,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             object.opt_json("nodes_added", expanded.nodes_added.as_ref());
             object.opt_json("edges_added", expanded.edges_added.as_ref());
         }),
-        Body::Usage(usage) => {
-            let (prompt, completion) =
-                (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
-            form.frame(turn, out, "usage", |object| {
-                object.u64("prompt_tokens", prompt);
-                object.u64("completion_tokens", completion);
-                object.u64("total_tokens", usage.total_tokens.unwrap_or(prompt.saturating_add(completion)));
-            });
-        }
+        Body::Usage(usage) => write_usage(form, turn, out, usage),
         // A value that could be taken for a slot goes into one.
         Body::Custom(custom) if custom.name.is_none() && !super::looks_like_slot(&custom.value) => {
             form.frame(turn, out, "custom", |object| object.json("value", &custom.value));
@@ -602,6 +608,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             if completed.result.is_some() {
                 turn.keep_whole();
             }
+            summed_usage(form, turn, out, completed.summary.as_ref());
             let joined;
             let reply = match &completed.reply {
                 Some(reply) => reply,
@@ -612,12 +619,16 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             };
             form.reply(turn, out, |object| object.str("reply", reply));
         }
-        Body::RunFailed(failed) => form.reply(turn, out, |object| {
-            object.str("reply", &turn.earlier.run_text());
-            object.str("stop_reason", "error");
-            super::write_error(object, "error", &failed.error);
-        }),
+        Body::RunFailed(failed) => {
+            summed_usage(form, turn, out, failed.summary.as_ref());
+            form.reply(turn, out, |object| {
+                object.str("reply", &turn.earlier.run_text());
+                object.str("stop_reason", "error");
+                super::write_error(object, "error", &failed.error);
+            });
+        }
         Body::RunCancelled(cancelled) => {
+            summed_usage(form, turn, out, cancelled.summary.as_ref());
             if cancelled.reason.is_some() {
                 turn.keep_whole();
             }
@@ -627,6 +638,35 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             });
         }
         _ => form.slot(turn, out),
+    }
+}
+
+/// Tells the node of a piece: the source's own word in its own dialect, else the step's name.
+pub(super) fn shown_node<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
+    let own = turn.event().extra.get("id").filter(|_| turn.own).and_then(Json::as_string);
+    own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(OUTSIDE, |step| step.name.as_str()).into())
+}
+
+/// Writes the call's id, which in its own dialect a frame may have lacked.
+fn write_call_id(turn: &Turn<'_>, object: &mut ObjectWriter<'_>, call_id: &str) {
+    if !turn.is_own_minted(call_id) {
+        object.str("call_id", call_id);
+    }
+}
+
+fn write_usage(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, usage: &Usage) {
+    let (prompt, completion) = (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
+    form.frame(turn, out, "usage", |object| {
+        object.u64("prompt_tokens", prompt);
+        object.u64("completion_tokens", completion);
+        object.u64("total_tokens", usage.total_tokens.unwrap_or(prompt.saturating_add(completion)));
+    });
+}
+
+/// Tells tokens that the source only summed up at the end; Loom's reply has no place for them.
+fn summed_usage(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, summary: Option<&Summary>) {
+    if let Some(usage) = turn.track.summed_usage(summary).filter(|_| !turn.full) {
+        write_usage(form, turn, out, &usage);
     }
 }
 
@@ -640,18 +680,16 @@ fn approve(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, asked: &Inte
     let name = asked.name.as_deref().or(call.map(|call| call.name.as_str()));
     let (InteractionKind::Approval, Some(name)) = (asked.kind, name) else { return form.slot(turn, out) };
     let plain = asked.title.is_none() && asked.description.is_none() && asked.reason.is_none();
-    if !plain
-        || asked.schema.is_some()
-        || asked.ui.is_some()
-        || asked.call_id.as_ref() != Some(&asked.interaction_id)
-    {
+    let minted = asked.call_id.as_deref().is_some_and(|call_id| turn.is_own_minted(call_id));
+    let named_by_call = minted || asked.call_id.as_ref() == Some(&asked.interaction_id);
+    if !plain || asked.schema.is_some() || asked.ui.is_some() || !named_by_call {
         turn.keep_whole();
     }
     let known = call.and_then(|call| turn.earlier.call(call.start, &call.id)).map(|called| called.arguments);
     let arguments =
         asked.arguments.clone().or(known).filter(Json::is_object).unwrap_or_else(Json::empty_object);
     form.frame(turn, out, "tool_approval", |object| {
-        object.opt_str("call_id", asked.call_id.as_deref());
+        object.opt_str("call_id", asked.call_id.as_deref().filter(|_| !minted));
         object.str("name", name);
         object.json("arguments", &arguments);
     });

@@ -89,8 +89,16 @@ pub(super) fn decode(
             let mut chunk =
                 object.take_object("chunk")?.ok_or_else(|| FieldError::new("chunk", "is missing"))?;
             let content = chunk.take_str("content").map_err(|error| error.inside("chunk"))?;
-            object.take("metadata");
-            weave.text(None, content, None, object.rest())?;
+            let mut metadata = object.take_object("metadata")?;
+            let node = metadata.as_mut().and_then(|metadata| metadata.take("loom_node")).map(Json::from_raw);
+            let node = node.filter(|node| node.as_string().as_deref() != Some(loom::current_node(weave)));
+            let mut extra = object.rest();
+            extra.add_inside("chunk", Some(chunk));
+            extra.add_inside("metadata", metadata);
+            if let Some(node) = node {
+                extra.set("id", node);
+            }
+            weave.text(None, content, None, extra)?;
             true
         }
         (Some(kind), _) => {
@@ -144,14 +152,21 @@ impl Form for Encoder {
         let mut object = ObjectWriter::begin(out.begin());
         match (&event.body, kind) {
             (Body::TextDelta(delta), _) => {
+                let own = |prefix: &'static str| {
+                    let extra = event.extra.iter().filter(|_| turn.own);
+                    extra.filter_map(move |(name, value)| name.strip_prefix(prefix).map(|name| (name, value)))
+                };
                 let mut messages = object.object(key);
                 let mut chunk = messages.object("chunk");
                 chunk.str("content", &delta.content);
+                own("chunk.").for_each(|(name, value)| chunk.json(name, value));
                 chunk.end();
                 let mut metadata = messages.object("metadata");
-                metadata
-                    .str("loom_node", turn.track.step_of(event).map_or("agent", |step| step.name.as_str()));
+                metadata.str("loom_node", &loom::shown_node(turn));
+                own("metadata.").for_each(|(name, value)| metadata.json(name, value));
                 metadata.end();
+                let rest = own("").filter(|(name, _)| !name.contains('.') && *name != "id");
+                rest.for_each(|(name, value)| messages.json(name, value));
                 messages.end();
             }
             (Body::StateSnapshot(snapshot), _) => object.json(key, &snapshot.state),
@@ -170,7 +185,7 @@ impl Form for Encoder {
                 inner.rename("id", NODE_ID.contains(&kind).then_some("node_id"));
                 payload(&mut inner);
                 if turn.own {
-                    for (name, value) in event.extra.iter() {
+                    for (name, value) in event.extra.iter().filter(|(name, _)| *name != "id") {
                         inner.json(name, value);
                     }
                 }

@@ -54,13 +54,13 @@ pub(super) fn decode(
     let object = &mut frame.object;
     match &*kind {
         "TOOL_CALL_ARGS" if object.has("args") => {
-            let (call_id, _) = call_ids(object)?;
+            let call_id = call_id(object)?;
             let args = object.take_json("args")?;
             let extra = rest(&mut frame, weave);
             weave.say(ToolArgsDelta { call_id, delta: args.text().to_owned() }, extra)?;
         }
         "TOOL_CALL_END" => {
-            let (call_id, _) = call_ids(object)?;
+            let call_id = call_id(object)?;
             let extra = rest(&mut frame, weave);
             let called = ag_ui::gathered(&call_id, weave);
             weave.say(called, extra)?;
@@ -100,10 +100,11 @@ fn rest(frame: &mut Opened<'_>, weave: &Weave<'_>) -> Extra {
     object.rest()
 }
 
-fn call_ids(object: &mut Object<'_>) -> Result<(String, Option<String>), FieldError> {
+/// Takes the call's id; message and name repeat what its start said.
+fn call_id(object: &mut Object<'_>) -> Result<String, FieldError> {
     object.take("messageId");
     object.take("toolCallName");
-    Ok((object.take_required_id("toolCallId")?, None))
+    object.take_required_id("toolCallId")
 }
 
 fn tool_result(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {

@@ -255,13 +255,21 @@ fn weave_payload(
             finished.duration_ms = duration_ms;
             weave.tool_finished(id, finished, extra)?;
         }
-        Payload::Content { content, format, complete } => {
-            if !content.is_empty() || !complete {
-                weave.text(None, content.into(), format, extra)?;
+        Payload::Content { content, format, complete: false } => {
+            weave.text(None, content.into(), format, extra)?
+        }
+        Payload::Content { content, format, complete: true } => {
+            let mut extra = extra;
+            if content.is_empty() {
+                if let Some(format) = format {
+                    extra.set("format", Json::string(&format));
+                }
+            } else {
+                weave.text(None, content.into(), format, std::mem::take(&mut extra))?;
             }
-            if complete && let Some(text) = weave.state.texts.last() {
+            if let Some(text) = weave.state.texts.last() {
                 let message_id = text.id.clone();
-                weave.say(TextFinished { message_id, ..Default::default() }, Extra::default())?;
+                weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
             }
         }
         Payload::Whole { content } => {
@@ -549,7 +557,7 @@ impl Encode for Encoder {
                 self.session_end(turn, out, "cancelled", cancelled.summary.as_ref());
             }
             // Tokens are summed in the summary.
-            Body::Usage(_) if !turn.full => {}
+            Body::Usage(_) if !turn.full && !turn.own => {}
             Body::Foreign(foreign) if foreign.dialect == "streaming-engine" && foreign.frame.is_object() => {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut source = Object::of_json(&foreign.frame).unwrap_or_default();

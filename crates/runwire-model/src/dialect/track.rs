@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary};
+use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary, Usage};
 use crate::record::Place;
 use crate::run::Digest;
 use crate::time::Timestamp;
@@ -204,13 +204,25 @@ impl Track {
         self.fatal == Some(Digest::of(&error.message))
     }
 
+    /// Tells the tokens that only the run's own summary knows.
+    pub(super) fn summed_usage(&self, told: Option<&Summary>) -> Option<Usage> {
+        let told = told.filter(|_| self.usage.is_none())?;
+        let usage = Usage {
+            prompt_tokens: told.prompt_tokens,
+            completion_tokens: told.completion_tokens,
+            total_tokens: told.total_tokens,
+        };
+        (usage != Usage::default()).then_some(usage)
+    }
+
     /// Fills in the figures that a run's own summary does not tell.
     pub(super) fn summary(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
         let mut summary = told.cloned().unwrap_or_default();
+        // What the model calls told comes before what the source summed up.
         if let Some(tokens) = self.usage {
-            summary.prompt_tokens.get_or_insert(tokens.prompt);
-            summary.completion_tokens.get_or_insert(tokens.completion);
-            summary.total_tokens.get_or_insert(tokens.total);
+            summary.prompt_tokens = Some(tokens.prompt);
+            summary.completion_tokens = Some(tokens.completion);
+            summary.total_tokens = Some(tokens.total);
         }
         if summary.prompt_tokens.is_some() || summary.completion_tokens.is_some() {
             let parts =

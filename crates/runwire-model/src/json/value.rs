@@ -91,10 +91,17 @@ impl Json {
 
     /// Tells the text form of the value: a string's content, any other value's compact JSON.
     pub fn text_form(&self) -> Cow<'_, str> {
-        self.as_string().unwrap_or_else(|| match serde_json::from_str::<serde_json::Value>(&self.0) {
-            Ok(value) if self.0.contains(' ') => Cow::Owned(value.to_string()),
-            _ => Cow::Borrowed(&self.0),
-        })
+        if let Some(content) = self.as_string() {
+            return content;
+        }
+        // Most values are compact already, and need not be parsed.
+        if !self.0.contains(' ') {
+            return Cow::Borrowed(&self.0);
+        }
+        match serde_json::from_str::<serde_json::Value>(&self.0) {
+            Ok(value) => Cow::Owned(value.to_string()),
+            Err(_) => Cow::Borrowed(&self.0),
+        }
     }
 
     /// Builds the tree, for the few places that must look inside.

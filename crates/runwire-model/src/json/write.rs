@@ -39,11 +39,13 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes a string.
+    #[inline]
     pub fn str(&mut self, key: &str, value: &str) {
         write_str(self.key(key), value);
     }
 
     /// Writes a string, if there is one.
+    #[inline]
     pub fn opt_str(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.str(key, value);
@@ -51,20 +53,9 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes a whole number.
+    #[inline]
     pub fn u64(&mut self, key: &str, value: u64) {
-        let out = self.key(key);
-        let mut digits = [0u8; 20];
-        let mut at = digits.len();
-        let mut rest = value;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        out.extend_from_slice(&digits[at..]);
+        write_u64(self.key(key), value);
     }
 
     /// Writes a number; one without a fraction is written as a whole number.
@@ -73,21 +64,25 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes `true` or `false`.
+    #[inline]
     pub fn bool(&mut self, key: &str, value: bool) {
         self.raw(key, if value { "true" } else { "false" });
     }
 
     /// Writes `null`.
+    #[inline]
     pub fn null(&mut self, key: &str) {
         self.raw(key, "null");
     }
 
     /// Writes a value as the text it came in.
+    #[inline]
     pub fn json(&mut self, key: &str, value: &Json) {
         self.raw(key, value.text());
     }
 
     /// Writes a value as the text it came in, if there is one.
+    #[inline]
     pub fn opt_json(&mut self, key: &str, value: Option<&Json>) {
         if let Some(value) = value {
             self.json(key, value);
@@ -95,6 +90,7 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes a value whose JSON text is known.
+    #[inline]
     pub fn raw(&mut self, key: &str, text: &str) {
         self.key(key).extend_from_slice(text.as_bytes());
     }
@@ -123,13 +119,24 @@ impl<'b> ObjectWriter<'b> {
     }
 
     /// Writes the name of a field and hands out the buffer for its value.
+    // Names are literals nearly everywhere: inlined, looking for what to escape costs nothing.
+    #[inline(always)]
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
-        let key = self.renamed.filter(|(from, _)| *from == key).map_or(key, |(_, to)| to);
         self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
         self.empty = false;
-        write_escaped(self.out, key);
+        if self.renamed.is_some() || first_to_escape(key.as_bytes()).is_some() {
+            self.unusual_key(key);
+        } else {
+            self.out.extend_from_slice(key.as_bytes());
+        }
         self.out.extend_from_slice(b"\":");
         self.out
+    }
+
+    #[cold]
+    fn unusual_key(&mut self, key: &str) {
+        let key = self.renamed.filter(|(from, _)| *from == key).map_or(key, |(_, to)| to);
+        write_escaped(self.out, key);
     }
 }
 
@@ -166,22 +173,52 @@ fn write_escaped(out: &mut Vec<u8>, text: &str) {
 
 /// Finds the first byte that a JSON string must escape: a control character, `"` or `\`.
 ///
-/// Eight bytes are looked at in one step: most of what is written are texts with nothing to escape.
+/// Eight bytes are looked at in one step: most of what is written has nothing to escape.
+#[inline(always)]
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let below = |limit: u64, word: u64| word.wrapping_sub(ONES * limit) & !word;
-        let is = |byte: u8| below(1, word ^ (ONES * u64::from(byte)));
-        // The high bit of each byte tells; of several the lowest is always right, as nothing borrowed from it.
-        let found = (below(0x20, word) | is(b'"') | is(b'\\')) & (ONES << 7);
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        if let Some(at) = first_in_word(u64::from_le_bytes(*word)) {
+            return Some(index * 8 + at);
         }
     }
-    let in_tail = tail.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))?;
-    Some(bytes.len() - tail.len() + in_tail)
+    if let Some(last) = bytes.last_chunk::<8>() {
+        // What was looked at before has nothing to escape.
+        return first_in_word(u64::from_le_bytes(*last)).map(|at| bytes.len() - 8 + at);
+    }
+    if let (Some(first), Some(last)) = (tail.first_chunk::<4>(), tail.last_chunk::<4>()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        let at = first_in_word(u64::from(first) | u64::from(last) << 32)?;
+        return Some(if at < 4 { at } else { at + tail.len() - 8 });
+    }
+    tail.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))
+}
+
+/// Finds the first byte to escape among eight, the lowest being the first.
+#[inline(always)]
+fn first_in_word(word: u64) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let below = |limit: u64, word: u64| word.wrapping_sub(ONES * limit) & !word;
+    let is = |byte: u8| below(1, word ^ (ONES * u64::from(byte)));
+    // The high bit of each byte tells; the lowest that does is right, because nothing below it borrowed.
+    let found = (below(0x20, word) | is(b'"') | is(b'\\')) & (ONES << 7);
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+}
+
+/// Writes a whole number.
+fn write_u64(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// Writes a number; one without a fraction is written as a whole number.
@@ -218,6 +255,8 @@ mod tests {
             for escaped in ["\"", "\\", "\0", "\u{1f}", "\n\"", "\u{1}\u{2}"] {
                 let text = format!("{}{escaped}{}", &plain[..at], &plain[at..]);
                 assert_eq!(first_to_escape(text.as_bytes()), Some(at), "{text:?}");
+                let short = format!("{}{escaped}", &plain[..at]);
+                assert_eq!(first_to_escape(short.as_bytes()), Some(at), "{short:?}");
             }
         }
     }

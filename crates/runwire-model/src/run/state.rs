@@ -194,6 +194,8 @@ pub struct RunState {
     /// Questions without an answer, oldest first.
     pub questions: Vec<Question>,
     pub(crate) counts: Counts,
+    /// Steps of the thread's runs before this one: steps are counted through, so that their ids are unique.
+    pub(crate) steps_before: u64,
     pub(crate) told: Told,
     /// Bytes of text and thinking.
     pub(crate) text_bytes: u64,
@@ -215,6 +217,8 @@ impl RunState {
     /// Makes the state of the run that follows this one in the thread.
     pub fn next(&self, run_id: impl Into<String>) -> Self {
         let mut next = Self::new(self.thread_id.clone(), run_id);
+        next.counts.steps = self.counts.steps;
+        next.steps_before = self.counts.steps;
         // Ids are unique in the thread, and a source may count its own anew in each run.
         next.recent.clone_from(&self.recent);
         next.renamed.clone_from(&self.renamed);
@@ -222,6 +226,11 @@ impl RunState {
             next.carried.clone_from(&self.calls);
         }
         next
+    }
+
+    /// Tells how many steps the run has had.
+    pub(crate) fn run_steps(&self) -> u64 {
+        self.counts.steps - self.steps_before
     }
 
     /// Tells the innermost open step.

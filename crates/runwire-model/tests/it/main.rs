@@ -2,6 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod ag_ui_rules;
+mod docs;
+mod properties;
 mod replay;
+mod runs;
+mod schemas;
 mod seeds;
+mod sse;
 mod vectors;

@@ -85,14 +85,14 @@ impl Readers {
     fn take(&mut self, converted: &Converted<'_>) {
         let (thread_id, run_id) = (converted.thread_id, converted.run_id);
         let thread = self.threads.entry(thread_id.to_owned()).or_insert_with(|| Thread {
-            window: Window::default(),
+            window: Window::new(run_id),
             run_id: run_id.to_owned(),
             encoders: encoders(thread_id, run_id),
             clients: Default::default(),
             message: MessageState::new(run_id),
         });
         if thread.run_id != run_id {
-            thread.window.next_run();
+            thread.window.next_run(run_id);
             thread.run_id = run_id.to_owned();
             thread.encoders = encoders(thread_id, run_id);
             thread.message = MessageState::new(run_id);

@@ -6,7 +6,9 @@ use super::super::encode::{Encode, Turn};
 use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
 use super::{ENCRYPTED, UNNAMED_SOURCE};
-use crate::event::{Body, InteractionKind, InteractionRequested, RunStarted, ToolCalled, ToolStatus};
+use crate::event::{
+    Body, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
+};
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::ChatMessage;
 use crate::window::user_message_id;
@@ -23,6 +25,8 @@ pub(in super::super) struct Encoder {
     shown_subagents: Vec<String>,
     /// Tokens since the last `RUN_FINISHED`.
     usage: Option<Tokens>,
+    /// Calls that an interrupt ended on the wire while their arguments were still to come.
+    cut_calls: Vec<String>,
 }
 
 impl Encoder {
@@ -148,15 +152,14 @@ impl Encoder {
         });
     }
 
-    fn usage(&mut self, object: &mut ObjectWriter<'_>) {
-        let Some(tokens) = self.usage.take() else { return };
-        object.array("usage", [tokens], |out, tokens| {
-            let mut usage = ObjectWriter::begin(out);
-            usage.u64("inputTokens", tokens.prompt);
-            usage.u64("outputTokens", tokens.completion);
-            usage.u64("totalTokens", tokens.total);
-            usage.end();
+    /// Takes the tokens since the last end of a response, or what only the run's summary knows.
+    fn take_usage(&mut self, turn: &Turn<'_>, summary: Option<&Summary>) -> Option<Usage> {
+        let told = self.usage.take().map(|tokens| Usage {
+            prompt_tokens: Some(tokens.prompt),
+            completion_tokens: Some(tokens.completion),
+            total_tokens: Some(tokens.total),
         });
+        told.or_else(|| turn.track.summed_usage(summary))
     }
 
     /// Closes steps and subagents, which a response must not leave open.
@@ -169,17 +172,28 @@ impl Encoder {
         }
     }
 
+    /// Ends the calls whose arguments are still to come, which a response must not leave open either. No call
+    /// may be started twice, so what follows of them is told in slots.
+    fn cut_calls(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        for call in turn.track.calls.iter().filter(|call| call.pieces && !call.called) {
+            if !self.cut_calls.contains(&call.id) {
+                self.cut_calls.push(call.id.clone());
+                self.plain(out, "TOOL_CALL_END", |object| object.str("toolCallId", &call.id));
+            }
+        }
+    }
+
     /// Ends a response with the questions that are open.
     fn interrupt(&mut self, turn: &Turn<'_>, out: &mut Frames, settled: Option<&str>) {
         self.ensure_active(turn, out);
+        self.cut_calls(turn, out);
         self.close_spans(out);
         self.active = false;
-        let usage = self.usage.take();
+        let usage = self.take_usage(turn, None);
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "RUN_FINISHED");
         object.str("threadId", &turn.ids.thread);
         object.str("runId", &turn.ids.run);
-        self.usage = usage;
         let mut outcome = object.object("outcome");
         outcome.str("type", "interrupt");
         let questions = turn.track.questions.iter().filter(|asked| Some(asked.id.as_str()) != settled);
@@ -193,7 +207,7 @@ impl Encoder {
             write_interrupt(out, turn, &question);
         });
         outcome.end();
-        self.usage(&mut object);
+        write_usage(&mut object, usage.as_ref());
         if let Some(time) = turn.record.source_time.filter(|_| turn.own) {
             object.u64("timestamp", time.0);
         }
@@ -206,12 +220,19 @@ impl Encoder {
         out.end(None);
     }
 
-    fn finished(&mut self, turn: &Turn<'_>, out: &mut Frames, result: Option<&Json>, cancelled: bool) {
+    fn finished(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        result: Option<&Json>,
+        summary: Option<&Summary>,
+        cancelled: bool,
+    ) {
         self.ensure_active(turn, out);
         self.close_spans(out);
         (self.active, self.steps, self.subagents) = (false, Vec::new(), Vec::new());
         let pending: Vec<&str> = turn.track.calls.iter().map(|call| call.id.as_str()).collect();
-        let usage = self.usage.take();
+        let usage = self.take_usage(turn, summary);
         self.frame(turn, out, "RUN_FINISHED", |object| {
             object.str("threadId", &turn.ids.thread);
             object.str("runId", &turn.ids.run);
@@ -228,11 +249,15 @@ impl Encoder {
                 outcome.array("pendingToolCallIds", pending, crate::json::write_str);
                 outcome.end();
             }
-            Encoder { usage, ..Default::default() }.usage(object);
+            write_usage(object, usage.as_ref());
         });
     }
 
     fn called(&mut self, turn: &Turn<'_>, out: &mut Frames, called: &ToolCalled) {
+        if let Some(at) = self.cut_calls.iter().position(|cut| *cut == called.call_id) {
+            self.cut_calls.remove(at);
+            return self.all_messages(turn, out);
+        }
         let call = turn.track.call(&called.call_id);
         let begun = call.is_some_and(|call| call.pieces);
         if called.description.is_some() || called.incomplete.is_some() {
@@ -299,6 +324,23 @@ impl Encoder {
             object.array("messages", &messages, write_message);
         });
     }
+}
+
+fn write_usage(object: &mut ObjectWriter<'_>, usage: Option<&Usage>) {
+    let Some(usage) = usage else { return };
+    object.array("usage", [usage], |out, usage| {
+        let mut object = ObjectWriter::begin(out);
+        for (name, value) in [
+            ("inputTokens", usage.prompt_tokens),
+            ("outputTokens", usage.completion_tokens),
+            ("totalTokens", usage.total_tokens),
+        ] {
+            if let Some(value) = value {
+                object.u64(name, value);
+            }
+        }
+        object.end();
+    });
 }
 
 /// Tells whether the pieces of a call's arguments come to what the call says.
@@ -432,13 +474,19 @@ impl Encode for Encoder {
                 return self.interrupt(turn, out, None);
             }
             Body::RunCompleted(completed) => {
-                return self.finished(turn, out, completed.result.as_ref(), false);
+                return self.finished(
+                    turn,
+                    out,
+                    completed.result.as_ref(),
+                    completed.summary.as_ref(),
+                    false,
+                );
             }
             Body::RunCancelled(cancelled) => {
                 if cancelled.reason.is_some() {
                     turn.keep_whole();
                 }
-                return self.finished(turn, out, None, true);
+                return self.finished(turn, out, None, cancelled.summary.as_ref(), true);
             }
             Body::Usage(usage) => {
                 let tokens = self.usage.get_or_insert_default();
@@ -458,11 +506,11 @@ impl Encode for Encoder {
                 if error.kind.is_some() || error.details.is_some() || error.retryable.is_some() {
                     turn.keep_whole();
                 }
-                let usage = self.usage.take();
+                let usage = self.take_usage(turn, failed.summary.as_ref());
                 self.frame(turn, out, "RUN_ERROR", |object| {
                     object.str("message", &error.message);
                     object.opt_str("code", error.code.as_deref());
-                    Encoder { usage, ..Default::default() }.usage(object);
+                    write_usage(object, usage.as_ref());
                 });
             }
             // While other questions are open, the client is asked again.
@@ -558,6 +606,7 @@ impl Encode for Encoder {
                 object.str("toolCallName", started.name.as_deref().unwrap_or("unknown"));
                 object.opt_str("parentMessageId", started.message_id.as_deref());
             }),
+            Body::ToolArgsDelta(delta) if self.cut_calls.contains(&delta.call_id) => self.slot(turn, out),
             Body::ToolArgsDelta(delta) => self.frame(turn, out, "TOOL_CALL_ARGS", |object| {
                 object.str("toolCallId", &delta.call_id);
                 object.str("delta", &delta.delta);

@@ -1,0 +1,340 @@
+//! What translation keeps, over made-up runs: the two properties of `docs/dialects`.
+//!
+//! N, a run read back from what was written of it, says the same as the run: by default to a person who
+//! watches, in full event by event.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
+use runwire_model::event::{Body, Event};
+use runwire_model::fold::MessageState;
+use runwire_model::record::{By, Entry, Record};
+use runwire_model::run::{Authority, RunState};
+use runwire_model::window::Window;
+use runwire_model::{Json, Timestamp};
+use serde_json::{Value, json};
+
+use super::ag_ui_rules::Client;
+use super::runs::{self, RUN, THREAD};
+use super::vectors;
+
+/// A frame's name and data.
+pub(crate) type WireFrame = (Option<String>, Vec<u8>);
+
+/// The frames that records become.
+pub(crate) fn encode(records: &[Record], dialect: Dialect, fidelity: Fidelity) -> Vec<WireFrame> {
+    let mut encoder = Encoder::new(dialect, THREAD, RUN, fidelity);
+    let (mut window, mut frames, mut out) = (Window::default(), Frames::default(), Vec::new());
+    for record in records {
+        window.absorb(record);
+        frames.clear();
+        encoder.step(record, &window, &mut frames);
+        out.extend(frames.iter().map(|(name, data)| (name.map(str::to_owned), data.to_vec())));
+    }
+    out
+}
+
+/// The records that frames become, in a log that trusts them.
+pub(crate) fn decode(frames: &[WireFrame], dialect: Dialect) -> Result<Vec<Record>, String> {
+    let mut decoder = Decoder::new(dialect);
+    let (mut state, mut window, mut records) = (RunState::new(THREAD, RUN), Window::default(), Vec::new());
+    for (name, data) in frames {
+        let show = |error| format!("{error}: {}", String::from_utf8_lossy(data));
+        let opened = decoder.open(name.as_deref(), data).map_err(show)?;
+        let (seq, mut entries) = (records.len() as u64 + 1, Vec::new());
+        let mut weave = Weave::new(&mut state, &window, Authority::Server, dialect, seq, &mut entries);
+        decoder.decode(opened, &mut weave).map_err(show)?;
+        let record = Record { seq, at: Timestamp(0), source_time: None, dialect: Some(dialect), entries };
+        window.absorb(&record);
+        records.push(record);
+    }
+    Ok(records)
+}
+
+fn events(records: &[Record]) -> Vec<Event> {
+    records.iter().flat_map(|record| &record.entries).map(|entry| entry.event.clone()).collect()
+}
+
+/// The same events as acts of a server, so that no dialect takes them for its own frames.
+fn as_acts(records: &[Record]) -> Vec<Record> {
+    let each = |(at, event): (usize, Event)| Record {
+        seq: at as u64 + 1,
+        at: Timestamp(0),
+        source_time: None,
+        dialect: None,
+        entries: vec![Entry { event, by: By::Server }],
+    };
+    events(records).into_iter().enumerate().map(each).collect()
+}
+
+/// What a person sees of a run, without ids and times.
+fn seen(records: &[Record], dialect: Dialect) -> Value {
+    let mut message = MessageState::new(RUN);
+    records.iter().for_each(|record| message.apply_record(record));
+    let call_at = |id: &Option<String>| {
+        id.as_ref().map(|id| message.tool_calls.iter().position(|call| call.tool_id == *id))
+    };
+    let calls: Vec<Value> = message
+        .tool_calls
+        .iter()
+        .map(|call| {
+            let error = call.error.as_ref().map(|error| error.message.clone());
+            let result = call.result.as_ref().map(|result| result.text_form().into_owned());
+            json!({
+                "name": call.tool_name,
+                "arguments": call.arguments.to_value(),
+                "arguments_text": call.arguments_text,
+                "status": call.status,
+                "result": result.or(error).unwrap_or_default(),
+            })
+        })
+        .collect();
+    let blocks: Vec<Value> = message
+        .data_blocks
+        .iter()
+        .map(|block| {
+            json!({
+                "type": block.data_type,
+                "data": block.data.to_value(),
+                "metadata": block.metadata.as_ref().map(Json::to_value),
+                "call": call_at(&block.tool_id),
+            })
+        })
+        .collect();
+    let questions: Vec<Value> = message
+        .interactions
+        .iter()
+        .map(|asked| {
+            json!({
+                "kind": asked.kind,
+                "status": asked.status,
+                "title": asked.title,
+                "description": asked.description,
+                "schema": asked.schema.as_ref().map(Json::to_value),
+                "ui": asked.ui.as_ref().map(Json::to_value),
+                "call": call_at(&asked.tool_id),
+                "values": asked.values.as_ref().map(Json::to_value),
+                "reason": asked.reason,
+            })
+        })
+        .collect();
+    let steps: Vec<Value> =
+        message.steps.iter().map(|step| json!([step.name, step.status, step.error])).collect();
+    json!({
+        "text": message.main_content,
+        "thinking": message.thinking_content,
+        "order": order(records),
+        "calls": calls,
+        "data": blocks,
+        "questions": questions,
+        "steps": steps,
+        "status": message.status,
+        "streaming": message.is_streaming,
+        "error": message.error_message,
+        "usage": message.usage.filter(|_| dialect != Dialect::SocialApp),
+    })
+}
+
+/// The texts of the assistant and the calls between them, in the order they begin.
+fn order(records: &[Record]) -> Vec<String> {
+    let mut order: Vec<(String, String)> = Vec::new();
+    for event in events(records) {
+        match event.body {
+            Body::TextStarted(started) if started.role.as_deref().is_none_or(|role| role == "assistant") => {
+                order.push((started.message_id, String::new()));
+            }
+            Body::TextDelta(delta) => {
+                if let Some((_, text)) = order.iter_mut().rfind(|(id, _)| *id == delta.message_id) {
+                    text.push_str(&delta.content);
+                }
+            }
+            Body::TextFinished(finished) => {
+                let text = order.iter_mut().rfind(|(id, _)| *id == finished.message_id);
+                if let (Some((_, text)), Some(content)) = (text, finished.content) {
+                    *text = content;
+                }
+            }
+            Body::ToolCalled(called) => order.push((String::new(), format!("call {}", called.name))),
+            _ => {}
+        }
+    }
+    order.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty()).collect()
+}
+
+fn show_frames(frames: &[WireFrame]) -> String {
+    frames.iter().map(|(_, data)| String::from_utf8_lossy(data).into_owned()).collect::<Vec<_>>().join("\n  ")
+}
+
+fn show(records: &[Record]) -> String {
+    let line = |record: &Record| {
+        record
+            .entries
+            .iter()
+            .map(|entry| entry.event.to_json().text().to_owned())
+            .collect::<Vec<_>>()
+            .join(" + ")
+    };
+    records.iter().map(line).collect::<Vec<_>>().join("\n  ")
+}
+
+fn same_events(
+    what: &str,
+    expected: &[Event],
+    found: &[Event],
+    frames: &[WireFrame],
+) -> Result<(), TestCaseError> {
+    if expected == found {
+        return Ok(());
+    }
+    let at = expected.iter().zip(found).take_while(|(expected, found)| expected == found).count();
+    let line =
+        |events: &[Event]| events.get(at).map_or("nothing".into(), |event| event.to_json().text().to_owned());
+    let problem = format!(
+        "{what}: event {at}\n  expected {}\n  found    {}\nframes\n  {}",
+        line(expected),
+        line(found),
+        show_frames(frames)
+    );
+    Err(TestCaseError::fail(problem))
+}
+
+fn keeps_what_a_person_sees(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
+    let frames = encode(records, dialect, Fidelity::Native);
+    let once = decode(&frames, dialect).map_err(TestCaseError::fail)?;
+    let (expected, found) = (seen(records, dialect), seen(&once, dialect));
+    if expected != found {
+        let differ: Vec<String> = expected
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(key, value)| found[key.as_str()] != **value)
+            .map(|(key, value)| format!("{key}:\n  expected {value}\n  found    {}", found[key.as_str()]))
+            .collect();
+        let problem = format!(
+            "{dialect} does not keep {}\nrun\n  {}\nframes\n  {}\nread\n  {}",
+            differ.join("\n"),
+            show(records),
+            show_frames(&frames),
+            show(&once)
+        );
+        return Err(TestCaseError::fail(problem));
+    }
+    Ok(())
+}
+
+fn is_idempotent(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
+    let frames = encode(records, dialect, Fidelity::Native);
+    let once = decode(&frames, dialect).map_err(TestCaseError::fail)?;
+    for (form, again) in [("as its own frames", once.clone()), ("as events", as_acts(&once))] {
+        let frames = encode(&again, dialect, Fidelity::Native);
+        let twice = decode(&frames, dialect).map_err(TestCaseError::fail)?;
+        let what = format!("{dialect} twice, {form}\nrun\n  {}\nonce\n  {}", show(records), show(&once));
+        same_events(&what, &events(&once), &events(&twice), &frames)?;
+    }
+    Ok(())
+}
+
+fn keeps_every_event_in_full(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
+    let frames = encode(records, dialect, Fidelity::Full);
+    let read = decode(&frames, dialect).map_err(TestCaseError::fail)?;
+    // social-app shows no figures of the back end, whatever the fidelity.
+    let shown = |event: &Event| dialect != Dialect::SocialApp || !matches!(event.body, Body::Usage(_));
+    let expected: Vec<Event> = events(records).into_iter().filter(shown).collect();
+    let what = format!("{dialect} in full\nrun\n  {}", show(records));
+    same_events(&what, &expected, &events(&read), &frames)
+}
+
+fn passes_the_rules(records: &[Record], fidelity: Fidelity) -> Result<(), TestCaseError> {
+    let frames = encode(records, Dialect::AgUi, fidelity);
+    let mut client = Client::default();
+    for (_, data) in &frames {
+        let frame: Value = serde_json::from_slice(data).unwrap();
+        if let Err(problem) = client.take(&frame) {
+            let (run, frames) = (show(records), show_frames(&frames));
+            let problem = format!("{problem}\nat {frame}\nrun\n  {run}\nframes\n  {frames}");
+            return Err(TestCaseError::fail(problem));
+        }
+    }
+    Ok(())
+}
+
+/// Tells how many runs are tried; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: asked.unwrap_or(200),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+/// One test a dialect, so that a failure names it.
+macro_rules! each_dialect {
+    ($($module:ident: $dialect:ident),* $(,)?) => {$(
+        mod $module {
+            use super::*;
+
+            proptest! {
+                #![proptest_config(config())]
+
+                #[test]
+                fn a_person_who_watches_sees_the_same(run in runs::run()) {
+                    keeps_what_a_person_sees(&runs::carry_out(&run), Dialect::$dialect)?;
+                }
+
+                #[test]
+                fn translating_twice_changes_nothing_more(run in runs::run()) {
+                    is_idempotent(&runs::carry_out(&run), Dialect::$dialect)?;
+                }
+
+                #[test]
+                fn full_fidelity_keeps_every_event(run in runs::run()) {
+                    keeps_every_event_in_full(&runs::carry_out(&run), Dialect::$dialect)?;
+                }
+            }
+        }
+    )*};
+}
+
+each_dialect! {
+    runwire: Runwire,
+    loom: Loom,
+    loom_export: LoomExport,
+    streaming_engine: StreamingEngine,
+    agio: Agio,
+    ag_ui: AgUi,
+    social_app: SocialApp,
+    easyflow_chat: EasyflowChat,
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_ag_ui_stream_passes_the_official_clients_rules(run in runs::run()) {
+        let records = runs::carry_out(&run);
+        passes_the_rules(&records, Fidelity::Native)?;
+        passes_the_rules(&records, Fidelity::Full)?;
+    }
+}
+
+#[test]
+fn every_vector_passes_the_official_clients_rules() {
+    for case in vectors::cases() {
+        let input = case.input();
+        for fidelity in [Fidelity::Native, Fidelity::Full] {
+            let options = runwire_model::convert::Options { fidelity, ..case.options(Dialect::AgUi) };
+            let mut clients = std::collections::HashMap::<String, Client>::new();
+            let mut thread = String::new();
+            for (cursor, _, data) in vectors::convert(&input, options).unwrap().frames {
+                let frame: Value = serde_json::from_slice(&data).unwrap();
+                if let Some(named) = frame["threadId"].as_str() {
+                    thread = named.to_owned();
+                }
+                let taken = clients.entry(thread.clone()).or_default().take(&frame);
+                taken.unwrap_or_else(|problem| panic!("{} at {cursor}: {problem}: {frame}", case.label()));
+            }
+        }
+    }
+}
