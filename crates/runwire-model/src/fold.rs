@@ -403,7 +403,7 @@ impl MessageState {
         self.metadata.end_time = Some(at.0);
         let Some(summary) = summary.filter(|_| !self.counted) else { return };
         let tokens = [summary.prompt_tokens, summary.completion_tokens, summary.total_tokens];
-        if tokens.iter().any(Option::is_some) {
+        if tokens.into_iter().flatten().any(|tokens| tokens > 0) {
             self.count(summary.prompt_tokens, summary.completion_tokens, summary.total_tokens);
         }
     }

@@ -107,7 +107,7 @@ enum Said {
     WholeText { id: Option<String>, content: String },
     Called { id: Option<String>, called: ToolCalled },
     Finished { id: Option<String>, finished: ToolFinished },
-    Failed(ErrorInfo),
+    Failed { error: ErrorInfo, summary: Option<Summary> },
     Notice(Notice),
     Status(String),
     Completed(Option<Summary>),
@@ -172,7 +172,7 @@ impl Reader<'_> {
                 let error = self.error(payload)?;
                 // A system error ends the run unless it says that it does not; a business error the other way.
                 if self.terminal.unwrap_or(self.domain == "system") {
-                    Said::Failed(error)
+                    Said::Failed { error, summary: meta.map(figures_of).transpose()?.flatten() }
                 } else {
                     Said::Notice(Notice {
                         level: Level::Error,
@@ -245,6 +245,15 @@ fn piece(payload: &mut Object<'_>) -> Result<(String, bool), FieldError> {
 
 fn done(payload: &mut Object<'_>, meta: Option<&mut Object<'_>>) -> Result<Said, FieldError> {
     let Some(meta) = meta else { return Ok(Said::Completed(None)) };
+    let summary = figures_of(meta)?;
+    match meta.take_opt_str("status")?.as_deref() {
+        Some("cancelled") => Ok(Said::Cancelled { reason: owned(payload.take_opt_str("reason")?), summary }),
+        _ => Ok(Said::Completed(summary)),
+    }
+}
+
+/// Reads the figures of a run that ends.
+fn figures_of(meta: &mut Object<'_>) -> Result<Option<Summary>, FieldError> {
     let number = |meta: &mut Object<'_>, snake, camel| meta.take_opt::<u64>(meta.name_of(snake, camel));
     let summary = Summary {
         prompt_tokens: number(meta, "prompt_tokens", "promptTokens")?,
@@ -253,11 +262,7 @@ fn done(payload: &mut Object<'_>, meta: Option<&mut Object<'_>>) -> Result<Said,
         duration_ms: meta.take_opt(meta.name_of("latency_ms", "latencyMs"))?,
         ..Default::default()
     };
-    let summary = (summary != Summary::default()).then_some(summary);
-    match meta.take_opt_str("status")?.as_deref() {
-        Some("cancelled") => Ok(Said::Cancelled { reason: owned(payload.take_opt_str("reason")?), summary }),
-        _ => Ok(Said::Completed(summary)),
-    }
+    Ok((summary != Summary::default()).then_some(summary))
 }
 
 fn form(payload: &mut Object<'_>) -> Result<InteractionRequested, FieldError> {
@@ -290,7 +295,9 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
         Said::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
         Said::Called { id, called } => weave.called(id, called, extra)?,
         Said::Finished { id, finished } => weave.tool_finished(id, finished, extra)?,
-        Said::Failed(error) => weave.fail(Some(error), RunFailed::default(), extra)?,
+        Said::Failed { error, summary } => {
+            weave.fail(Some(error), RunFailed { summary, ..Default::default() }, extra)?;
+        }
         Said::Notice(notice) => weave.say(notice, extra)?,
         Said::Status(state) => match state.as_str() {
             "running" if weave.is_pending() => weave.say(RunStarted::default(), extra)?,
@@ -394,7 +401,7 @@ struct Outline<'a> {
     domain: &'static str,
     kind: &'static str,
     sse: &'static str,
-    message: Option<(&'a str, u64)>,
+    message: Option<(&'a str, Option<u64>)>,
 }
 
 impl<'a> Outline<'a> {
@@ -406,7 +413,7 @@ impl<'a> Outline<'a> {
         Self { sse, ..self }
     }
 
-    fn of_message(self, id: &'a str, index: u64) -> Self {
+    fn of_message(self, id: &'a str, index: Option<u64>) -> Self {
         Self { message: Some((id, index)), ..self }
     }
 
@@ -455,7 +462,9 @@ impl<'a> Outline<'a> {
         object.str("conversation_id", &turn.ids.thread);
         if let Some((id, index)) = self.message {
             object.str("message_id", id);
-            object.u64("index", index);
+            if let Some(index) = index {
+                object.u64("index", index);
+            }
         }
         object
     }
@@ -480,7 +489,7 @@ impl Encoder {
         let key = if came_whole(turn, id) { "content" } else { "delta" };
         let shown = message_id(id);
         let index = self.next_index(shown);
-        Outline::new("llm", kind).of_message(shown, index).write(
+        Outline::new("llm", kind).of_message(shown, Some(index)).write(
             turn,
             out,
             |payload| payload.str(key, content),
@@ -567,7 +576,7 @@ impl Encoder {
 }
 
 fn figures(turn: &Turn<'_>, meta: &mut ObjectWriter<'_>, told: Option<&Summary>) {
-    let all = turn.track.summary(told, turn.record.at);
+    let all = turn.track.summary_with_usage(told, turn.record.at);
     let shown = if turn.own { told.cloned().unwrap_or_default() } else { all };
     for (name, value) in [
         ("prompt_tokens", shown.prompt_tokens),
@@ -685,7 +694,11 @@ impl Encode for Encoder {
                 {
                     turn.keep_whole();
                 }
-                Outline::new("tool", "tool_call").write(
+                let mut outline = Outline::new("tool", "tool_call");
+                if let Some(id) = &called.message_id {
+                    outline = outline.of_message(message_id(id), None);
+                }
+                outline.write(
                     turn,
                     out,
                     |payload| {

@@ -216,13 +216,8 @@ impl Encoder {
         args: Option<&Json>,
     ) {
         let call = turn.track.call(id);
-        let message = match &turn.event().body {
-            Body::ToolCalled(ToolCalled { message_id: Some(message), .. }) => Cow::Borrowed(message.as_str()),
-            Body::ToolArgsStarted(started) if started.message_id.is_some() => {
-                Cow::Borrowed(started.message_id.as_deref().unwrap_or_default())
-            }
-            _ => Cow::Owned(format!("{id}:message")),
-        };
+        let message = call.and_then(|call| call.message_id.as_deref()).map(Cow::Borrowed);
+        let message = message.unwrap_or_else(|| format!("{id}:message").into());
         let name = if name.is_empty() { call.map_or("unknown", |call| call.name.as_str()) } else { name };
         self.frame(turn, out, kind, |object| {
             object.str("messageId", &message);

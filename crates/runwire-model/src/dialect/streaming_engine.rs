@@ -375,7 +375,7 @@ impl Encoder {
     }
 
     fn session_end(&mut self, turn: &Turn<'_>, out: &mut Frames, status: &str, summary: Option<&Summary>) {
-        let all = turn.track.summary(summary, turn.record.at);
+        let all = turn.track.summary_with_usage(summary, turn.record.at);
         self.frame(turn, out, "session_end", |data| {
             data.str("status", status);
             // The source's own summary is complete; elsewhere the document's three figures are filled in.

@@ -26,6 +26,8 @@ pub(super) struct Call {
     /// Whether pieces of its arguments were seen.
     pub(super) pieces: bool,
     pub(super) called: bool,
+    /// The message that calls it.
+    pub(super) message_id: Option<String>,
 }
 
 /// A text or thought that is open.
@@ -115,17 +117,15 @@ impl Track {
                 let aside = self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
                 self.thoughts.push(Piece { id: started.message_id.clone(), start: place, aside, role: None });
             }
-            Body::ToolArgsStarted(started) => {
-                let name = started.name.clone().unwrap_or_default();
-                self.calls.push(Call {
-                    id: started.call_id.clone(),
-                    name,
-                    start: place,
-                    at,
-                    pieces: true,
-                    called: false,
-                });
-            }
+            Body::ToolArgsStarted(started) => self.calls.push(Call {
+                id: started.call_id.clone(),
+                name: started.name.clone().unwrap_or_default(),
+                start: place,
+                at,
+                pieces: true,
+                called: false,
+                message_id: started.message_id.clone(),
+            }),
             Body::ToolCalled(called) => {
                 self.call_count += 1;
                 match self.calls.iter_mut().find(|call| call.id == called.call_id) {
@@ -133,10 +133,15 @@ impl Track {
                         (call.called, call.at) = (true, at);
                         call.name.clone_from(&called.name);
                     }
-                    None => {
-                        let (id, name) = (called.call_id.clone(), called.name.clone());
-                        self.calls.push(Call { id, name, start: place, at, pieces: false, called: true });
-                    }
+                    None => self.calls.push(Call {
+                        id: called.call_id.clone(),
+                        name: called.name.clone(),
+                        start: place,
+                        at,
+                        pieces: false,
+                        called: true,
+                        message_id: called.message_id.clone(),
+                    }),
                 }
             }
             Body::InteractionRequested(asked) => {
@@ -212,17 +217,29 @@ impl Track {
             completion_tokens: told.completion_tokens,
             total_tokens: told.total_tokens,
         };
-        (usage != Usage::default()).then_some(usage)
+        let told = [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens];
+        told.into_iter().flatten().any(|tokens| tokens > 0).then_some(usage)
+    }
+
+    /// Fills in the same, for dialects that tell tokens in the summary alone: what the model calls told comes
+    /// before what the source summed up.
+    pub(super) fn summary_with_usage(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
+        let mut summary = self.summary(told, at);
+        if let Some(tokens) = self.usage {
+            summary.prompt_tokens = Some(tokens.prompt);
+            summary.completion_tokens = Some(tokens.completion);
+            summary.total_tokens = Some(tokens.total);
+        }
+        summary
     }
 
     /// Fills in the figures that a run's own summary does not tell.
     pub(super) fn summary(&self, told: Option<&Summary>, at: Timestamp) -> Summary {
         let mut summary = told.cloned().unwrap_or_default();
-        // What the model calls told comes before what the source summed up.
         if let Some(tokens) = self.usage {
-            summary.prompt_tokens = Some(tokens.prompt);
-            summary.completion_tokens = Some(tokens.completion);
-            summary.total_tokens = Some(tokens.total);
+            summary.prompt_tokens.get_or_insert(tokens.prompt);
+            summary.completion_tokens.get_or_insert(tokens.completion);
+            summary.total_tokens.get_or_insert(tokens.total);
         }
         if summary.prompt_tokens.is_some() || summary.completion_tokens.is_some() {
             let parts =
