@@ -915,6 +915,17 @@ impl Notice {
     }
 }
 
+impl TextFinished {
+    /// Tells whether the end says more of the text than that it is complete.
+    pub fn says_more(&self) -> bool {
+        self.result_type.is_some()
+            || self.key_points.is_some()
+            || self.suggested_actions.is_some()
+            || self.ui_schema.is_some()
+            || self.error.is_some()
+    }
+}
+
 impl ToolFinished {
     /// Tells the text form of what the call gave back: its result, else its error's message.
     pub fn text_form(&self) -> Option<std::borrow::Cow<'_, str>> {

@@ -26,8 +26,13 @@ use crate::time::Timestamp;
 
 /// The name of a `custom` event that stands for `REASONING_ENCRYPTED_VALUE`.
 const ENCRYPTED: &str = "ag-ui.REASONING_ENCRYPTED_VALUE";
+/// The name of a `custom` event that tells the answers which an agent says it was given.
+const RESUME: &str = "ag-ui.resume";
 /// The source that `RAW` names none of.
 const UNNAMED_SOURCE: &str = "raw";
+
+/// The field that keeps the id of the span around a reasoning message.
+const SPAN: &str = "span";
 
 /// What a chunk without an id continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,6 +162,7 @@ pub(super) fn payload(
         }
         // A span around reasoning messages; the messages themselves begin and end the thinking.
         "REASONING_START" | "REASONING_END" | "THINKING_START" | "THINKING_END" => {
+            state.span = frame.object.take_id("messageId")?.filter(|_| kind == "REASONING_START");
             if frame.weave.state.status.is_closed() {
                 return Err(crate::run::Refusal::RunClosed(frame.weave.state.status).into());
             }
@@ -164,7 +170,11 @@ pub(super) fn payload(
         "REASONING_MESSAGE_START" => {
             let message_id = frame.object.take_required_id("messageId")?;
             frame.object.take("role");
-            frame.say(ThinkingStarted { message_id, stage: None })?;
+            let mut extra = frame.extra();
+            if let Some(span) = state.span.as_ref().filter(|span| **span != message_id) {
+                extra.set(SPAN, Json::string(span));
+            }
+            frame.put(ThinkingStarted { message_id, stage: None }, extra, By::Producer)?;
         }
         "REASONING_MESSAGE_CONTENT" => {
             let message_id = frame.object.take_required_id("messageId")?;
@@ -294,7 +304,26 @@ impl Payload<'_, '_, '_> {
         let input = self.object.take_present("input").map(Json::from_raw);
         let asked = input.as_ref().and_then(last_user_message);
         let (message_id, message) = asked.map_or((None, None), |(id, text)| (id, Some(text)));
+        if !self.weave.is_pending() {
+            return self.resumed(input);
+        }
         self.say(RunStarted { message, message_id, agent: None, input, parent_run_id })
+    }
+
+    /// A start that goes on after an interrupt says nothing new but the answers it was given. They are the
+    /// agent's account of them, not the people's own.
+    fn resumed(&mut self, input: Option<Json>) -> Result<(), DecodeError> {
+        if self.weave.state.status.is_closed() {
+            return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
+        }
+        let answers =
+            input.as_ref().and_then(Object::of_json).and_then(|mut input| input.take_present("resume"));
+        match answers.map(Json::from_raw) {
+            Some(value) => {
+                self.put(Custom { name: Some(RESUME.into()), value }, Extra::default(), By::Producer)
+            }
+            None => Ok(()),
+        }
     }
 
     fn run_finished(&mut self) -> Result<(), DecodeError> {
@@ -452,7 +481,7 @@ impl Payload<'_, '_, '_> {
         let value = self.object.take_json("value")?;
         let slot = name.starts_with("runwire.").then(|| slot_event(&value)).flatten();
         match slot {
-            Some(event) => Ok(self.weave.event(event, By::Producer)?),
+            Some(event) => Ok(self.weave.slot(event)?),
             None => self.say(Custom { name: Some(name), value }),
         }
     }

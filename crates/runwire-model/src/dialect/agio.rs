@@ -235,7 +235,7 @@ fn weave_payload(payload: Payload, extra: Extra, weave: &mut Weave<'_>) -> Resul
         Payload::Usage(usage) => weave.say(usage, extra)?,
         Payload::Metrics(metrics) => weave.say(metrics, extra)?,
         Payload::Notice(notice) => weave.say(notice, extra)?,
-        Payload::Slot(event) => weave.event(*event, By::Producer)?,
+        Payload::Slot(event) => weave.slot(*event)?,
     }
     Ok(())
 }
@@ -386,6 +386,9 @@ impl Encode for Encoder {
             Body::TextFinished(finished) => {
                 let text = track.text(&finished.message_id);
                 let Some(text) = text.filter(|text| !text.aside) else { return self.slot(turn, out) };
+                if finished.says_more() {
+                    turn.keep_whole();
+                }
                 let whole = turn.earlier.text(text.start, &text.id);
                 self.frame(turn, out, "text_completed", |data| {
                     data.str("content", &whole);

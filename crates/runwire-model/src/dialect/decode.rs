@@ -9,7 +9,6 @@ use super::{
 };
 use crate::event::Event;
 use crate::json::{FieldError, FrameFault, Json, Object};
-use crate::record::By;
 use crate::run::Refusal;
 use crate::time::Timestamp;
 
@@ -86,6 +85,8 @@ pub struct DecoderState {
     pub(super) skip: u64,
     /// The message or call that an AG-UI chunk without an id continues.
     pub(super) chunk: Option<ag_ui::Chunk>,
+    /// The reasoning span that is open (AG-UI only).
+    pub(super) span: Option<String>,
     /// Whether the dialect shows signs of being social-app's (AG-UI only).
     pub(super) social: bool,
 }
@@ -177,7 +178,7 @@ pub(super) fn weave_residue(residue: Option<&Json>, weave: &mut Weave<'_>) -> Re
     let events: Option<Vec<Event>> =
         items.into_iter().map(|item| slot_event(&Json::from_raw(item))).collect();
     let Some(events) = events else { return Ok(false) };
-    weave.atomically(|weave| events.into_iter().try_for_each(|event| weave.event(event, By::Producer)))?;
+    weave.atomically(|weave| events.into_iter().try_for_each(|event| weave.slot(event)))?;
     Ok(true)
 }
 

@@ -327,6 +327,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
                     extra.set("reason", Json::string(&reason));
                 }
                 extra.set("node_id", Json::string(&name));
+                let state = if state == "resume" { "resumed".to_owned() } else { state };
                 weave.say(RunStatus { state }, extra)?;
             }
         },
@@ -348,7 +349,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
             let decision = Decision::Cancelled;
             weave.say(InteractionResolved { interaction_id, decision, ..Default::default() }, extra)?;
         }
-        Said::Slot(event) => weave.event(*event, By::Producer)?,
+        Said::Slot(event) => weave.slot(*event)?,
     }
     Ok(())
 }
@@ -639,15 +640,16 @@ impl Encode for Encoder {
             // What a node of the source's own says of itself.
             Body::RunStatus(status) if turn.own && turn.event().extra.get("node_id").is_some() => {
                 let outline = Outline::new("workflow", "status");
-                outline.write(turn, out, |payload| payload.str("state", &status.state), nothing);
+                let state = if status.state == "resumed" { "resume" } else { &status.state };
+                outline.write(turn, out, |payload| payload.str("state", state), nothing);
             }
             Body::RunStatus(status) => self.status(turn, out, &status.state),
             Body::RunSuspended(_) => {
                 self.suspended = true;
+                self.status(turn, out, "suspended");
                 if let Some(step) = track.steps.last() {
                     self.node(turn, out, &step.name, "suspend", None);
                 }
-                self.status(turn, out, "suspended");
             }
             Body::RunResumed(_) => {
                 self.suspended = false;
@@ -673,7 +675,7 @@ impl Encode for Encoder {
                 self.piece(turn, out, "message", &delta.message_id, &delta.content);
             }
             Body::TextFinished(finished) => {
-                if finished.content.is_some() {
+                if finished.content.is_some() || finished.says_more() {
                     self.slot(turn, out);
                 }
             }

@@ -281,7 +281,7 @@ fn ended(name: Option<String>, result: Option<Json>, failed: bool) -> ToolFinish
 pub(super) fn custom(value: Json, extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
     let slot = Object::of_json(&value).and_then(|mut object| object.take("runwire").map(Json::from_raw));
     match slot.as_ref().and_then(slot_event) {
-        Some(event) => weave.event(event, By::Producer)?,
+        Some(event) => weave.slot(event)?,
         None => weave.say(Custom { name: None, value }, extra)?,
     }
     Ok(())
@@ -482,7 +482,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
         }
         Body::TextFinished(finished) => {
             let aside = turn.track.text(&finished.message_id).is_some_and(|text| text.aside);
-            if aside || finished.content.is_some() {
+            if aside || finished.content.is_some() || finished.says_more() {
                 form.slot(turn, out);
             }
         }
@@ -541,12 +541,17 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             object.str("name", call_name(turn, &output.call_id, output.name.as_deref()));
             object.str("content", &output.content);
         }),
-        Body::ToolFinished(finished) => form.frame(turn, out, "tool_end", |object| {
-            write_call_id(turn, object, &finished.call_id);
-            object.str("name", call_name(turn, &finished.call_id, finished.name.as_deref()));
-            object.str("result", &finished.text_form().unwrap_or_default());
-            object.bool("is_error", finished.status == ToolStatus::Failure);
-        }),
+        Body::ToolFinished(finished) => {
+            if finished.status == ToolStatus::Partial {
+                turn.keep_whole();
+            }
+            form.frame(turn, out, "tool_end", |object| {
+                write_call_id(turn, object, &finished.call_id);
+                object.str("name", call_name(turn, &finished.call_id, finished.name.as_deref()));
+                object.str("result", &finished.text_form().unwrap_or_default());
+                object.bool("is_error", finished.status == ToolStatus::Failure);
+            });
+        }
         Body::InteractionRequested(asked) => approve(form, turn, out, asked),
         Body::StateSnapshot(snapshot) => {
             form.frame(turn, out, "values", |object| object.json("state", &snapshot.state))

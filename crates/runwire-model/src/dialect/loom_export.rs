@@ -13,7 +13,6 @@ use super::loom::{self, Form};
 use super::{Frames, Weave};
 use crate::event::Body;
 use crate::json::{FieldError, Json, Object, ObjectWriter};
-use crate::record::By;
 
 /// The export key of each type, in the order of the document.
 const KEYS: &[(&str, &str)] = &[
@@ -125,7 +124,7 @@ fn custom(state: &mut DecoderState, raw: &RawValue, weave: &mut Weave<'_>) -> Re
     });
     match slot {
         Some((event, frames)) => {
-            weave.event(event, By::Producer)?;
+            weave.slot(event)?;
             state.skip = frames;
         }
         None => {

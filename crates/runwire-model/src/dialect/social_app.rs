@@ -182,7 +182,10 @@ fn run_error(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeE
 // Encoding
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Encoder {}
+pub(super) struct Encoder {
+    /// Calls whose start was told, and whether their arguments were.
+    begun: Vec<(String, bool)>,
+}
 
 impl Encoder {
     fn frame(
@@ -323,14 +326,15 @@ impl Encode for Encoder {
                 // What the source tells bit by bit is told so in its own dialect, and gathered elsewhere.
                 if turn.own {
                     let name = started.name.as_deref().unwrap_or_default();
+                    self.begun.push((started.call_id.clone(), false));
                     self.call(turn, out, "TOOL_CALL_START", &started.call_id, name, None);
                 }
             }
             Body::ToolArgsDelta(delta) => {
                 let whole = Json::parse(&delta.delta).ok().filter(Json::is_object);
-                if turn.own
-                    && let Some(args) = whole
-                {
+                let begun = self.begun.iter_mut().find(|(id, _)| *id == delta.call_id);
+                if let (true, Some(args), Some(begun)) = (turn.own, whole, begun) {
+                    begun.1 = true;
                     self.call(turn, out, "TOOL_CALL_ARGS", &delta.call_id, "", Some(&args));
                 }
             }
@@ -415,10 +419,12 @@ impl Encoder {
         if called.arguments_text.is_some() || called.incomplete.is_some() || called.description.is_some() {
             turn.keep_whole();
         }
-        let call = turn.track.call(&called.call_id);
-        let begun = turn.own && turn.entry.by == By::Producer && call.is_some_and(|call| call.pieces);
-        if !begun {
+        let begun =
+            self.begun.iter().position(|(id, _)| *id == called.call_id).map(|at| self.begun.remove(at));
+        if begun.is_none() {
             self.call(turn, out, "TOOL_CALL_START", &called.call_id, &called.name, None);
+        }
+        if begun.is_none_or(|(_, told)| !told) {
             self.call(turn, out, "TOOL_CALL_ARGS", &called.call_id, &called.name, Some(&called.arguments));
         }
         self.call(turn, out, "TOOL_CALL_END", &called.call_id, &called.name, None);

@@ -56,7 +56,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     if kind == "runwire" {
         let slot = frame.object.get("data").map(Json::from_raw).as_ref().and_then(slot_event);
         return Ok(match slot {
-            Some(event) => weave.event(event, By::Producer)?,
+            Some(event) => weave.slot(event)?,
             None => weave.foreign(whole, frame.name)?,
         });
     }
@@ -467,6 +467,9 @@ impl Encode for Encoder {
                 let aside = track.text(&finished.message_id).is_none_or(|text| text.aside);
                 if aside || finished.content.is_some() {
                     return self.slot(turn, out);
+                }
+                if finished.says_more() {
+                    turn.keep_whole();
                 }
                 self.frame(turn, out, "content", |data| {
                     data.str("content", "");

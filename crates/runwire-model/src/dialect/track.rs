@@ -212,11 +212,15 @@ impl Track {
     /// Tells the tokens that only the run's own summary knows.
     pub(super) fn summed_usage(&self, told: Option<&Summary>) -> Option<Usage> {
         let told = told.filter(|_| self.usage.is_none())?;
-        let usage = Usage {
+        let mut usage = Usage {
             prompt_tokens: told.prompt_tokens,
             completion_tokens: told.completion_tokens,
             total_tokens: told.total_tokens,
         };
+        if usage.total_tokens.is_none() {
+            let parts = usage.prompt_tokens.unwrap_or(0).saturating_add(usage.completion_tokens.unwrap_or(0));
+            usage.total_tokens = Some(parts);
+        }
         let told = [usage.prompt_tokens, usage.completion_tokens, usage.total_tokens];
         told.into_iter().flatten().any(|tokens| tokens > 0).then_some(usage)
     }

@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::json::Json;
 use crate::record::{By, Earlier, Entry};
-use crate::run::{Authority, CallPhase, Digest, OpenCall, Refusal, RunState};
+use crate::run::{Authority, CallPhase, Digest, OpenCall, OpenText, Refusal, RunState};
 
 /// The run that a frame is woven into.
 pub struct Weave<'a> {
@@ -69,6 +69,31 @@ impl<'a> Weave<'a> {
     /// Adds a whole event as it is.
     pub(crate) fn event(&mut self, event: Event, by: By) -> Woven {
         self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
+    }
+
+    /// Adds the event of a slot or a residue.
+    ///
+    /// What it says of a message may be about one that the frames around it told natively, without an id.
+    pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
+        let told = &self.state.told.last_id;
+        let known =
+            |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == self.state.current_id(id));
+        let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
+        match &mut event.body {
+            Body::TextFinished(finished) if !known(&finished.message_id, &self.state.texts) => {
+                let replaced = told.clone().filter(|_| finished.content.is_some());
+                if let Some(id) = natively(&self.state.texts).or(replaced) {
+                    finished.message_id = id;
+                }
+            }
+            Body::ThinkingFinished(finished) if !known(&finished.message_id, &self.state.thoughts) => {
+                if let Some(id) = natively(&self.state.thoughts) {
+                    finished.message_id = id;
+                }
+            }
+            _ => {}
+        }
+        self.event(event, By::Producer)
     }
 
     /// Weaves several things of which any may be refused: all of them, or none.

@@ -56,7 +56,11 @@ pub struct Object<'a> {
 impl<'a> Object<'a> {
     /// Parses the bytes of a frame, which must be one JSON object within the limits.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameFault> {
-        let text = check_frame(bytes)?;
+        Self::parse_checked(check_frame(bytes)?)
+    }
+
+    /// Parses a frame whose bytes were checked.
+    pub(crate) fn parse_checked(text: &'a str) -> Result<Self, FrameFault> {
         Self::of_text(text).map_err(|error| match found(text) {
             Some(found) if !error.is_syntax() && !error.is_eof() => FrameFault::NotAnObject { found },
             _ => FrameFault::NotJson { reason: error.to_string() },

@@ -5,6 +5,18 @@ use serde::{Deserialize, Serialize};
 /// 2^61 - 1, a prime that multiplies without division.
 const PRIME: u128 = (1 << 61) - 1;
 const BASE: u64 = 1_470_258_369_741_852_963 % (PRIME as u64);
+/// Bytes that are taken in one step.
+const BLOCK: usize = 8;
+/// BASE to the powers from 0 to BLOCK.
+const POWERS: [u64; BLOCK + 1] = {
+    let mut powers = [1; BLOCK + 1];
+    let mut at = 1;
+    while at <= BLOCK {
+        powers[at] = multiply(powers[at - 1], BASE);
+        at += 1;
+    }
+    powers
+};
 
 /// The length and hash of a text, which can grow piece by piece.
 ///
@@ -29,11 +41,13 @@ impl Digest {
     /// Takes the digest of a text.
     pub fn of(text: &str) -> Self {
         let (mut hash, mut power) = (0, 1);
-        for &byte in text.as_bytes() {
-            hash = multiply(hash, BASE) + u64::from(byte) + 1;
-            power = multiply(power, BASE);
+        let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
+        for block in blocks {
+            hash = append(hash, block);
+            power = multiply(power, POWERS[BLOCK]);
         }
-        Self { len: text.len() as u64, hash: hash % PRIME as u64, power }
+        let hash = append(hash, rest) % PRIME as u64;
+        Self { len: text.len() as u64, hash, power: multiply(power, POWERS[rest.len()]) }
     }
 
     /// Tells the digest of this text with another one after it.
@@ -47,8 +61,20 @@ impl Digest {
     }
 }
 
-fn multiply(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
+/// Appends at most a block of bytes to the text of a hash.
+///
+/// The same as a multiplication for each byte, but the processor need not wait for one before the next.
+fn append(hash: u64, bytes: &[u8]) -> u64 {
+    let digits = bytes.iter().rev().zip(POWERS);
+    let added: u128 = digits.map(|(byte, power)| (u128::from(*byte) + 1) * u128::from(power)).sum();
+    reduce(u128::from(hash) * u128::from(POWERS[bytes.len()]) + added)
+}
+
+const fn multiply(a: u64, b: u64) -> u64 {
+    reduce(a as u128 * b as u128)
+}
+
+const fn reduce(product: u128) -> u64 {
     let folded = (product & PRIME) + (product >> 61);
     (if folded >= PRIME { folded - PRIME } else { folded }) as u64
 }
@@ -64,6 +90,8 @@ mod tests {
             let (head, tail) = text.split_at(at);
             assert_eq!(Digest::of(head).then(Digest::of(tail)), Digest::of(text));
         }
+        let by_bytes = text.bytes().fold(0, |hash, byte| append(hash, &[byte])) % PRIME as u64;
+        assert_eq!(Digest::of(text).hash, by_bytes);
         assert_ne!(Digest::of("ab"), Digest::of("ba"));
         assert_ne!(Digest::of(""), Digest::of("\0"));
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::encode::{Encode, Turn};
 use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
-use super::{ENCRYPTED, UNNAMED_SOURCE};
+use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE};
 use crate::event::{
     Body, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
 };
@@ -23,6 +23,8 @@ pub(in super::super) struct Encoder {
     subagents: Vec<(String, String)>,
     /// Subagents that were shown since the last `RUN_STARTED`; none of them may begin again.
     shown_subagents: Vec<String>,
+    /// The spans of open thoughts whose ids are not the thoughts' own.
+    spans: Vec<(String, String)>,
     /// Tokens since the last `RUN_FINISHED`.
     usage: Option<Tokens>,
     /// Calls that an interrupt ended on the wire while their arguments were still to come.
@@ -63,6 +65,7 @@ impl Encoder {
             for (name, value) in event.extra.iter() {
                 match name {
                     "metadata" => metadata = Some(value),
+                    SPAN if matches!(event.body, Body::ThinkingStarted(_)) => {}
                     // The client takes an explicit null for malformed.
                     _ if value.is_null() => {}
                     _ => object.json(name, value),
@@ -563,8 +566,7 @@ impl Encode for Encoder {
                 });
             }
             Body::TextFinished(finished) => {
-                if finished.result_type.is_some() || finished.key_points.is_some() || finished.error.is_some()
-                {
+                if finished.says_more() {
                     turn.keep_whole();
                 }
                 if turn.track.text(&finished.message_id).is_some() {
@@ -578,9 +580,12 @@ impl Encode for Encoder {
                 }
             }
             Body::ThinkingStarted(started) => {
-                self.frame(turn, out, "REASONING_START", |object| {
-                    object.str("messageId", &started.message_id)
-                });
+                let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
+                if let Some(span) = &span {
+                    self.spans.push((started.message_id.clone(), span.clone().into_owned()));
+                }
+                let id = span.as_deref().unwrap_or(&started.message_id);
+                self.frame(turn, out, "REASONING_START", |object| object.str("messageId", id));
                 self.frame_bare(turn, out, "REASONING_MESSAGE_START", |object| {
                     object.str("messageId", &started.message_id);
                     object.str("role", "reasoning");
@@ -597,9 +602,10 @@ impl Encode for Encoder {
                 self.frame(turn, out, "REASONING_MESSAGE_END", |object| {
                     object.str("messageId", &finished.message_id);
                 });
-                self.frame_bare(turn, out, "REASONING_END", |object| {
-                    object.str("messageId", &finished.message_id)
-                });
+                let span = self.spans.iter().position(|(id, _)| *id == finished.message_id);
+                let span = span.map(|at| self.spans.remove(at).1);
+                let id = span.as_deref().unwrap_or(&finished.message_id);
+                self.frame_bare(turn, out, "REASONING_END", |object| object.str("messageId", id));
             }
             Body::ToolArgsStarted(started) => self.frame(turn, out, "TOOL_CALL_START", |object| {
                 object.str("toolCallId", &started.call_id);
