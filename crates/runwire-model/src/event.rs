@@ -115,8 +115,8 @@ impl Extra {
     }
 
     /// Adds the fields of another object of the envelope, its name and a dot before each.
-    pub(crate) fn add_inside(&mut self, outer: &str, object: Option<Object<'_>>) {
-        for (name, raw) in object.iter().flat_map(Object::fields) {
+    pub(crate) fn add_inside(&mut self, outer: &str, object: Option<&Object<'_>>) {
+        for (name, raw) in object.into_iter().flat_map(Object::fields) {
             self.set(format!("{outer}.{name}"), Json::from_raw(raw));
         }
     }

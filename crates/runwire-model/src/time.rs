@@ -85,19 +85,21 @@ impl Timestamp {
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         let (year, month, day) = civil_from_days(self.0 / DAY);
         let rest = self.0 % DAY;
-        let mut put = |value: u64, width: u32, after: u8| {
-            for place in (0..width).rev() {
-                out.push(b'0' + (value / 10u64.pow(place) % 10) as u8);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |at: usize, width: usize, mut value: u64| {
+            for digit in text[at..at + width].iter_mut().rev() {
+                *digit = b'0' + (value % 10) as u8;
+                value /= 10;
             }
-            out.push(after);
         };
-        put(year, 4, b'-');
-        put(month, 2, b'-');
-        put(day, 2, b'T');
-        put(rest / 3_600_000, 2, b':');
-        put(rest / 60_000 % 60, 2, b':');
-        put(rest / 1000 % 60, 2, b'.');
-        put(rest % 1000, 3, b'Z');
+        put(0, 4, year);
+        put(5, 2, month);
+        put(8, 2, day);
+        put(11, 2, rest / 3_600_000);
+        put(14, 2, rest / 60_000 % 60);
+        put(17, 2, rest / 1000 % 60);
+        put(20, 3, rest % 1000);
+        out.extend_from_slice(&text);
     }
 }
 

@@ -127,7 +127,7 @@ pub(super) fn payload(
         }
         "TOOL_CALL_END" => {
             let call_id = frame.object.take_required_id("toolCallId")?;
-            frame.call_ended(call_id)?;
+            frame.call_ended(&call_id)?;
         }
         "TOOL_CALL_CHUNK" => frame.call_chunk(state)?,
         "TOOL_CALL_RESULT" => frame.call_result()?,
@@ -238,7 +238,7 @@ fn end_chunk(state: &mut DecoderState, weave: &mut Weave<'_>) -> Result<(), Deco
 
 /// Makes the call whose arguments have all arrived.
 pub(super) fn gathered(call_id: &str, weave: &Weave<'_>) -> ToolCalled {
-    let current = weave.state.current_id(call_id);
+    let current = weave.state.call_id(call_id);
     let call = weave.state.calls.iter().find(|call| call.id == current);
     let name = call.and_then(|call| call.name.clone()).unwrap_or_else(|| "unknown".to_owned());
     let mut called = ToolCalled { call_id: call_id.to_owned(), name, ..Default::default() };
@@ -305,19 +305,18 @@ impl Payload<'_, '_, '_> {
         let asked = input.as_ref().and_then(last_user_message);
         let (message_id, message) = asked.map_or((None, None), |(id, text)| (id, Some(text)));
         if !self.weave.is_pending() {
-            return self.resumed(input);
+            return self.resumed(input.as_ref());
         }
         self.say(RunStarted { message, message_id, agent: None, input, parent_run_id })
     }
 
     /// A start that goes on after an interrupt says nothing new but the answers it was given. They are the
     /// agent's account of them, not the people's own.
-    fn resumed(&mut self, input: Option<Json>) -> Result<(), DecodeError> {
+    fn resumed(&mut self, input: Option<&Json>) -> Result<(), DecodeError> {
         if self.weave.state.status.is_closed() {
             return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
         }
-        let answers =
-            input.as_ref().and_then(Object::of_json).and_then(|mut input| input.take_present("resume"));
+        let answers = input.and_then(Object::of_json).and_then(|mut input| input.take_present("resume"));
         match answers.map(Json::from_raw) {
             Some(value) => {
                 self.put(Custom { name: Some(RESUME.into()), value }, Extra::default(), By::Producer)
@@ -452,8 +451,8 @@ impl Payload<'_, '_, '_> {
         }
     }
 
-    fn call_ended(&mut self, call_id: String) -> Result<(), DecodeError> {
-        let called = gathered(&call_id, self.weave);
+    fn call_ended(&mut self, call_id: &str) -> Result<(), DecodeError> {
+        let called = gathered(call_id, self.weave);
         self.say(called)
     }
 
@@ -470,7 +469,7 @@ impl Payload<'_, '_, '_> {
         } else {
             finished.result = Some(content);
         }
-        let current = self.weave.state.current_id(&finished.call_id);
+        let current = self.weave.state.call_id(&finished.call_id);
         let mut calls = self.weave.state.calls.iter().chain(&self.weave.state.carried);
         finished.name = calls.find(|call| call.id == current).and_then(|call| call.name.clone());
         self.say(finished)

@@ -66,8 +66,8 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
         return Ok(weave.foreign(whole, frame.name)?);
     };
     let mut extra = data.rest();
-    extra.add_inside("metadata", metadata);
-    extra.add_inside("frame", outer);
+    extra.add_inside("metadata", metadata.as_ref());
+    extra.add_inside("frame", outer.as_ref());
     weave_payload(payload, extra, weave)
 }
 

@@ -151,7 +151,7 @@ impl Decoder {
         match self.dialect {
             Dialect::Runwire => runwire::decode(frame, weave),
             Dialect::Loom => loom::decode(frame, weave),
-            Dialect::LoomExport => loom_export::decode(state, frame, weave),
+            Dialect::LoomExport => loom_export::decode(state, &frame, weave),
             Dialect::StreamingEngine => streaming_engine::decode(frame, weave),
             Dialect::Agio => agio::decode(frame, weave),
             Dialect::AgUi => ag_ui::decode(state, frame, weave),

@@ -84,7 +84,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     for (name, raw) in frame.object.fields() {
         extra.set(format!("frame.{name}"), Json::from_raw(raw));
     }
-    extra.add_inside("meta", meta);
+    extra.add_inside("meta", meta.as_ref());
     weave_said(said, extra, weave)
 }
 
@@ -365,7 +365,7 @@ fn whole_text(
         .state
         .texts
         .last()
-        .filter(|text| id.as_ref().is_none_or(|id| text.id == weave.state.current_id(id)));
+        .filter(|text| id.as_ref().is_none_or(|id| text.id == weave.state.text_id(id)));
     if open.is_some() {
         weave.whole_text(id, content, By::Producer)?;
     } else if !weave.is_told(content) {
@@ -820,7 +820,7 @@ impl Encode for Encoder {
 fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
     let own = turn.event().extra.get("form_id").filter(|_| turn.own);
-    let fits = asked.schema.as_ref().is_some_and(|schema| schema.is_object());
+    let fits = asked.schema.as_ref().is_some_and(Json::is_object);
     let reads_as_approval = asked.schema.as_ref().map_or(approval, super::asks_for_approval);
     if approval != reads_as_approval {
         turn.keep_whole();

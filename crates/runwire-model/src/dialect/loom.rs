@@ -211,10 +211,7 @@ pub(super) fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
 pub(super) fn reply(mut object: Object<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
     let reply = object.take_str("reply")?.into_owned();
     let stop_reason = owned(object.take_opt_str("stop_reason")?);
-    let error = match object.take_present("error") {
-        Some(raw) => Some(ErrorInfo::read_lenient(&Json::from_raw(raw))),
-        None => None,
-    };
+    let error = object.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw)));
     let reasoning = object.get_str("reasoning_content").map(Cow::into_owned).unwrap_or_default();
     let mut extra = object.rest();
     weave.atomically(|weave| {

@@ -55,7 +55,7 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
 
 pub(super) fn decode(
     state: &mut DecoderState,
-    frame: Opened<'_>,
+    frame: &Opened<'_>,
     weave: &mut Weave<'_>,
 ) -> Result<(), DecodeError> {
     if state.skip > 0 {
@@ -92,8 +92,8 @@ pub(super) fn decode(
             let node = metadata.as_mut().and_then(|metadata| metadata.take("loom_node")).map(Json::from_raw);
             let node = node.filter(|node| node.as_string().as_deref() != Some(loom::current_node(weave)));
             let mut extra = object.rest();
-            extra.add_inside("chunk", Some(chunk));
-            extra.add_inside("metadata", metadata);
+            extra.add_inside("chunk", Some(&chunk));
+            extra.add_inside("metadata", metadata.as_ref());
             if let Some(node) = node {
                 extra.set("id", node);
             }

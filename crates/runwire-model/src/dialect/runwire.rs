@@ -1,12 +1,14 @@
 //! `runwire`: the canonical model as JSON (`docs/dialects/runwire.md`).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::decode::{DecodeError, Envelope, Opened};
 use super::encode::{Encode, Ids, Turn};
 use super::{Frames, Weave};
 use crate::event::{Body, Event};
-use crate::json::{FieldError, Object, ObjectWriter};
+use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::{By, Record};
 use crate::time::Timestamp;
 
@@ -45,7 +47,8 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record, ids: &Ids, event: &Event
     object.str("run_id", &ids.run);
     match &event.body {
         // A type that this version does not know, from a producer that does, is handed on as it came.
-        Body::Foreign(foreign) if foreign.dialect == "runwire" => {
+        // One of a type that is known was refused, and stays what it is.
+        Body::Foreign(foreign) if foreign.dialect == "runwire" && !is_known(&foreign.frame) => {
             for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
                 if !matches!(name, "seq" | "at" | "thread_id" | "run_id") {
                     object.raw(name, raw.get());
@@ -55,6 +58,11 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record, ids: &Ids, event: &Event
         _ => event.write(&mut object),
     }
     object.end();
+}
+
+fn is_known(frame: &Json) -> bool {
+    let event_type = Object::of_json(frame).and_then(|object| object.get_str("type").map(Cow::into_owned));
+    event_type.is_none_or(|event_type| Body::TYPES.contains(&event_type.as_str()))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -153,7 +153,7 @@ fn text_end(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeEr
     if let Some(role) = role {
         extra.set("role", Json::string(&role));
     }
-    let open = id.as_deref().map(|id| weave.state.current_id(id).to_owned());
+    let open = id.as_deref().map(|id| weave.state.text_id(id).to_owned());
     let open = open.filter(|id| weave.state.texts.iter().any(|text| text.id == *id));
     finished.message_id = match open {
         // Pieces came before, as in AG-UI: the answer is their whole.
@@ -244,7 +244,7 @@ fn begin<'o>(turn: &Turn<'_>, out: &'o mut Frames, kind: &str) -> ObjectWriter<'
 fn finish(out: &mut Frames, kind: &'static str) {
     out.rewrite_last(|data| {
         let named = |key: &&str| memmem::find(data, format!("\"{key}\"").as_bytes()).is_some();
-        if !INTERNAL.iter().any(|key| named(&key)) {
+        if !INTERNAL.iter().any(named) {
             return None;
         }
         let mut value: Value = serde_json::from_slice(data).ok()?;

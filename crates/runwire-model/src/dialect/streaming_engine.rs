@@ -55,10 +55,11 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     let kind = frame.object.take_str("type")?;
     if kind == "runwire" {
         let slot = frame.object.get("data").map(Json::from_raw).as_ref().and_then(slot_event);
-        return Ok(match slot {
+        match slot {
             Some(event) => weave.slot(event)?,
             None => weave.foreign(whole, frame.name)?,
-        });
+        }
+        return Ok(());
     }
     // The older events are flat, or nested without metadata; a flat `dataframe_data` has a `data` of its own.
     let nested = frame
@@ -89,7 +90,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     for (name, raw) in frame.object.fields() {
         extra.set(format!("frame.{name}"), Json::from_raw(raw));
     }
-    extra.add_inside("metadata", metadata);
+    extra.add_inside("metadata", metadata.as_ref());
     match payload {
         Some(payload) => weave_payload(payload, duration_ms, extra, weave),
         None => Ok(weave.foreign(whole, frame.name)?),

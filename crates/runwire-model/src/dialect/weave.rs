@@ -76,17 +76,16 @@ impl<'a> Weave<'a> {
     /// What it says of a message may be about one that the frames around it told natively, without an id.
     pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
         let told = &self.state.told.last_id;
-        let known =
-            |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == self.state.current_id(id));
+        let known = |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
         match &mut event.body {
-            Body::TextFinished(finished) if !known(&finished.message_id, &self.state.texts) => {
+            Body::TextFinished(finished) if !known(self.state.text_id(&finished.message_id), &self.state.texts) => {
                 let replaced = told.clone().filter(|_| finished.content.is_some());
                 if let Some(id) = natively(&self.state.texts).or(replaced) {
                     finished.message_id = id;
                 }
             }
-            Body::ThinkingFinished(finished) if !known(&finished.message_id, &self.state.thoughts) => {
+            Body::ThinkingFinished(finished) if !known(self.state.thought_id(&finished.message_id), &self.state.thoughts) => {
                 if let Some(id) = natively(&self.state.thoughts) {
                     finished.message_id = id;
                 }
@@ -147,7 +146,7 @@ impl<'a> Weave<'a> {
         self.end_thoughts(true)?;
         let known = match &message_id {
             Some(id) => {
-                let current = self.state.current_id(id);
+                let current = self.state.text_id(id);
                 self.state.texts.iter().find(|text| text.id == current)
             }
             None => self.state.texts.iter().rfind(|text| text.minted),
@@ -266,7 +265,7 @@ impl<'a> Weave<'a> {
         self.end_texts(true)?;
         let known = match &message_id {
             Some(id) => {
-                let current = self.state.current_id(id);
+                let current = self.state.thought_id(id);
                 self.state.thoughts.iter().find(|thought| thought.id == current)
             }
             None => self.state.thoughts.iter().rfind(|thought| thought.minted),
@@ -344,7 +343,7 @@ impl<'a> Weave<'a> {
         };
         match (id, name) {
             (Some(id), _) => {
-                let current = self.state.current_id(id);
+                let current = self.state.call_id(id);
                 let named = |call: &OpenCall| call.id == current || call.alias.as_deref() == Some(id);
                 calls.iter().position(named).or_else(|| {
                     calls.iter().position(|call| {
@@ -528,7 +527,7 @@ impl<'a> Weave<'a> {
     /// Makes a question about a call name it by the id that stands for it here.
     pub(crate) fn refer_to_call(&self, asked: &mut InteractionRequested) {
         if let Some(id) = &asked.call_id {
-            asked.call_id = Some(self.state.current_id(id).to_owned());
+            asked.call_id = Some(self.state.call_id(id).to_owned());
         }
     }
 

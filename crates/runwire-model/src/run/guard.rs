@@ -234,41 +234,48 @@ impl Writer<'_> {
         Event::new(Foreign { dialect: "runwire".into(), frame: event.to_json(), name: None })
     }
 
+    /// Writes an event, with what must come before and after it.
     fn write(&mut self, mut event: Event, by: By) {
         if self.state.status == Status::Pending {
             self.state.status = Status::Running;
-            if !matches!(event.body, Body::RunStarted(_)) {
-                self.push(Event::new(RunStarted::default()), By::Guard);
-            } else {
-                self.push(event, by);
-                return;
+            if matches!(event.body, Body::RunStarted(_)) {
+                return self.push(event, by);
             }
+            self.push(Event::new(RunStarted::default()), By::Guard);
         }
+        if !self.admit(&mut event) {
+            return;
+        }
+        let settled = match &event.body {
+            Body::InteractionRequested(asked) => Some((asked.interaction_id.clone(), Status::Suspended)),
+            Body::InteractionResolved(resolved) if self.state.questions.is_empty() => {
+                Some((resolved.interaction_id.clone(), Status::Running))
+            }
+            _ => None,
+        };
+        self.push(event, by);
+        match settled {
+            Some((id, Status::Suspended)) => self.suspend(vec![id]),
+            Some((id, _)) => self.resume(vec![id]),
+            None => {}
+        }
+    }
+
+    /// Takes an event into the state, and adds what must come before it. Gives `false` for one that says
+    /// nothing new.
+    fn admit(&mut self, event: &mut Event) -> bool {
         let scope = event.subagent_run_id.clone();
         match &mut event.body {
-            // A second start says nothing new.
-            Body::RunStarted(_) => return,
-            Body::TextStarted(started) => {
-                if !self.start_text(started, &scope) {
-                    return;
-                }
-            }
+            Body::RunStarted(_) => return false,
+            Body::TextStarted(started) => return self.start_text(started, &scope),
             Body::TextDelta(delta) => self.continue_text(delta, &scope),
-            Body::TextFinished(finished) => {
-                if !self.finish_text(finished) {
-                    return;
-                }
-            }
-            Body::ThinkingStarted(started) => {
-                if !self.start_thought(&mut started.message_id, &scope) {
-                    return;
-                }
-            }
+            Body::TextFinished(finished) => return self.finish_text(finished),
+            Body::ThinkingStarted(started) => return self.start_thought(&mut started.message_id, &scope),
             Body::ThinkingDelta(delta) => self.continue_thought(delta, &scope),
             Body::ThinkingFinished(finished) => {
-                finished.message_id = self.state.current_id(&finished.message_id).to_owned();
+                finished.message_id = self.state.thought_id(&finished.message_id).to_owned();
                 let open = self.state.thoughts.iter().position(|thought| thought.id == finished.message_id);
-                let Some(at) = open else { return };
+                let Some(at) = open else { return false };
                 self.state.thoughts.remove(at);
             }
             Body::StepStarted(started) => {
@@ -283,26 +290,14 @@ impl Writer<'_> {
                 let by_id = |step: &OpenStep| event.step_id.as_ref().is_none_or(|id| *id == step.id);
                 let by_name = |step: &OpenStep| event.step_id.is_some() || step.name == finished.name;
                 let open = self.state.steps.iter().rposition(|step| by_id(step) && by_name(step));
-                let Some(at) = open else { return };
+                let Some(at) = open else { return false };
                 self.boundary(&scope);
                 let step = self.state.steps.remove(at);
                 (event.step_id, finished.name) = (Some(step.id), step.name);
             }
-            Body::ToolArgsStarted(started) => {
-                if !self.start_call(started, &scope) {
-                    return;
-                }
-            }
-            Body::ToolArgsDelta(delta) => {
-                if !self.continue_call(delta, &scope) {
-                    return;
-                }
-            }
-            Body::ToolCalled(called) => {
-                if !self.call(called, &scope) {
-                    return;
-                }
-            }
+            Body::ToolArgsStarted(started) => return self.start_call(started, &scope),
+            Body::ToolArgsDelta(delta) => return self.continue_call(delta, &scope),
+            Body::ToolCalled(called) => return self.call(called, &scope),
             Body::ToolStarted(started) => {
                 let call = self.open_call(&mut started.call_id, started.name.as_deref());
                 call.phase = CallPhase::Started;
@@ -311,38 +306,18 @@ impl Writer<'_> {
                 self.open_call(&mut progress.call_id, None);
             }
             Body::ToolOutput(output) => {
-                let name = output.name.clone();
-                self.open_call(&mut output.call_id, name.as_deref());
+                self.open_call(&mut output.call_id, output.name.as_deref());
             }
-            Body::ToolFinished(finished) => {
-                if !self.answer_carried(finished) {
-                    let name = finished.name.clone();
-                    let id = self.open_call(&mut finished.call_id, name.as_deref()).id.clone();
-                    self.state.calls.retain(|call| call.id != id);
-                }
-            }
-            Body::InteractionRequested(asked) => {
-                self.ask(asked);
-                let asked_id = asked.interaction_id.clone();
-                self.push(event, by);
-                self.suspend(vec![asked_id], None);
-                return;
-            }
+            Body::ToolFinished(finished) => self.finish_call(finished),
+            Body::InteractionRequested(asked) => self.ask(asked),
             Body::InteractionResolved(resolved) => {
-                let open =
-                    self.state.questions.iter().position(|question| question.id == resolved.interaction_id);
-                let Some(at) = open else { return };
+                let is = |question: &Question| question.id == resolved.interaction_id;
+                let Some(at) = self.state.questions.iter().position(is) else { return false };
                 self.state.questions.remove(at);
-                let id = resolved.interaction_id.clone();
-                self.push(event, by);
-                if self.state.questions.is_empty() {
-                    self.resume(vec![id], None);
-                }
-                return;
             }
             Body::RunSuspended(suspended) => {
                 if self.state.status == Status::Suspended {
-                    return;
+                    return false;
                 }
                 self.close_texts(Ending::Cancelled);
                 self.state.status = Status::Suspended;
@@ -353,7 +328,7 @@ impl Writer<'_> {
             }
             Body::RunResumed(_) => {
                 if self.state.status != Status::Suspended {
-                    return;
+                    return false;
                 }
                 if self.state.questions.is_empty() {
                     self.state.status = Status::Running;
@@ -365,13 +340,12 @@ impl Writer<'_> {
             Body::Notice(notice) if notice.fatal == Some(true) => self.state.fatal = Some(self.place()),
             Body::RunCompleted(_) => self.close(Ending::Completed, Status::Completed),
             Body::RunFailed(RunFailed { error, .. }) => {
-                let message = error.message.clone();
-                self.close(Ending::Failed(&message), Status::Failed);
+                self.close(Ending::Failed(&error.message), Status::Failed)
             }
             Body::RunCancelled(_) => self.close(Ending::Cancelled, Status::Cancelled),
             _ => {}
         }
-        self.push(event, by);
+        true
     }
 
     // Texts and thoughts
@@ -394,7 +368,7 @@ impl Writer<'_> {
     }
 
     fn start_text(&mut self, started: &mut TextStarted, scope: &Option<String>) -> bool {
-        if self.state.texts.iter().any(|text| text.id == self.state.current_id(&started.message_id)) {
+        if self.state.texts.iter().any(|text| text.id == self.state.text_id(&started.message_id)) {
             return false;
         }
         let assistant = started.role.as_deref().is_none_or(|role| role == "assistant");
@@ -420,7 +394,7 @@ impl Writer<'_> {
     }
 
     fn continue_text(&mut self, delta: &mut TextDelta, scope: &Option<String>) {
-        let current = self.state.current_id(&delta.message_id);
+        let current = self.state.text_id(&delta.message_id);
         let open = self.state.texts.iter().find(|text| text.id == current);
         let assistant = open.is_none_or(|text| text.assistant);
         if open.is_some() {
@@ -439,7 +413,7 @@ impl Writer<'_> {
 
     /// A finish that ends nothing is dropped, unless it replaces the last message's text.
     fn finish_text(&mut self, finished: &mut TextFinished) -> bool {
-        finished.message_id = self.state.current_id(&finished.message_id).to_owned();
+        finished.message_id = self.state.text_id(&finished.message_id).to_owned();
         let open = self.state.texts.iter().position(|text| text.id == finished.message_id);
         let is_last = self.state.told.last_id.as_deref() == Some(&finished.message_id);
         if let (Some(content), true) = (&finished.content, is_last) {
@@ -456,7 +430,7 @@ impl Writer<'_> {
     }
 
     fn start_thought(&mut self, id: &mut String, scope: &Option<String>) -> bool {
-        if self.state.thoughts.iter().any(|thought| thought.id == self.state.current_id(id)) {
+        if self.state.thoughts.iter().any(|thought| thought.id == self.state.thought_id(id)) {
             return false;
         }
         *id = self.state.claim_id(std::mem::take(id));
@@ -472,7 +446,7 @@ impl Writer<'_> {
     }
 
     fn continue_thought(&mut self, delta: &mut ThinkingDelta, scope: &Option<String>) {
-        let current = self.state.current_id(&delta.message_id);
+        let current = self.state.thought_id(&delta.message_id);
         if self.state.thoughts.iter().any(|thought| thought.id == current) {
             if current != delta.message_id {
                 delta.message_id = current.to_owned();
@@ -489,7 +463,7 @@ impl Writer<'_> {
     // Calls
 
     fn find_call(&self, id: &str) -> Option<usize> {
-        let current = self.state.current_id(id);
+        let current = self.state.call_id(id);
         let is = |call: &OpenCall| call.id == current || call.alias.as_deref() == Some(id);
         self.state.calls.iter().position(is)
     }
@@ -569,6 +543,14 @@ impl Writer<'_> {
         true
     }
 
+    fn finish_call(&mut self, finished: &mut ToolFinished) {
+        if self.answer_carried(finished) {
+            return;
+        }
+        let id = self.open_call(&mut finished.call_id, finished.name.as_deref()).id.clone();
+        self.state.calls.retain(|call| call.id != id);
+    }
+
     /// Answers a call of the run before, which the thread still has open.
     fn answer_carried(&mut self, finished: &mut ToolFinished) -> bool {
         let Some(at) = self.state.carried.iter().position(|call| call.id == finished.call_id) else {
@@ -639,20 +621,20 @@ impl Writer<'_> {
         self.state.questions.push(Question { id, kind: asked.kind, place, bytes });
     }
 
-    fn suspend(&mut self, interaction_ids: Vec<String>, reason: Option<String>) {
+    fn suspend(&mut self, interaction_ids: Vec<String>) {
         if self.state.status == Status::Suspended {
             return;
         }
         self.state.status = Status::Suspended;
-        self.push(Event::new(RunSuspended { reason, interaction_ids }), By::Guard);
+        self.push(Event::new(RunSuspended { reason: None, interaction_ids }), By::Guard);
     }
 
-    fn resume(&mut self, interaction_ids: Vec<String>, reason: Option<String>) {
+    fn resume(&mut self, interaction_ids: Vec<String>) {
         if self.state.status != Status::Suspended {
             return;
         }
         self.state.status = Status::Running;
-        self.push(Event::new(RunResumed { reason, interaction_ids }), By::Guard);
+        self.push(Event::new(RunResumed { reason: None, interaction_ids }), By::Guard);
     }
 
     // Endings

@@ -238,9 +238,25 @@ impl RunState {
         self.steps.last()
     }
 
-    /// Tells the id that stands for one of the source's now.
-    pub(crate) fn current_id<'a>(&'a self, id: &'a str) -> &'a str {
-        self.renamed.iter().rev().find(|renamed| renamed.from == id).map_or(id, |renamed| &renamed.to)
+    /// Tells the id of the text that one of the source's ids stands for now.
+    pub(crate) fn text_id<'a>(&'a self, id: &'a str) -> &'a str {
+        self.id_now(id, self.texts.iter().any(|text| text.id == id))
+    }
+
+    /// Tells the id of the thought that one of the source's ids stands for now.
+    pub(crate) fn thought_id<'a>(&'a self, id: &'a str) -> &'a str {
+        self.id_now(id, self.thoughts.iter().any(|thought| thought.id == id))
+    }
+
+    /// Tells the id of the call that one of the source's ids stands for now.
+    pub(crate) fn call_id<'a>(&'a self, id: &'a str) -> &'a str {
+        self.id_now(id, self.calls.iter().any(|call| call.id == id))
+    }
+
+    /// What is open under an id is what the id stands for; else what came of it when it was used again.
+    fn id_now<'a>(&'a self, id: &'a str, is_open: bool) -> &'a str {
+        let renamed = || self.renamed.iter().rev().find(|renamed| renamed.from == id);
+        if is_open { id } else { renamed().map_or(id, |renamed| &renamed.to) }
     }
 
     /// Takes an id into use and tells under which name; one that was used before gets a number.
@@ -251,7 +267,10 @@ impl RunState {
             return id;
         }
         let known = self.renamed.iter().position(|renamed| renamed.from == id);
-        let times = known.map_or(2, |at| self.renamed.remove(at).times + 1);
+        let mut times = known.map_or(2, |at| self.renamed.remove(at).times + 1);
+        while self.recent.contains(&hash_of(&format!("{id}#{times}"))) {
+            times += 1;
+        }
         let to = format!("{id}#{times}");
         if self.renamed.len() == limits::RECENT_IDS {
             self.renamed.remove(0);
