@@ -12,7 +12,7 @@ use crate::event::{Event, Foreign};
 use crate::json::{Json, Object};
 use crate::limits;
 use crate::record::{By, Record};
-use crate::run::{Authority, EndOfInput, RunState, Status};
+use crate::run::{Authority, EndOfInput, Refusal, RunState, Status};
 use crate::time::Timestamp;
 use crate::window::Window;
 
@@ -325,6 +325,11 @@ impl Converter {
         let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
         if continues {
             return Ok(at);
+        }
+        // A run that has ended, and whose thread is no longer at hand, takes no more frames.
+        let ended = envelope.run.as_ref().is_some_and(|run| self.run_ids.contains(run));
+        if thread.run.is_none() && ended && !envelope.begins {
+            return Err(DecodeError::Refused(Refusal::RunClosed(Status::Failed)).into());
         }
         cut(thread, &mut self.frames, sink);
         let id = self.run_id(envelope);

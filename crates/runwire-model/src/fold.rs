@@ -1,5 +1,5 @@
 //! The fold: a run's events gathered into the state of a message, as StreamingEngine's front end keeps it
-//! (`specs` §3.1 of its document), with steps, questions, usage and status of our own.
+//! (§3.1 of its document), with steps, questions, usage and status of our own.
 
 use serde::Serialize;
 

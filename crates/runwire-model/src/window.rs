@@ -29,7 +29,8 @@ pub struct Window {
     /// Whether the newest record has a patch that did not fit.
     misfit: bool,
     /// Calls and questions that ended in the newest record; it may still be encoded.
-    ended: Vec<String>,
+    ended_calls: Vec<String>,
+    ended_questions: Vec<String>,
 }
 
 impl Window {
@@ -46,14 +47,17 @@ impl Window {
         self.calls.clear();
         self.questions.clear();
         self.notice = None;
-        self.ended.clear();
+        self.ended_calls.clear();
+        self.ended_questions.clear();
     }
 
     /// Takes in a record before it is encoded.
     pub fn absorb(&mut self, record: &Record) {
-        for id in std::mem::take(&mut self.ended) {
+        for id in self.ended_calls.drain(..) {
             self.calls.retain(|call| call.call_id != id);
             self.arguments.retain(|(call, _)| *call != id);
+        }
+        for id in self.ended_questions.drain(..) {
             self.questions.retain(|question| question.interaction_id != id);
         }
         self.misfit = false;
@@ -117,7 +121,7 @@ impl Window {
                 }
             }
             Body::ToolFinished(finished) => {
-                self.ended.push(finished.call_id.clone());
+                self.ended_calls.push(finished.call_id.clone());
                 if let Some(text) = finished.text_form() {
                     self.push(ChatMessage {
                         id: format!("{}:result", finished.call_id),
@@ -129,7 +133,7 @@ impl Window {
                 }
             }
             Body::InteractionRequested(asked) => self.questions.push(asked.clone()),
-            Body::InteractionResolved(resolved) => self.ended.push(resolved.interaction_id.clone()),
+            Body::InteractionResolved(resolved) => self.ended_questions.push(resolved.interaction_id.clone()),
             Body::Notice(notice) if notice.fatal == Some(true) => self.notice = Some(notice.clone()),
             Body::StateSnapshot(snapshot) => self.state = Some(snapshot.state.clone()),
             Body::StateUpdated(updated) => self.state = Some(updated.state.clone()),

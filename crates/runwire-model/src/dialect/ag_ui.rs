@@ -47,8 +47,8 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     let starts = object.get_str("type").as_deref() == Some("RUN_STARTED");
     let time = object.get("timestamp").and_then(|raw| raw.get().parse::<f64>().ok());
     let time = time.filter(|millis| *millis >= 0.0).and_then(|millis| Timestamp::from_millis(millis as u64));
-    let text = |key: &str| object.get_str(key).map(Cow::into_owned);
-    Ok(Envelope { thread: text("threadId"), run: text("runId"), time, starts, begins: starts })
+    let (thread, run) = (object.get_id("threadId")?, object.get_id("runId")?);
+    Ok(Envelope { thread, run, time, starts, begins: starts })
 }
 
 pub(super) fn decode(

@@ -26,7 +26,7 @@ pub(super) fn open(object: &mut Object<'_>, name: Option<&str>) -> Result<Envelo
         return Ok(Envelope { starts, begins: starts, ..Envelope::default() });
     }
     let metadata = object.get("metadata").and_then(Object::of);
-    let thread = metadata.and_then(|metadata| metadata.get_str("thread_id")).map(Cow::into_owned);
+    let thread = metadata.map(|metadata| metadata.get_id("thread_id")).transpose()?.flatten();
     let time = object.get_str("timestamp").and_then(|text| Timestamp::parse(&text));
     let starts = object.get_str("type").as_deref() == Some("run_started");
     let run = object.take_id("run_id")?;

@@ -35,10 +35,7 @@ impl EitherCase<'_> for Object<'_> {
 
 pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     let meta = object.get("meta").and_then(Object::of);
-    let run = meta.and_then(|meta| {
-        let name = meta.name_of("run_id", "runId");
-        meta.get_str(name).map(Cow::into_owned)
-    });
+    let run = meta.map(|meta| meta.get_id(meta.name_of("run_id", "runId"))).transpose()?.flatten();
     let thread = object.name_of("conversation_id", "conversationId");
     let starts = word(object, "domain").as_deref() != Some("system")
         || !matches!(word(object, "type").as_deref(), None | Some("done" | "error"));

@@ -29,7 +29,7 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     // After a reply, a run start or a node opens the next run.
     let starts = matches!(kind.as_deref(), Some("run_start" | "node_enter"));
     let run = match kind.as_deref() {
-        Some("run_start") => object.get_str("run_id").map(Cow::into_owned),
+        Some("run_start") => object.get_id("run_id")?,
         _ => None,
     };
     let thread = object.take_id("session_id")?;

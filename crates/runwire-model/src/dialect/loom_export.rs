@@ -48,8 +48,8 @@ const NODE_ID: &[&str] =
 
 pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     let starts = object.has("RunStart") || object.has("TaskStart");
-    let run =
-        object.get("RunStart").and_then(Object::of).and_then(|start| start.get_str("run_id").map(Into::into));
+    let start = object.get("RunStart").and_then(Object::of);
+    let run = start.map(|start| start.get_id("run_id")).transpose()?.flatten();
     Ok(Envelope { thread: None, run, time: None, starts, begins: object.has("RunStart") })
 }
 

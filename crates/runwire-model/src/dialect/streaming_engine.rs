@@ -27,21 +27,24 @@ const ERROR_TYPES: &[&str] = &["validation", "execution", "timeout", "system"];
 // Decoding
 
 pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+    let kind = object.get_str("type");
+    let begins = kind.as_deref() == Some("session_start");
     let metadata = object.get("metadata").and_then(Object::of);
-    let data = object.get("data").and_then(Object::of);
-    let text = |part: &Option<Object<'_>>, key: &str| {
-        part.as_ref().and_then(|part| part.get_str(key)).map(Cow::into_owned)
+    let data = object.get("data").filter(|_| begins).and_then(Object::of);
+    let id = |part: &Option<Object<'_>>, key: &str| part.as_ref().map(|part| part.get_id(key)).transpose();
+    let run = match id(&metadata, "request_id")?.flatten() {
+        Some(run) => Some(run),
+        None => id(&data, "request_id")?.flatten(),
     };
     let time = metadata.as_ref().and_then(|metadata| metadata.get("timestamp"));
     let time = time.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|millis| *millis >= 0.0);
-    let kind = object.get_str("type");
     let older = metadata.is_none() && matches!(kind.as_deref(), Some("token" | "thinking" | "tool_call"));
     Ok(Envelope {
-        thread: text(&data, "session_id"),
-        run: text(&metadata, "request_id").or_else(|| text(&data, "request_id")),
+        thread: id(&data, "session_id")?.flatten(),
+        run,
         time: time.and_then(|millis| Timestamp::from_millis(millis as u64)),
-        starts: older || kind.as_deref() == Some("session_start"),
-        begins: kind.as_deref() == Some("session_start"),
+        starts: older || begins,
+        begins,
     })
 }
 

@@ -79,13 +79,17 @@ impl<'a> Weave<'a> {
         let known = |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
         match &mut event.body {
-            Body::TextFinished(finished) if !known(self.state.text_id(&finished.message_id), &self.state.texts) => {
+            Body::TextFinished(finished)
+                if !known(self.state.text_id(&finished.message_id), &self.state.texts) =>
+            {
                 let replaced = told.clone().filter(|_| finished.content.is_some());
                 if let Some(id) = natively(&self.state.texts).or(replaced) {
                     finished.message_id = id;
                 }
             }
-            Body::ThinkingFinished(finished) if !known(self.state.thought_id(&finished.message_id), &self.state.thoughts) => {
+            Body::ThinkingFinished(finished)
+                if !known(self.state.thought_id(&finished.message_id), &self.state.thoughts) =>
+            {
                 if let Some(id) = natively(&self.state.thoughts) {
                     finished.message_id = id;
                 }

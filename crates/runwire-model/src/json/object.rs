@@ -127,7 +127,14 @@ impl<'a> Object<'a> {
 
     /// Takes an id or a name that may be absent or `null`; a number is read as its digits.
     pub fn take_id(&mut self, key: &str) -> Result<Option<String>, FieldError> {
-        let Some(raw) = self.take_present(key) else { return Ok(None) };
+        let id = self.get_id(key);
+        self.take(key);
+        id
+    }
+
+    /// Looks at an id or a name and leaves it in place.
+    pub fn get_id(&self, key: &str) -> Result<Option<String>, FieldError> {
+        let Some(raw) = self.get(key).filter(|raw| raw.get() != "null") else { return Ok(None) };
         let id = match raw.get().as_bytes()[0] {
             b'0'..=b'9' => Cow::Borrowed(raw.get()),
             _ => read_str(raw).ok_or_else(|| wrong(key, "a string", raw))?,

@@ -23,6 +23,8 @@ pub(in super::super) struct Encoder {
     subagents: Vec<(String, String)>,
     /// Subagents that were shown since the last `RUN_STARTED`; none of them may begin again.
     shown_subagents: Vec<String>,
+    /// Whether the run waits for something that is no question, which only a slot can tell.
+    waits: bool,
     /// The spans of open thoughts whose ids are not the thoughts' own.
     spans: Vec<(String, String)>,
     /// Tokens since the last `RUN_FINISHED`.
@@ -524,7 +526,15 @@ impl Encode for Encoder {
                     self.interrupt(turn, out, Some(&resolved.interaction_id));
                 }
             }
-            // The start that was just written says it.
+            Body::RunSuspended(_) => {
+                self.waits = true;
+                self.slot(turn, out);
+            }
+            Body::RunResumed(_) if self.waits => {
+                self.waits = false;
+                self.slot(turn, out);
+            }
+            // The start after the interrupt says it.
             Body::RunResumed(_) => {}
             Body::StepStarted(started) => {
                 let taken = |name: &str| self.steps.iter().any(|(_, open)| open == name);
