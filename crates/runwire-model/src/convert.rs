@@ -9,7 +9,7 @@ use crate::dialect::{
     Ambiguous, DecodeError, Decoder, Dialect, Encoder, Envelope, Fidelity, Frames, Opened, Weave, detect,
 };
 use crate::event::{Event, Foreign};
-use crate::json::{Json, Object};
+use crate::json::{Json, Object, check_frame};
 use crate::limits;
 use crate::record::{By, Record};
 use crate::run::{Authority, EndOfInput, Refusal, RunState, Status};
@@ -220,8 +220,9 @@ impl Converter {
 
     /// Converts bytes that are no frame of the dialect as `foreign`, so that the stream can go on.
     pub fn push_foreign(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<(), ConvertError> {
-        let text = String::from_utf8_lossy(data);
-        let frame = Json::parse(text.trim()).unwrap_or_else(|_| Json::string(&text));
+        // What no reader would take as JSON, too deep or with half a character, goes on as its text.
+        let readable = check_frame(data).ok().and_then(|text| Json::parse(text.trim()).ok());
+        let frame = readable.unwrap_or_else(|| Json::string(&String::from_utf8_lossy(data)));
         let dialect = self.dialect().map_or("unknown", Dialect::name).to_owned();
         let envelope = Envelope::default();
         let place = self

@@ -12,7 +12,7 @@ pub const RUN_TEXT_BYTES: u64 = 8 << 20;
 /// Bytes of streamed arguments that one tool call may gather.
 pub const CALL_ARGUMENT_BYTES: u64 = 1 << 20;
 /// Bytes of streamed arguments that one run may gather over all its calls.
-pub const RUN_ARGUMENT_BYTES: u64 = 8 << 20;
+pub const RUN_ARGUMENT_BYTES: u64 = 4 << 20;
 /// Bytes of an id or a name: thread, run, message, call, step, interaction, tool.
 pub const ID_BYTES: usize = 512;
 /// Things of one kind that a run may have open at once: texts, steps, calls, questions.

@@ -4,8 +4,6 @@ mod write;
 
 pub(super) use write::Encoder;
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
@@ -331,10 +329,15 @@ impl Payload<'_, '_, '_> {
         let mut outcome = self.object.take_object("outcome")?.unwrap_or_default();
         let told = super::fields_of(&outcome);
         let kind = owned(outcome.take_opt_str("type").map_err(|error| error.inside("outcome"))?);
-        let questions = match kind.as_deref() {
+        let mut questions = match kind.as_deref() {
             Some("interrupt") => interrupts(&mut outcome)?,
             _ => Vec::new(),
         };
+        // With each question all that are still open are asked again.
+        questions.retain(|question| {
+            let id = &question.asked.interaction_id;
+            self.weave.state.questions.iter().all(|open| open.id != *id)
+        });
         if self.weave.state.status.is_closed() {
             return Err(crate::run::Refusal::RunClosed(self.weave.state.status).into());
         }

@@ -496,7 +496,9 @@ impl Encode for Encoder {
                     data.opt_str("reason", cancelled.reason.as_deref())
                 });
             }
-            Body::Foreign(foreign) if foreign.dialect == "agio" && foreign.frame.is_object() => {
+            Body::Foreign(foreign)
+                if foreign.dialect == "agio" && foreign.frame.is_object() && !turn.full =>
+            {
                 foreign_frame(turn, out, &foreign.frame);
             }
             _ => self.slot(turn, out),

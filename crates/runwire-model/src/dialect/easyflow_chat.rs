@@ -71,8 +71,12 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     let message_id = frame.object.take_id(id_name)?;
     frame.object.take("index");
     let mut payload = frame.object.take_object("payload")?.unwrap_or_default();
-    let reader =
-        Reader { domain: &domain, kind: &kind, message_id, terminal: is_terminal(frame.name, meta.as_ref()) };
+    let reader = Reader {
+        domain: &domain,
+        kind: &kind,
+        message_id,
+        terminal: take_terminal(frame.name, meta.as_mut()),
+    };
     let inside = |error: FieldError| error.inside("payload");
     let Some(said) = reader.read(&mut payload, meta.as_mut()).map_err(inside)? else {
         return Ok(weave.foreign(whole, frame.name)?);
@@ -85,16 +89,14 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     weave_said(said, extra, weave)
 }
 
-/// Tells what SSE name and meta say of an error's finality, if they say anything.
-fn is_terminal(name: Option<&str>, meta: Option<&Object<'_>>) -> Option<bool> {
-    if name == Some("error") {
-        return Some(true);
-    }
-    match meta?.get("terminal")?.get() {
+/// Takes what SSE name and meta say of an error's finality, if they say anything.
+fn take_terminal(name: Option<&str>, meta: Option<&mut Object<'_>>) -> Option<bool> {
+    let told = meta.and_then(|meta| meta.take("terminal")).and_then(|raw| match raw.get() {
         "true" => Some(true),
         "false" => Some(false),
         _ => None,
-    }
+    });
+    if name == Some("error") { Some(true) } else { told }
 }
 
 /// What a frame says.
@@ -782,7 +784,9 @@ impl Encode for Encoder {
             }
             // Tokens are summed in the end's meta.
             Body::Usage(_) if !turn.full && !turn.own => {}
-            Body::Foreign(foreign) if foreign.dialect == "easyflow-chat" && foreign.frame.is_object() => {
+            Body::Foreign(foreign)
+                if foreign.dialect == "easyflow-chat" && foreign.frame.is_object() && !turn.full =>
+            {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut told = false;
                 for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {

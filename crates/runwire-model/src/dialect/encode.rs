@@ -162,6 +162,13 @@ impl Turn<'_> {
         self.own && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
+    /// Says that nothing in the event's further frames is an event of its own.
+    pub(super) fn told_before(&self) {
+        if self.full {
+            self.residue.set(Residue::Told);
+        }
+    }
+
     /// Says that a slot tells the event itself, so that no residue has to.
     pub(super) fn told_in_slot(&self) {
         self.residue.set(Residue::None);

@@ -406,7 +406,7 @@ impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         match &turn.event().body {
             Body::Foreign(foreign)
-                if foreign.dialect == "loom" && Object::of_json(&foreign.frame).is_some() =>
+                if foreign.dialect == "loom" && foreign.frame.is_object() && !turn.full =>
             {
                 let mut object = self.envelope(turn, out, !foreign.frame.text().contains("\"node_id\""));
                 for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {

@@ -47,10 +47,17 @@ const NODE_ID: &[&str] =
     &["node_enter", "node_exit", "updates", "got_node_start", "got_node_complete", "got_node_failed"];
 
 pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
-    let starts = object.has("RunStart") || object.has("TaskStart");
-    let start = object.get("RunStart").and_then(Object::of);
+    // Where a slot tells the start, the native one follows it and says the same.
+    let slot = object
+        .get("Custom")
+        .and_then(Object::of)
+        .and_then(|custom| custom.get("runwire"))
+        .and_then(Object::of);
+    let slot = slot.filter(|event| event.get_str("type").as_deref() == Some("run.started"));
+    let start = object.get("RunStart").and_then(Object::of).or(slot);
+    let begins = start.is_some();
     let run = start.map(|start| start.get_id("run_id")).transpose()?.flatten();
-    Ok(Envelope { thread: None, run, time: None, starts, begins: object.has("RunStart") })
+    Ok(Envelope { thread: None, run, time: None, starts: begins || object.has("TaskStart"), begins })
 }
 
 pub(super) fn decode(

@@ -8,7 +8,7 @@ use super::decode::{DecodeError, Envelope, Opened};
 use super::encode::{Encode, Ids, Turn};
 use super::{Frames, Weave};
 use crate::event::{Body, Event};
-use crate::json::{FieldError, Json, Object, ObjectWriter};
+use crate::json::{FieldError, Object, ObjectWriter};
 use crate::record::{By, Record};
 use crate::time::Timestamp;
 
@@ -37,6 +37,10 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
 
 /// Writes an event with its envelope.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record, ids: &Ids, event: &Event) {
+    write_with(out, record, ids, |object| event.write(object));
+}
+
+fn write_with(out: &mut Vec<u8>, record: &Record, ids: &Ids, payload: impl FnOnce(&mut ObjectWriter<'_>)) {
     let mut object = ObjectWriter::begin(out);
     object.u64("seq", record.seq);
     let at = object.key("at");
@@ -45,24 +49,18 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record, ids: &Ids, event: &Event
     at.push(b'"');
     object.str("thread_id", &ids.thread);
     object.str("run_id", &ids.run);
-    match &event.body {
-        // A type that this version does not know, from a producer that does, is handed on as it came.
-        // One of a type that is known was refused, and stays what it is.
-        Body::Foreign(foreign) if foreign.dialect == "runwire" && !is_known(&foreign.frame) => {
-            for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
-                if !matches!(name, "seq" | "at" | "thread_id" | "run_id") {
-                    object.raw(name, raw.get());
-                }
-            }
-        }
-        _ => event.write(&mut object),
-    }
+    payload(&mut object);
     object.end();
 }
 
-fn is_known(frame: &Json) -> bool {
-    let event_type = Object::of_json(frame).and_then(|object| object.get_str("type").map(Cow::into_owned));
-    event_type.is_none_or(|event_type| Body::TYPES.contains(&event_type.as_str()))
+/// Finds the frame of a type that this version does not know, from a producer that does. One of a known type
+/// was refused, and stays what it is.
+fn as_it_came(event: &Event) -> Option<(Object<'_>, Option<&str>)> {
+    let Body::Foreign(foreign) = &event.body else { return None };
+    let frame = Object::of_json(&foreign.frame).filter(|_| foreign.dialect == "runwire")?;
+    let is_known = frame.get_str("type").is_none_or(|kind| Body::TYPES.contains(&&*kind));
+    let is_plain = event.subagent_run_id.is_none() && event.extra.is_empty();
+    (is_plain && !is_known).then_some((frame, foreign.name.as_deref()))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,8 +68,18 @@ pub(super) struct Encoder {}
 
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        turn.write_native(out.begin());
-        out.end(None);
+        let Some((frame, name)) = as_it_came(turn.event()) else {
+            turn.write_native(out.begin());
+            return out.end(None);
+        };
+        write_with(out.begin(), turn.record, turn.ids, |object| {
+            for (name, raw) in frame.fields() {
+                if !matches!(name, "seq" | "at" | "thread_id" | "run_id") {
+                    object.raw(name, raw.get());
+                }
+            }
+        });
+        out.end(name.map(|name| Cow::Owned(name.to_owned())));
     }
 
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {

@@ -1,8 +1,6 @@
 //! `streaming-engine`: StreamingEngine's events, and the older ones it still sends
 //! (`docs/dialects/streaming-engine.md`).
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
@@ -565,7 +563,9 @@ impl Encode for Encoder {
             }
             // Tokens are summed in the summary.
             Body::Usage(_) if !turn.full && !turn.own => {}
-            Body::Foreign(foreign) if foreign.dialect == "streaming-engine" && foreign.frame.is_object() => {
+            Body::Foreign(foreign)
+                if foreign.dialect == "streaming-engine" && foreign.frame.is_object() && !turn.full =>
+            {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut source = Object::of_json(&foreign.frame).unwrap_or_default();
                 source.take("metadata");

@@ -91,19 +91,19 @@ pub struct Frame<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
     /// A frame is longer than [`limits::FRAME_BYTES`]; it is skipped.
-    #[error("the frame that begins on line {line} is longer than the {} bytes allowed", limits::FRAME_BYTES)]
+    #[error("the frame is longer than the {} bytes allowed", limits::FRAME_BYTES)]
     TooLong {
         /// The line where the frame begins.
         line: u64,
     },
     /// The name of an SSE event is longer than [`limits::ID_BYTES`]; the event is skipped.
-    #[error("the event name on line {line} is longer than the {} bytes allowed", limits::ID_BYTES)]
+    #[error("the event name is longer than the {} bytes allowed", limits::ID_BYTES)]
     NameTooLong {
         /// The line of the name.
         line: u64,
     },
     /// The values are not strung together as JSON has it, so that nobody knows where the next begins.
-    #[error("this is not JSON, on line {line}: {problem}")]
+    #[error("this is not JSON: {problem}")]
     NotJson {
         /// The line of the fault.
         line: u64,

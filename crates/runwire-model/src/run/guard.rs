@@ -209,10 +209,6 @@ impl Writer<'_> {
         self.out.push(Entry { event, by });
     }
 
-    fn add(&mut self, body: impl Into<Body>) {
-        self.add_in(body, None);
-    }
-
     fn add_in(&mut self, body: impl Into<Body>, subagent: Option<String>) {
         let mut event = Event::new(body);
         event.step_id = self.state.current_step().map(|step| step.id.clone());
@@ -264,7 +260,11 @@ impl Writer<'_> {
     /// Takes an event into the state, and adds what must come before it. Gives `false` for one that says
     /// nothing new.
     fn admit(&mut self, event: &mut Event) -> bool {
-        let scope = event.subagent_run_id.clone();
+        let scope = match self.owner(event) {
+            Some(owner) => owner.clone(),
+            None => event.subagent_run_id.clone(),
+        };
+        event.subagent_run_id.clone_from(&scope);
         match &mut event.body {
             Body::RunStarted(_) => return false,
             Body::TextStarted(started) => return self.start_text(started, &scope),
@@ -284,12 +284,10 @@ impl Writer<'_> {
                 self.state.counts.steps += 1;
                 let id = id.unwrap_or_else(|| format!("{name}.{}", self.state.counts.steps));
                 event.step_id = Some(id.clone());
-                self.state.steps.push(OpenStep { id, name });
+                self.state.steps.push(OpenStep { id, name, subagent: scope });
             }
             Body::StepFinished(finished) => {
-                let by_id = |step: &OpenStep| event.step_id.as_ref().is_none_or(|id| *id == step.id);
-                let by_name = |step: &OpenStep| event.step_id.is_some() || step.name == finished.name;
-                let open = self.state.steps.iter().rposition(|step| by_id(step) && by_name(step));
+                let open = self.find_step(event.step_id.as_deref(), &finished.name);
                 let Some(at) = open else { return false };
                 self.boundary(&scope);
                 let step = self.state.steps.remove(at);
@@ -299,21 +297,25 @@ impl Writer<'_> {
             Body::ToolArgsDelta(delta) => return self.continue_call(delta, &scope),
             Body::ToolCalled(called) => return self.call(called, &scope),
             Body::ToolStarted(started) => {
-                let call = self.open_call(&mut started.call_id, started.name.as_deref());
+                let call = self.open_call(&mut started.call_id, started.name.as_deref(), &scope);
                 call.phase = CallPhase::Started;
             }
             Body::ToolProgress(progress) => {
-                self.open_call(&mut progress.call_id, None);
+                self.open_call(&mut progress.call_id, None, &scope);
             }
             Body::ToolOutput(output) => {
-                self.open_call(&mut output.call_id, output.name.as_deref());
+                self.open_call(&mut output.call_id, output.name.as_deref(), &scope);
             }
-            Body::ToolFinished(finished) => self.finish_call(finished),
+            Body::ToolFinished(finished) => self.finish_call(finished, &scope),
             Body::InteractionRequested(asked) => self.ask(asked),
             Body::InteractionResolved(resolved) => {
                 let is = |question: &Question| question.id == resolved.interaction_id;
                 let Some(at) = self.state.questions.iter().position(is) else { return false };
                 self.state.questions.remove(at);
+                // The run waits for the rest: it is suspended anew.
+                if !self.state.questions.is_empty() {
+                    self.close_texts(Ending::Cancelled);
+                }
             }
             Body::RunSuspended(suspended) => {
                 if self.state.status == Status::Suspended {
@@ -346,6 +348,36 @@ impl Writer<'_> {
             _ => {}
         }
         true
+    }
+
+    /// Finds who began what an event goes on with: it stays theirs, whoever says more of it.
+    fn owner(&self, event: &Event) -> Option<&Option<String>> {
+        let state = &self.state;
+        let text = |id: &str, open: &'_ [OpenText]| open.iter().position(|text| text.id == id);
+        match &event.body {
+            Body::TextDelta(TextDelta { message_id, .. })
+            | Body::TextFinished(TextFinished { message_id, .. }) => {
+                text(state.text_id(message_id), &state.texts).map(|at| &state.texts[at].subagent)
+            }
+            Body::ThinkingDelta(ThinkingDelta { message_id, .. })
+            | Body::ThinkingFinished(ThinkingFinished { message_id, .. }) => {
+                text(state.thought_id(message_id), &state.thoughts).map(|at| &state.thoughts[at].subagent)
+            }
+            Body::ToolArgsDelta(ToolArgsDelta { call_id, .. })
+            | Body::ToolCalled(ToolCalled { call_id, .. }) => {
+                self.find_call(call_id).map(|at| &state.calls[at].subagent)
+            }
+            Body::StepFinished(finished) => {
+                self.find_step(event.step_id.as_deref(), &finished.name).map(|at| &state.steps[at].subagent)
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds an open step by its id, else the innermost of a name.
+    fn find_step(&self, id: Option<&str>, name: &str) -> Option<usize> {
+        let is = |step: &OpenStep| id.map_or(step.name == name, |id| step.id == id);
+        self.state.steps.iter().rposition(is)
     }
 
     // Texts and thoughts
@@ -468,13 +500,20 @@ impl Writer<'_> {
         self.state.calls.iter().position(is)
     }
 
-    fn push_call(&mut self, id: String, name: Option<String>, phase: CallPhase) -> String {
+    fn push_call(
+        &mut self,
+        id: String,
+        name: Option<String>,
+        phase: CallPhase,
+        subagent: &Option<String>,
+    ) -> String {
         let id = self.state.claim_id(id);
         self.state.counts.calls += 1;
         let start = self.place();
         let call = OpenCall {
             id: id.clone(),
             minted: false,
+            subagent: subagent.clone(),
             alias: None,
             name,
             phase,
@@ -491,8 +530,12 @@ impl Writer<'_> {
             return false;
         }
         self.boundary(scope);
-        started.call_id =
-            self.push_call(std::mem::take(&mut started.call_id), started.name.clone(), CallPhase::Arguments);
+        started.call_id = self.push_call(
+            std::mem::take(&mut started.call_id),
+            started.name.clone(),
+            CallPhase::Arguments,
+            scope,
+        );
         if let Some(call) = self.state.calls.last_mut() {
             call.message_id.clone_from(&started.message_id);
         }
@@ -505,8 +548,9 @@ impl Writer<'_> {
             None => {
                 self.boundary(scope);
                 let place = self.place();
-                delta.call_id = self.push_call(delta.call_id.clone(), None, CallPhase::Arguments);
-                self.add(ToolArgsStarted { call_id: delta.call_id.clone(), ..Default::default() });
+                delta.call_id = self.push_call(delta.call_id.clone(), None, CallPhase::Arguments, scope);
+                let started = ToolArgsStarted { call_id: delta.call_id.clone(), ..Default::default() };
+                self.add_in(started, scope.clone());
                 let at = self.state.calls.len() - 1;
                 self.state.calls[at].start = place;
                 at
@@ -529,7 +573,7 @@ impl Writer<'_> {
             Some(_) => return false,
             None => {
                 self.boundary(scope);
-                self.push_call(called.call_id.clone(), None, CallPhase::Called);
+                self.push_call(called.call_id.clone(), None, CallPhase::Called, scope);
                 self.state.calls.len() - 1
             }
         };
@@ -543,11 +587,11 @@ impl Writer<'_> {
         true
     }
 
-    fn finish_call(&mut self, finished: &mut ToolFinished) {
+    fn finish_call(&mut self, finished: &mut ToolFinished, scope: &Option<String>) {
         if self.answer_carried(finished) {
             return;
         }
-        let id = self.open_call(&mut finished.call_id, finished.name.as_deref()).id.clone();
+        let id = self.open_call(&mut finished.call_id, finished.name.as_deref(), scope).id.clone();
         self.state.calls.retain(|call| call.id != id);
     }
 
@@ -564,26 +608,27 @@ impl Writer<'_> {
     }
 
     /// Finds the call that something is said of; one that nobody made is made, rather than lose what is said.
-    fn open_call(&mut self, id: &mut String, name: Option<&str>) -> &mut OpenCall {
+    fn open_call(&mut self, id: &mut String, name: Option<&str>, scope: &Option<String>) -> &mut OpenCall {
         let at = match self.find_call(id) {
             Some(at) => at,
             None => {
+                self.boundary(scope);
                 let start = self.place();
-                *id = self.push_call(std::mem::take(id), None, CallPhase::Arguments);
+                *id = self.push_call(std::mem::take(id), None, CallPhase::Arguments, scope);
                 let at = self.state.calls.len() - 1;
                 self.state.calls[at].start = start;
                 at
             }
         };
         if self.state.calls[at].phase == CallPhase::Arguments {
-            self.call_with_gathered(at, name, By::Guard);
+            self.call_with_gathered(at, name);
         }
         id.clone_from(&self.state.calls[at].id);
         &mut self.state.calls[at]
     }
 
     /// Makes the call of which only argument pieces came.
-    fn call_with_gathered(&mut self, at: usize, name: Option<&str>, by: By) {
+    fn call_with_gathered(&mut self, at: usize, name: Option<&str>) {
         let call = &self.state.calls[at];
         let text = match call.bytes {
             0 => String::new(),
@@ -599,9 +644,8 @@ impl Writer<'_> {
         set_arguments(&mut called, &text);
         let call = &mut self.state.calls[at];
         (call.name, call.phase) = (Some(name), CallPhase::Called);
-        let mut event = Event::new(called);
-        event.step_id = self.state.current_step().map(|step| step.id.clone());
-        self.push(event, by);
+        let subagent = call.subagent.clone();
+        self.add_in(called, subagent);
     }
 
     // Questions
@@ -664,7 +708,7 @@ impl Writer<'_> {
         };
         for at in 0..self.state.calls.len() {
             if self.state.calls[at].phase == CallPhase::Arguments {
-                self.call_with_gathered(at, None, By::Guard);
+                self.call_with_gathered(at, None);
                 if let Some(Entry { event: Event { body: Body::ToolCalled(called), .. }, .. }) =
                     self.out.last_mut()
                 {
@@ -674,18 +718,19 @@ impl Writer<'_> {
         }
         if let Some(message) = why {
             for call in std::mem::take(&mut self.state.calls) {
-                self.add(ToolFinished {
+                let finished = ToolFinished {
                     call_id: call.id,
                     name: call.name,
                     status: ToolStatus::Failure,
                     error: Some(ErrorInfo::message(message)),
                     ..Default::default()
-                });
+                };
+                self.add_in(finished, call.subagent);
             }
         }
         for step in std::mem::take(&mut self.state.steps).into_iter().rev() {
             let mut event = Event::new(StepFinished { name: step.name, error: why.map(ErrorInfo::message) });
-            event.step_id = Some(step.id);
+            (event.step_id, event.subagent_run_id) = (Some(step.id), step.subagent);
             self.push(event, By::Guard);
         }
         for question in std::mem::take(&mut self.state.questions) {

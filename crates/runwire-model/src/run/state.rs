@@ -67,6 +67,8 @@ pub struct OpenStep {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// The subagent it belongs to.
+    pub subagent: Option<String>,
 }
 
 /// How far a call is.
@@ -88,6 +90,8 @@ pub struct OpenCall {
     pub id: String,
     /// Whether the id was minted here.
     pub minted: bool,
+    /// The subagent it belongs to.
+    pub subagent: Option<String>,
     /// The id that the source gave it later.
     pub alias: Option<String>,
     /// The tool, once it is known.

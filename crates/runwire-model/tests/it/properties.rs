@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
 use runwire_model::event::{Body, Event};
-use runwire_model::fold::MessageState;
+use runwire_model::fold::{MessageState, UsageState};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
@@ -52,8 +52,35 @@ pub(crate) fn decode(frames: &[WireFrame], dialect: Dialect) -> Result<Vec<Recor
 }
 
 fn events(records: &[Record]) -> Vec<Event> {
-    records.iter().flat_map(|record| &record.entries).map(|entry| entry.event.clone()).collect()
+    let entries = records.iter().flat_map(|record| &record.entries);
+    entries.map(|entry| without_envelope(entry.event.clone())).collect()
 }
+
+/// A frame of unknown type is kept as it came, and each reader gives it an envelope of its own.
+fn without_envelope(mut event: Event) -> Event {
+    if let Body::Foreign(foreign) = &mut event.body
+        && let Value::Object(mut frame) = foreign.frame.to_value()
+    {
+        frame.retain(|key, _| !ENVELOPE.contains(&key.as_str()));
+        foreign.frame = Json::from_value(&Value::Object(frame));
+    }
+    event
+}
+
+const ENVELOPE: &[&str] = &[
+    "seq",
+    "at",
+    "thread_id",
+    "run_id",
+    "session_id",
+    "event_id",
+    "node_id",
+    "metadata",
+    "timestamp",
+    "conversation_id",
+    "threadId",
+    "runId",
+];
 
 /// The same events as acts of a server, so that no dialect takes them for its own frames.
 fn as_acts(records: &[Record]) -> Vec<Record> {
@@ -64,7 +91,8 @@ fn as_acts(records: &[Record]) -> Vec<Record> {
         dialect: None,
         entries: vec![Entry { event, by: By::Server }],
     };
-    events(records).into_iter().enumerate().map(each).collect()
+    let entries = records.iter().flat_map(|record| &record.entries);
+    entries.map(|entry| entry.event.clone()).enumerate().map(each).collect()
 }
 
 /// What a person sees of a run, without ids and times.
@@ -123,7 +151,7 @@ fn seen(records: &[Record], dialect: Dialect) -> Value {
     json!({
         "text": message.main_content,
         "thinking": message.thinking_content,
-        "order": order(records),
+        "messages": messages(records),
         "calls": calls,
         "data": blocks,
         "questions": questions,
@@ -131,12 +159,23 @@ fn seen(records: &[Record], dialect: Dialect) -> Value {
         "status": message.status,
         "streaming": message.is_streaming,
         "error": message.error_message,
-        "usage": message.usage.filter(|_| dialect != Dialect::SocialApp),
+        "usage": message.usage.clone().filter(|_| tells_usage(dialect, &message)),
     })
 }
 
-/// The texts of the assistant and the calls between them, in the order they begin.
-fn order(records: &[Record]) -> Vec<String> {
+/// Most dialects sum tokens up where a run ends, and social-app shows none. No tokens are as good as nothing
+/// said of them.
+fn tells_usage(dialect: Dialect, message: &MessageState) -> bool {
+    match dialect {
+        _ if message.usage == Some(UsageState::default()) => false,
+        Dialect::SocialApp => false,
+        Dialect::AgUi | Dialect::StreamingEngine | Dialect::EasyflowChat => message.status.is_closed(),
+        _ => true,
+    }
+}
+
+/// The texts of the assistant, in the order they begin.
+fn messages(records: &[Record]) -> Vec<String> {
     let mut order: Vec<(String, String)> = Vec::new();
     for event in events(records) {
         match event.body {
@@ -154,7 +193,6 @@ fn order(records: &[Record]) -> Vec<String> {
                     *text = content;
                 }
             }
-            Body::ToolCalled(called) => order.push((String::new(), format!("call {}", called.name))),
             _ => {}
         }
     }
@@ -199,6 +237,11 @@ fn same_events(
 }
 
 fn keeps_what_a_person_sees(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
+    let is_over = events(records).last().is_some_and(|event| event.body.is_terminal());
+    // social-app tells a text when it is whole.
+    if dialect == Dialect::SocialApp && !is_over {
+        return Ok(());
+    }
     let frames = encode(records, dialect, Fidelity::Native);
     let once = decode(&frames, dialect).map_err(TestCaseError::fail)?;
     let (expected, found) = (seen(records, dialect), seen(&once, dialect));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::*;
-use runwire_model::record::{By, Record};
+use runwire_model::record::{By, Earlier, Record};
 use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
 use runwire_model::{Json, Timestamp};
@@ -145,6 +145,10 @@ impl Run {
             Some(event) => event,
             None => return,
         };
+        // A whole answer is told when it is stored, so that it says nothing new.
+        if let Body::RunCompleted(RunCompleted { reply: Some(reply), .. }) = &mut event.body {
+            *reply = self.window.run_text();
+        }
         let kind = event.body.type_name();
         let of_the_run = kind.starts_with("run.") || kind.starts_with("interaction.");
         if event.subagent_run_id.is_none() && !of_the_run {
@@ -425,8 +429,12 @@ prop_compose! {
         duration_ms in opt(figure()),
         message_id in proptest::option::weighted(0.2, message_id()),
     ) -> ToolFinished {
-        // What failed has an error, and what did not has none.
-        let error = (status != ToolStatus::Success).then_some(error).flatten();
+        // What failed says how, and what did not has no error: several documents want the words.
+        let error = match status {
+            ToolStatus::Success => None,
+            ToolStatus::Failure if result.is_none() => error.or_else(|| Some(ErrorInfo::message("broke"))),
+            _ => error,
+        };
         ToolFinished { call_id, name, status, result, error, duration_ms, message_id }
     }
 }

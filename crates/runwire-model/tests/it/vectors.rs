@@ -91,15 +91,23 @@ pub(crate) fn frames_of(bytes: &[u8], framing: Framing) -> Vec<(Option<String>, 
 pub(crate) struct Outcome {
     pub(crate) frames: Vec<(String, Option<String>, Vec<u8>)>,
     pub(crate) messages: Vec<MessageState>,
+    /// The frames' data one after the other, with a blank line between runs: what `text` looks like.
+    pub(crate) text: Vec<u8>,
 }
 
 pub(crate) fn convert(input: &[(Option<String>, Vec<u8>)], options: Options) -> Result<Outcome, String> {
-    let mut outcome = Outcome { frames: Vec::new(), messages: Vec::new() };
+    let mut outcome = Outcome { frames: Vec::new(), messages: Vec::new(), text: Vec::new() };
+    let mut text_of: Option<String> = None;
     let mut converter = Converter::new(options);
     let mut sink = |converted: runwire_model::convert::Converted<'_>| {
         for (k, (name, data)) in converted.frames.iter().enumerate() {
             let cursor = format!("{}-{k}", converted.record.seq);
             outcome.frames.push((cursor, name.map(str::to_owned), data.to_vec()));
+            if text_of.as_deref() != Some(converted.run_id) {
+                let is_first = text_of.replace(converted.run_id.to_owned()).is_none();
+                outcome.text.extend_from_slice(if is_first { b"" } else { b"\n\n" });
+            }
+            outcome.text.extend_from_slice(data);
         }
         let last =
             outcome.messages.iter().rposition(|message| message.metadata.request_id == converted.run_id);
@@ -135,18 +143,18 @@ fn file_name(dialect: Dialect) -> &'static str {
 }
 
 fn written(dialect: Dialect, outcome: &Outcome) -> Vec<u8> {
+    if dialect == Dialect::Text {
+        let end: &[u8] = if outcome.text.is_empty() { b"" } else { b"\n" };
+        return [&outcome.text, end].concat();
+    }
     let mut out = Vec::new();
     for (cursor, name, data) in &outcome.frames {
         match dialect {
-            Dialect::Text => out.extend_from_slice(data),
             Dialect::SocialApp | Dialect::EasyflowChat => {
                 write_frame(Framing::Sse, &mut out, Some(cursor), name.as_deref(), data);
             }
             _ => write_frame(Framing::Ndjson, &mut out, None, None, data),
         }
-    }
-    if dialect == Dialect::Text && !out.is_empty() {
-        out.push(b'\n');
     }
     out
 }

@@ -7,7 +7,7 @@ use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
 use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE};
 use crate::event::{
-    Body, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
+    Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus,
 };
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::ChatMessage;
@@ -17,8 +17,8 @@ use crate::window::user_message_id;
 pub(in super::super) struct Encoder {
     /// Whether a `RUN_STARTED` has no `RUN_FINISHED` yet.
     active: bool,
-    /// The steps that are open, by their id and the name on the wire.
-    steps: Vec<(String, String)>,
+    /// The steps that are open, as they are told on the wire.
+    steps: Vec<Step>,
     /// The subagents that are open, by their id and name.
     subagents: Vec<(String, String)>,
     /// Subagents that were shown since the last `RUN_STARTED`; none of them may begin again.
@@ -31,6 +31,34 @@ pub(in super::super) struct Encoder {
     usage: Option<Tokens>,
     /// Calls that an interrupt ended on the wire while their arguments were still to come.
     cut_calls: Vec<String>,
+    /// The messages told last, whose ids no result may have.
+    messages: Vec<String>,
+    /// The subagents that showed an activity since the last `RUN_STARTED`; no other may change it.
+    activities: Vec<(String, Option<String>)>,
+}
+
+/// A step that is open on the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Step {
+    id: String,
+    /// Its name, with a number while another of the same name is open.
+    name: String,
+    subagent: Option<String>,
+}
+
+impl Step {
+    fn write(&self, object: &mut ObjectWriter<'_>) {
+        object.str("stepName", &self.name);
+        object.opt_str("subagentRunId", self.subagent.as_deref());
+    }
+}
+
+/// Adds to what is remembered, and forgets the oldest.
+fn remember<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == REMEMBERED {
+        list.remove(0);
+    }
+    list.push(item);
 }
 
 impl Encoder {
@@ -110,12 +138,13 @@ impl Encoder {
         }
         self.active = true;
         self.shown_subagents.clear();
+        self.activities.clear();
         self.plain(out, "RUN_STARTED", |object| {
             object.str("threadId", &turn.ids.thread);
             object.str("runId", &turn.ids.run);
         });
-        for (_, name) in self.steps.clone() {
-            self.plain(out, "STEP_STARTED", |object| object.str("stepName", &name));
+        for step in self.steps.clone() {
+            self.plain(out, "STEP_STARTED", |object| step.write(object));
         }
         for (id, name) in self.subagents.clone() {
             self.shown_subagents.push(id.clone());
@@ -158,13 +187,14 @@ impl Encoder {
     }
 
     /// Takes the tokens since the last end of a response, or what only the run's summary knows.
-    fn take_usage(&mut self, turn: &Turn<'_>, summary: Option<&Summary>) -> Option<Usage> {
-        let told = self.usage.take().map(|tokens| Usage {
-            prompt_tokens: Some(tokens.prompt),
-            completion_tokens: Some(tokens.completion),
-            total_tokens: Some(tokens.total),
-        });
-        told.or_else(|| turn.track.summed_usage(summary))
+    fn take_usage(&mut self, turn: &Turn<'_>, summary: Option<&Summary>) -> Option<Tokens> {
+        let summed = || {
+            let usage = turn.track.summed_usage(summary)?;
+            let mut tokens = Tokens::default();
+            tokens.add(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
+            Some(tokens)
+        };
+        self.usage.take().or_else(summed)
     }
 
     /// Closes steps and subagents, which a response must not leave open.
@@ -172,8 +202,8 @@ impl Encoder {
         for (id, _) in self.subagents.clone().into_iter().rev() {
             self.plain(out, "SUBAGENT_FINISHED", |object| object.str("subagentRunId", &id));
         }
-        for (_, name) in self.steps.clone().into_iter().rev() {
-            self.plain(out, "STEP_FINISHED", |object| object.str("stepName", &name));
+        for step in self.steps.clone().into_iter().rev() {
+            self.plain(out, "STEP_FINISHED", |object| step.write(object));
         }
     }
 
@@ -212,7 +242,7 @@ impl Encoder {
             write_interrupt(out, turn, &question);
         });
         outcome.end();
-        write_usage(&mut object, usage.as_ref());
+        write_usage(&mut object, usage);
         if let Some(time) = turn.record.source_time.filter(|_| turn.own) {
             object.u64("timestamp", time.0);
         }
@@ -254,7 +284,7 @@ impl Encoder {
                 outcome.array("pendingToolCallIds", pending, crate::json::write_str);
                 outcome.end();
             }
-            write_usage(object, usage.as_ref());
+            write_usage(object, usage);
         });
     }
 
@@ -331,19 +361,16 @@ impl Encoder {
     }
 }
 
-fn write_usage(object: &mut ObjectWriter<'_>, usage: Option<&Usage>) {
-    let Some(usage) = usage else { return };
-    object.array("usage", [usage], |out, usage| {
+fn write_usage(object: &mut ObjectWriter<'_>, tokens: Option<Tokens>) {
+    let Some(tokens) = tokens else { return };
+    object.array("usage", [tokens], |out, tokens| {
         let mut object = ObjectWriter::begin(out);
-        for (name, value) in [
-            ("inputTokens", usage.prompt_tokens),
-            ("outputTokens", usage.completion_tokens),
-            ("totalTokens", usage.total_tokens),
-        ] {
-            if let Some(value) = value {
-                object.u64(name, value);
-            }
+        // Where only the total is known, the parts are not told.
+        if tokens.prompt > 0 || tokens.completion > 0 {
+            object.u64("inputTokens", tokens.prompt);
+            object.u64("outputTokens", tokens.completion);
         }
+        object.u64("totalTokens", tokens.total);
         object.end();
     });
 }
@@ -515,12 +542,13 @@ impl Encode for Encoder {
                 self.frame(turn, out, "RUN_ERROR", |object| {
                     object.str("message", &error.message);
                     object.opt_str("code", error.code.as_deref());
-                    write_usage(object, usage.as_ref());
+                    write_usage(object, usage);
                 });
             }
             // While other questions are open, the client is asked again.
             Body::InteractionResolved(resolved) => {
                 self.slot(turn, out);
+                turn.told_before();
                 let ends = turn.record.entries.iter().any(|entry| entry.event.body.is_terminal());
                 if turn.track.questions.len() > 1 && !ends {
                     self.interrupt(turn, out, Some(&resolved.interaction_id));
@@ -537,7 +565,7 @@ impl Encode for Encoder {
             // The start after the interrupt says it.
             Body::RunResumed(_) => {}
             Body::StepStarted(started) => {
-                let taken = |name: &str| self.steps.iter().any(|(_, open)| open == name);
+                let taken = |name: &str| self.steps.iter().any(|open| open.name == name);
                 let name = if taken(&started.name) {
                     (2..)
                         .map(|n| format!("{}#{n}", started.name))
@@ -546,13 +574,15 @@ impl Encode for Encoder {
                 } else {
                     started.name.clone()
                 };
-                self.steps.push((event.step_id.clone().unwrap_or_default(), name.clone()));
                 self.frame(turn, out, "STEP_STARTED", |object| object.str("stepName", &name));
+                let (id, subagent) =
+                    (event.step_id.clone().unwrap_or_default(), event.subagent_run_id.clone());
+                self.steps.push(Step { id, name, subagent });
             }
             Body::StepFinished(finished) => {
-                let open = self.steps.iter().rposition(|(id, _)| Some(id) == event.step_id.as_ref());
+                let open = self.steps.iter().rposition(|step| Some(&step.id) == event.step_id.as_ref());
                 let Some(at) = open else { return };
-                let (_, name) = self.steps.remove(at);
+                let name = self.steps.remove(at).name;
                 if finished.error.is_some() {
                     turn.keep_whole();
                 }
@@ -561,6 +591,7 @@ impl Encode for Encoder {
             Body::TextStarted(started) => {
                 let role =
                     started.role.as_deref().filter(|role| matches!(*role, "developer" | "system" | "user"));
+                remember(&mut self.messages, started.message_id.clone());
                 self.frame(turn, out, "TEXT_MESSAGE_START", |object| {
                     object.str("messageId", &started.message_id);
                     object.str("role", role.unwrap_or("assistant"));
@@ -576,7 +607,7 @@ impl Encode for Encoder {
                 });
             }
             Body::TextFinished(finished) => {
-                if finished.says_more() {
+                if finished.says_more() || finished.content.is_some() {
                     turn.keep_whole();
                 }
                 if turn.track.text(&finished.message_id).is_some() {
@@ -585,11 +616,11 @@ impl Encode for Encoder {
                     });
                 }
                 if finished.content.is_some() {
-                    turn.keep_whole();
                     self.all_messages(turn, out);
                 }
             }
             Body::ThinkingStarted(started) => {
+                remember(&mut self.messages, started.message_id.clone());
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
                 if let Some(span) = &span {
                     self.spans.push((started.message_id.clone(), span.clone().into_owned()));
@@ -631,7 +662,8 @@ impl Encode for Encoder {
             Body::ToolFinished(finished) => {
                 let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
                 let minted = format!("{}:result", finished.call_id);
-                let id = finished.message_id.as_deref().filter(|_| turn.own).unwrap_or(&minted);
+                let fits = |id: &&str| turn.own && self.messages.iter().all(|told| told != id);
+                let id = finished.message_id.as_deref().filter(fits).unwrap_or(&minted);
                 self.frame_with(turn, out, "TOOL_CALL_RESULT", status, |object| {
                     object.str("messageId", id);
                     object.str("toolCallId", &finished.call_id);
@@ -659,6 +691,12 @@ impl Encode for Encoder {
                 });
             }
             Body::ActivitySnapshot(snapshot) if snapshot.content.is_object() => {
+                let known = self.activities.iter().position(|(id, _)| *id == snapshot.message_id);
+                if snapshot.replace != Some(false) || known.is_none() {
+                    known.map(|at| self.activities.remove(at));
+                    let owner = (snapshot.message_id.clone(), event.subagent_run_id.clone());
+                    remember(&mut self.activities, owner);
+                }
                 self.frame(turn, out, "ACTIVITY_SNAPSHOT", |object| {
                     object.str("messageId", &snapshot.message_id);
                     object.str("activityType", &snapshot.activity_type);
@@ -668,7 +706,9 @@ impl Encode for Encoder {
                     }
                 });
             }
-            Body::ActivityPatched(patched) if is_patch(&patched.patch) => {
+            Body::ActivityPatched(patched)
+                if is_patch(&patched.patch) && self.may_change(&patched.message_id, event) =>
+            {
                 self.frame(turn, out, "ACTIVITY_DELTA", |object| {
                     object.str("messageId", &patched.message_id);
                     object.str("activityType", &patched.activity_type);
@@ -685,10 +725,7 @@ impl Encode for Encoder {
                     object.str("subagentRunId", &id);
                     object.str("name", &name);
                 });
-                if self.shown_subagents.len() == REMEMBERED {
-                    self.shown_subagents.remove(0);
-                }
-                self.shown_subagents.push(id.clone());
+                remember(&mut self.shown_subagents, id.clone());
                 self.subagents.push((id, name));
             }
             Body::SubagentFinished(finished) => {
@@ -759,12 +796,18 @@ impl Encode for Encoder {
     }
 }
 
-/// Subagents that are remembered by id.
+/// Subagents, messages and activities that are remembered by id.
 const REMEMBERED: usize = 64;
 
 impl Encoder {
     fn end_subagent(&mut self, id: Option<&str>) -> Option<String> {
         let at = self.subagents.iter().position(|(open, _)| Some(open.as_str()) == id)?;
         Some(self.subagents.remove(at).0)
+    }
+
+    /// Tells whether the client takes a change of an activity from the event's subagent.
+    fn may_change(&self, activity: &str, event: &Event) -> bool {
+        let owner = self.activities.iter().find(|(id, _)| id == activity).map(|(_, owner)| owner);
+        event.subagent_run_id.is_none() || owner == Some(&event.subagent_run_id)
     }
 }

@@ -1,0 +1,51 @@
+//! `runwire`: the command line.
+//!
+//! The model never prints; every word that a person reads is written here.
+
+mod arguments;
+mod convert;
+mod ending;
+mod failure;
+mod hint;
+mod input;
+mod output;
+mod screen;
+mod validate;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let verdict = match &arguments.command {
+        Command::Convert(arguments) => convert::run(arguments),
+        Command::Validate(arguments) => validate::run(arguments),
+    };
+    match verdict {
+        Ok(verdict) => verdict.exit_code(),
+        // Whoever reads has what it wanted (`runwire convert … | head`): that is no fault of the stream.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            screen::say_error(&failure);
+            ExitCode::from(failure::EXIT_CODE)
+        }
+    }
+}
+
+/// What was found out about the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Fine,
+    HasProblems,
+}
+
+impl Verdict {
+    fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Fine => ExitCode::SUCCESS,
+            Self::HasProblems => ExitCode::from(1),
+        }
+    }
+}

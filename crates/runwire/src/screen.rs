@@ -1,0 +1,80 @@
+//! What a person sees on standard error: problems, notes and progress.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
+
+pub(crate) const PROBLEM: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+
+pub(crate) struct Screen {
+    progress: ProgressBar,
+}
+
+impl Screen {
+    /// Shows progress where there is a terminal that nothing else is written to, and an end to move towards.
+    pub(crate) fn new(size: Option<u64>) -> Self {
+        let shows = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+        let progress = match size {
+            Some(size) if shows => ProgressBar::new(size).with_style(style()),
+            _ => ProgressBar::hidden(),
+        };
+        Self { progress }
+    }
+
+    pub(crate) fn advance(&self, bytes: u64) {
+        self.progress.set_position(bytes);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.progress.finish_and_clear();
+    }
+
+    /// Says what is wrong with the stream, what follows from it, and what to do about it.
+    pub(crate) fn problem(&self, problem: impl Display, outcome: &str, hint: Option<&str>) {
+        self.progress.suspend(|| {
+            let mut stderr = anstream::stderr().lock();
+            // Where even standard error is gone, there is nobody left to tell.
+            let _ = writeln!(stderr, "{PROBLEM}{problem}{PROBLEM:#}");
+            let _ = writeln!(stderr, "  {outcome}");
+            if let Some(hint) = hint {
+                let _ = writeln!(stderr, "  {HINT}hint:{HINT:#} {hint}");
+            }
+        });
+    }
+
+    /// Says something that is worth knowing and no problem.
+    pub(crate) fn note(&self, note: impl Display) {
+        self.progress.suspend(|| {
+            let _ = writeln!(anstream::stderr().lock(), "{NOTE}note:{NOTE:#} {note}");
+        });
+    }
+
+    /// Says something that only a person at a terminal wonders about.
+    pub(crate) fn note_to_a_person(&self, note: impl Display) {
+        if std::io::stderr().is_terminal() {
+            self.note(note);
+        }
+    }
+
+    /// Says what was found, as the last word.
+    pub(crate) fn summary(&self, summary: impl Display) {
+        self.progress.suspend(|| {
+            let _ = writeln!(anstream::stderr().lock(), "{summary}");
+        });
+    }
+}
+
+/// Says why a command gave up.
+pub(crate) fn say_error(error: impl Display) {
+    let _ = writeln!(anstream::stderr().lock(), "{PROBLEM}error:{PROBLEM:#} {error}");
+}
+
+fn style() -> ProgressStyle {
+    let template =
+        "{bar:40} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

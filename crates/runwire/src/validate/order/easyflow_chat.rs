@@ -1,0 +1,97 @@
+//! EasyFlow chat: `specs/easyflow-chat.md` §3, §4, §13, §14.
+
+use super::open::PerRun;
+use super::{Rules, Seen, after_end, not_increasing};
+use crate::validate::finding::Finding;
+
+#[derive(Default)]
+pub(super) struct EasyflowChat {
+    conversation: Option<String>,
+    has_frames: bool,
+    ended_by: Option<&'static str>,
+    messages: PerRun<Message>,
+}
+
+#[derive(Default)]
+struct Message {
+    last_index: Option<f64>,
+}
+
+impl Rules for EasyflowChat {
+    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+        check_name(frame, findings);
+        let state = frame.text(&["payload", "state"]);
+        let begins_run = frame.kind == "system/status" && matches!(state, Some("initializing" | "running"));
+        if let Some(ended_by) = self.ended_by {
+            if begins_run {
+                *self = Self { conversation: self.conversation.take(), ..Self::default() };
+            } else {
+                let instead = "a stream ends with its done or error; the next run begins with system/status";
+                findings.push(after_end("§13", frame.kind, ended_by, instead));
+            }
+        }
+        self.has_frames = true;
+        self.check_conversation(frame, findings);
+        self.check_index(frame, findings);
+        if is_done(frame) {
+            self.ended_by = Some("system/done");
+        } else if is_terminal_error(frame) {
+            self.ended_by = Some("system/error");
+        }
+    }
+
+    fn has_open_run(&self) -> bool {
+        self.has_frames && self.ended_by.is_none()
+    }
+}
+
+impl EasyflowChat {
+    fn check_conversation(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+        let Some(id) = frame.text(&["conversation_id"]) else { return };
+        match &self.conversation {
+            Some(conversation) if conversation != id => {
+                let message = format!("is `{id}`; the stream is of the conversation `{conversation}`");
+                findings.push(Finding::problem("changed", message).field("conversation_id").section("§4.2"));
+            }
+            Some(_) => {}
+            None => self.conversation = Some(id.to_owned()),
+        }
+    }
+
+    fn check_index(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+        let Some(index) = frame.number(&["index"]) else { return };
+        let message = self.messages.of(frame.text(&["message_id"]).unwrap_or_default());
+        if let Some(last) = message.last_index.replace(index)
+            && index <= last
+        {
+            findings.push(not_increasing("§4.2", "index", index, last));
+        }
+    }
+}
+
+/// Checks the SSE name, where there is one: it says only whether the stream goes on.
+fn check_name(frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+    let Some(name) = frame.name else { return };
+    let problem = match name {
+        "message" if is_done(frame) => "the end of the stream is named `done`".to_owned(),
+        "done" if !is_done(frame) => format!("`done` is the end of the stream, and this is `{}`", frame.kind),
+        "error" if !frame.kind.ends_with("/error") => {
+            format!("`error` is for an error that ends the stream, and this is `{}`", frame.kind)
+        }
+        "message" | "done" | "error" => return,
+        _ => format!("the SSE event is named `{name}`; it is one of `message`, `error`, `done`"),
+    };
+    findings.push(Finding::problem("bad_event_name", problem).field("event").section("§3.1"));
+}
+
+fn is_done(frame: &Seen<'_>) -> bool {
+    frame.kind == "system/done"
+}
+
+fn is_terminal_error(frame: &Seen<'_>) -> bool {
+    let goes_on = frame.at(&["meta", "terminal"]).is_some_and(|terminal| terminal == false);
+    match frame.name {
+        Some("error") => frame.kind.ends_with("/error"),
+        _ => frame.kind == "system/error" && !goes_on,
+    }
+}

@@ -1,0 +1,116 @@
+//! Loom, in its typed and its export form: `specs/loom.md` §2–§6.
+
+use super::open::Open;
+use super::{Rules, Seen, after_end, not_increasing, not_open};
+use crate::validate::finding::Finding;
+
+#[derive(Default)]
+pub(super) struct Loom {
+    form: Form,
+    run: Run,
+}
+
+#[derive(Default)]
+struct Run {
+    has_frames: bool,
+    has_replied: bool,
+    last_event_id: Option<f64>,
+    nodes: Nodes,
+}
+
+/// Two runs of one node may be open at once, so the ids are names with a count.
+#[derive(Default)]
+struct Nodes {
+    open: Open,
+    again: Open,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    #[default]
+    Typed,
+    Export,
+}
+
+/// What an event of Loom's means for the order.
+enum Event<'a> {
+    RunStart,
+    NodeEnter(Option<&'a str>),
+    NodeExit(Option<&'a str>),
+    Reply,
+    Other,
+}
+
+impl Loom {
+    pub(super) fn typed() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn export() -> Self {
+        Self { form: Form::Export, run: Run::default() }
+    }
+
+    fn event<'a>(&self, frame: &Seen<'a>) -> Event<'a> {
+        match (self.form, frame.kind) {
+            (Form::Typed, "run_start") | (Form::Export, "RunStart") => Event::RunStart,
+            // What RunStart cannot say goes before it, in an extension slot.
+            (Form::Export, "Custom") if frame.text(&["Custom", "runwire", "type"]) == Some("run.started") => {
+                Event::RunStart
+            }
+            (Form::Typed, "reply") | (Form::Export, "Reply") => Event::Reply,
+            (Form::Typed, "node_enter") => Event::NodeEnter(frame.text(&["id"])),
+            (Form::Typed, "node_exit") => Event::NodeExit(frame.text(&["id"])),
+            (Form::Export, "TaskStart") => Event::NodeEnter(frame.text(&["TaskStart", "node_id"])),
+            (Form::Export, "TaskEnd") => Event::NodeExit(frame.text(&["TaskEnd", "node_id"])),
+            _ => Event::Other,
+        }
+    }
+}
+
+impl Rules for Loom {
+    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+        let event = self.event(frame);
+        let may_begin = matches!(event, Event::RunStart | Event::NodeEnter(_));
+        if matches!(event, Event::RunStart) || (self.run.has_replied && may_begin) {
+            // The next run may count on, or from the start again.
+            self.run = Run::default();
+        } else if self.run.has_replied {
+            let instead = "the reply is a run's last frame; a run_start or a node_enter begins the next";
+            findings.push(after_end("§5", frame.kind, "reply", instead));
+        }
+        let run = &mut self.run;
+        run.has_frames = true;
+
+        if let Some(event_id) = frame.number(&["event_id"])
+            && let Some(last) = run.last_event_id.replace(event_id)
+            && event_id <= last
+        {
+            findings.push(not_increasing("§2", "event_id", event_id, last));
+        }
+        match event {
+            Event::Reply => run.has_replied = true,
+            Event::NodeEnter(Some(node)) => run.nodes.enter(node),
+            Event::NodeExit(Some(node)) if !run.nodes.exit(node) => {
+                let field = if self.form == Form::Typed { "id" } else { "TaskEnd.node_id" };
+                findings.push(not_open("§4.2", field, "node", node));
+            }
+            _ => {}
+        }
+    }
+
+    fn has_open_run(&self) -> bool {
+        self.run.has_frames && !self.run.has_replied
+    }
+}
+
+impl Nodes {
+    fn enter(&mut self, node: &str) {
+        if !self.open.open(node) {
+            self.again.open(node);
+        }
+    }
+
+    fn exit(&mut self, node: &str) -> bool {
+        self.again.close(node) || self.open.close(node)
+    }
+}

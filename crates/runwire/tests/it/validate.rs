@@ -1,0 +1,254 @@
+//! `runwire validate`: every problem, with its line, its field and the section that is broken.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::command::{Outcome, run, vectors};
+
+const DIALECTS: [&str; 8] =
+    ["runwire", "loom", "loom-export", "streaming-engine", "agio", "ag-ui", "social-app", "easyflow-chat"];
+
+/// What JSON Schema finds, as opposed to the order of frames.
+const SHAPE: [&str; 7] = [
+    "missing_field",
+    "wrong_type",
+    "bad_value",
+    "unexpected_field",
+    "bad_shape",
+    "missing_choice",
+    "not_an_object",
+];
+
+fn findings(outcome: &Outcome) -> Vec<Value> {
+    outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn codes(dialect: &str, frames: &[&str]) -> Vec<(u64, String)> {
+    let outcome = run(&["validate", "--dialect", dialect, "--json"], frames.join("\n"));
+    let problems: Vec<Value> =
+        findings(&outcome).into_iter().filter(|finding| finding["severity"] == "problem").collect();
+    assert_eq!(outcome.code, i32::from(!problems.is_empty()), "{}", outcome.stdout);
+    for problem in &problems {
+        assert!(problem["section"].is_string(), "no section: {problem}");
+    }
+    let code = |problem: &Value| problem["code"].as_str().unwrap().to_owned();
+    problems.iter().map(|problem| (problem["line"].as_u64().unwrap(), code(problem))).collect()
+}
+
+fn has(line: u64, code: &str) -> Vec<(u64, String)> {
+    vec![(line, code.to_owned())]
+}
+
+fn examples(dialect: &str) -> Value {
+    let text = fs::read_to_string(vectors().join(dialect).join("schema.examples.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn is_of_shape(finding: &Value) -> bool {
+    SHAPE.iter().any(|code| finding["code"] == *code)
+}
+
+#[test]
+fn every_valid_example_of_a_document_has_no_fault_in_its_shape() {
+    for dialect in DIALECTS {
+        let frames: Vec<String> =
+            examples(dialect)["valid"].as_array().unwrap().iter().map(Value::to_string).collect();
+        let outcome = run(&["validate", "--dialect", dialect, "--json"], frames.join("\n"));
+        let wrong: Vec<Value> = findings(&outcome).into_iter().filter(is_of_shape).collect();
+        assert!(wrong.is_empty(), "{dialect}: {wrong:?}");
+    }
+}
+
+#[test]
+fn every_invalid_example_of_a_document_is_found_out() {
+    for dialect in DIALECTS {
+        let examples = examples(dialect);
+        let invalid = examples["invalid"].as_array().unwrap();
+        let frames: Vec<String> = invalid.iter().map(|example| example["frame"].to_string()).collect();
+        let outcome = run(&["validate", "--dialect", dialect, "--json"], frames.join("\n"));
+        let findings = findings(&outcome);
+        for (at, example) in invalid.iter().enumerate() {
+            let found = findings.iter().any(|finding| {
+                let legacy = finding["code"] == "legacy";
+                finding["line"] == at + 1 && (is_of_shape(finding) || legacy)
+            });
+            assert!(found, "{dialect}: nothing found where {}", example["why"]);
+        }
+    }
+}
+
+#[test]
+fn what_runwire_writes_is_valid() {
+    for case in
+        ["loom/got", "agio/two-runs", "easyflow-chat/form", "runwire/approval", "ag-ui/parallel-tools"]
+    {
+        for dialect in DIALECTS {
+            let folder = vectors().join(case);
+            let files = ["ndjson", "sse"].map(|end| folder.join(format!("{dialect}.{end}")));
+            let file = files.into_iter().find(|file| file.exists()).unwrap();
+            let outcome = run(&["validate", "--dialect", dialect, file.to_str().unwrap()], "");
+            assert_eq!(outcome.code, 0, "{case} as {dialect}:\n{}", outcome.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_problem_names_line_field_section_and_helps() {
+    let frames = "{\"type\":\"node_enter\",\"id\":\"think\"}\n{\"type\":\"node_exit\",\"id\":\"think\",\"result\":\"ok\"}";
+    let outcome = run(&["validate"], frames);
+    assert_eq!(
+        outcome.stdout.lines().next().unwrap(),
+        "line 2: field `result`: is `ok`; expected: \"Ok\", or an object whose Err says what went wrong (loom §4.2) [bad_shape]"
+    );
+    assert_eq!(outcome.stderr, "loom: 2 frames, 1 problem, 1 note\n");
+
+    let slip = r#"{"protocol":"easyflow-chat","version":"1.1","domain":"llm","type":"message","conversationId":"c","payload":{"delta":"x"}}"#;
+    let outcome = run(&["validate", "--json"], slip);
+    let problem = &findings(&outcome)[0];
+    assert_eq!(problem["field"], "conversation_id");
+    assert_eq!((&problem["code"], &problem["dialect"]), (&"missing_field".into(), &"easyflow-chat".into()));
+    assert!(problem["hint"].as_str().unwrap().contains("`conversationId`"), "{problem}");
+
+    let unknown = run(&["validate", "--dialect", "loom"], r#"{"type":"node_entr","id":"think"}"#);
+    assert_eq!(unknown.code, 0);
+    assert!(unknown.stdout.contains("is `node_enter` meant?"), "{}", unknown.stdout);
+}
+
+#[test]
+fn loom_counts_its_frames_and_closes_what_it_opened() {
+    let enter = r#"{"type":"node_enter","id":"think","event_id":2}"#;
+    let exit = r#"{"type":"node_exit","id":"think","result":"Ok","event_id":3}"#;
+    assert_eq!(codes("loom", &[enter, exit, r#"{"reply":"","event_id":4}"#]), []);
+    assert_eq!(codes("loom", &[enter, r#"{"reply":"","event_id":2}"#]), has(2, "not_increasing"));
+    assert_eq!(codes("loom", &[exit]), has(1, "not_open"));
+    let late = r#"{"type":"usage","prompt_tokens":1,"completion_tokens":1,"total_tokens":2}"#;
+    assert_eq!(codes("loom", &[r#"{"reply":""}"#, late]), has(2, "after_end"));
+    assert_eq!(codes("loom", &[r#"{"reply":""}"#, enter]), []);
+}
+
+#[test]
+fn streaming_engine_starts_counts_pairs_and_ends() {
+    let frame = |sequence: u64, kind: &str, data: &str| {
+        let metadata = format!(r#"{{"request_id":"q","timestamp":1,"sequence":{sequence}}}"#);
+        format!(r#"{{"type":"{kind}","data":{data},"metadata":{metadata}}}"#)
+    };
+    let start = frame(0, "session_start", r#"{"session_id":"s","request_id":"q"}"#);
+    let end = frame(9, "session_end", r#"{"status":"completed"}"#);
+    let content = frame(5, "content", r#"{"content":"Hi"}"#);
+    assert_eq!(codes("streaming-engine", &[&start, &content, &end]), []);
+    assert_eq!(codes("streaming-engine", &[&content, &end]), has(1, "not_started"));
+    assert_eq!(codes("streaming-engine", &[&start, &content, &content, &end]), has(3, "not_increasing"));
+    let orphan = frame(3, "tool_call_end", r#"{"tool_id":"t","status":"success"}"#);
+    assert_eq!(codes("streaming-engine", &[&start, &orphan, &end]), has(2, "not_open"));
+    let late = frame(10, "content", r#"{"content":"Hi"}"#);
+    assert_eq!(codes("streaming-engine", &[&start, &end, &late]), has(3, "after_end"));
+}
+
+#[test]
+fn agio_starts_pairs_and_ends() {
+    let frame = |kind: &str, data: &str| {
+        format!(r#"{{"type":"{kind}","run_id":"r","timestamp":"2026-11-12T08:15:00.120Z","data":{data}}}"#)
+    };
+    let start = frame("run_started", r#"{"query":"?"}"#);
+    let end = frame("run_completed", r#"{"response":"","metrics":{"duration":1}}"#);
+    assert_eq!(codes("agio", &[&start, &end]), []);
+    assert_eq!(codes("agio", &[&end]), has(1, "not_started"));
+    let orphan = frame("tool_call_completed", r#"{"tool_name":"n","tool_call_id":"c","result":1,"step":1}"#);
+    assert_eq!(codes("agio", &[&start, &orphan, &end]), has(2, "not_open"));
+    let late = frame("text_delta", r#"{"content":"x","step":1}"#);
+    assert_eq!(codes("agio", &[&start, &end, &late]), has(3, "after_end"));
+}
+
+#[test]
+fn ag_ui_is_judged_as_the_official_client_does() {
+    let start = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
+    let end = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#;
+    let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
+    let text = |what: &str, more: &str| format!(r#"{{"type":"TEXT_MESSAGE_{what}","messageId":"m"{more}}}"#);
+    let (open, close) = (text("START", r#","role":"assistant""#), text("END", ""));
+    let content = text("CONTENT", r#","delta":"x""#);
+    let step = |what: &str| format!(r#"{{"type":"STEP_{what}","stepName":"s"}}"#);
+    assert_eq!(codes("ag-ui", &[start, &open, &content, &close, end, start, end]), []);
+    assert_eq!(codes("ag-ui", &[error]), []);
+    assert_eq!(codes("ag-ui", &[&open, &close]), has(1, "not_started"));
+    assert_eq!(codes("ag-ui", &[start, &open, &open, &close, end]), has(3, "already_open"));
+    assert_eq!(codes("ag-ui", &[start, &content, end]), has(2, "not_open"));
+    assert_eq!(codes("ag-ui", &[start, &step("STARTED"), &step("STARTED"), error]), has(3, "already_open"));
+    assert_eq!(codes("ag-ui", &[start, &step("FINISHED"), end]), has(2, "not_open"));
+    assert_eq!(codes("ag-ui", &[start, &open, end]), has(3, "still_open"));
+    assert_eq!(codes("ag-ui", &[start, start, end]), has(2, "already_open"));
+    assert_eq!(codes("ag-ui", &[start, end, &open]), has(3, "after_end"));
+}
+
+#[test]
+fn social_app_names_its_sse_events_by_their_type() {
+    let frame = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#;
+    assert_eq!(codes("social-app", &[&format!("event: RUN_STARTED\ndata: {frame}\n\n")]), []);
+    let wrong = format!("event: message\ndata: {frame}\n\n");
+    assert_eq!(codes("social-app", &[&wrong]), has(2, "bad_event_name"));
+}
+
+#[test]
+fn a_stream_that_turns_out_to_be_social_apps_is_judged_by_its_document() {
+    let file = vectors().join("social-app/two-runs/input.sse");
+    let outcome = run(&["validate", file.to_str().unwrap()], "");
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""));
+    assert!(outcome.stderr.starts_with("social-app: "), "{}", outcome.stderr);
+}
+
+#[test]
+fn easyflow_ends_once_counts_per_message_and_stays_in_its_conversation() {
+    let frame = |domain: &str, kind: &str, more: &str| {
+        format!(
+            r#"{{"protocol":"easyflow-chat","version":"1.1","domain":"{domain}","type":"{kind}","conversation_id":"c",{more}}}"#
+        )
+    };
+    let delta = |message: &str, index: u64| {
+        frame(
+            "llm",
+            "message",
+            &format!(r#""message_id":"{message}","index":{index},"payload":{{"delta":"x"}}"#),
+        )
+    };
+    let done = frame("system", "done", r#""payload":{}"#);
+    assert_eq!(codes("easyflow-chat", &[&delta("m", 0), &delta("n", 0), &delta("m", 1), &done]), []);
+    assert_eq!(codes("easyflow-chat", &[&delta("m", 1), &delta("m", 1), &done]), has(2, "not_increasing"));
+    assert_eq!(codes("easyflow-chat", &[&done, &delta("m", 0)]), has(2, "after_end"));
+    let elsewhere = delta("m", 0).replace(r#""conversation_id":"c""#, r#""conversation_id":"d""#);
+    assert_eq!(codes("easyflow-chat", &[&delta("n", 0), &elsewhere, &done]), has(2, "changed"));
+    let sse = |name: &str, frame: &str| format!("event: {name}\ndata: {frame}\n\n");
+    assert_eq!(codes("easyflow-chat", &[&sse("done", &done)]), []);
+    assert_eq!(codes("easyflow-chat", &[&sse("message", &done)]), has(2, "bad_event_name"));
+    assert_eq!(codes("easyflow-chat", &[&sse("token", &delta("m", 0))]), has(2, "bad_event_name"));
+}
+
+#[test]
+fn runwire_keeps_its_normal_form() {
+    let frame = |seq: u64, kind: &str, more: &str| {
+        let at = format!("2026-11-15T02:44:33.{seq:03}Z");
+        format!(r#"{{"seq":{seq},"at":"{at}","thread_id":"t","run_id":"r","type":"{kind}"{more}}}"#)
+    };
+    let message = r#","message_id":"m""#;
+    let start = frame(1, "run.started", "");
+    let text = frame(2, "text.started", message);
+    let delta = frame(3, "text.delta", r#","message_id":"m","content":"x""#);
+    let finished = frame(4, "text.finished", message);
+    let end = frame(5, "run.completed", "");
+    assert_eq!(codes("runwire", &[&start, &text, &delta, &finished, &end]), []);
+    assert_eq!(codes("runwire", &[&start, &delta, &end]), has(2, "not_open"));
+    assert_eq!(codes("runwire", &[&end]), has(1, "not_started"));
+    let late = frame(6, "custom", r#","value":1"#);
+    assert_eq!(codes("runwire", &[&start, &end, &late]), has(3, "after_end"));
+    let back = frame(2, "custom", r#","value":1"#);
+    let expected = vec![(5, "not_increasing".to_owned()), (5, "not_increasing".to_owned())];
+    assert_eq!(codes("runwire", &[&start, &text, &delta, &finished, &back, &end]), expected);
+}
+
+#[test]
+fn legacy_events_are_noted_and_no_problem() {
+    let file = vectors().join("streaming-engine/legacy/input.ndjson");
+    let outcome = run(&["validate", "--json", file.to_str().unwrap()], "");
+    assert_eq!(outcome.code, 0, "{}", outcome.stdout);
+    assert!(findings(&outcome).iter().all(|finding| finding["severity"] == "note"));
+}
