@@ -900,6 +900,13 @@ impl Body {
     }
 }
 
+impl TextStarted {
+    /// Tells whether the text is not the assistant's.
+    pub fn is_anothers(&self) -> bool {
+        self.role.as_deref().is_some_and(|role| role != "assistant")
+    }
+}
+
 impl Notice {
     /// Tells the error that a run fails with when this notice was its last word.
     pub fn to_error(&self) -> ErrorInfo {

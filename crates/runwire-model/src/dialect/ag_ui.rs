@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, slot_event, take_residue, weave_residue,
 };
-use super::{Weave, asks_for_approval};
+use super::{APPROVAL_SCHEMA, Weave, asks_for_approval};
 use crate::event::{
     ActivityPatched, ActivitySnapshot, Body, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
     InteractionRequested, MessagesSnapshot, RunCancelled, RunCompleted, RunFailed, RunStarted, StatePatched,
@@ -559,7 +559,7 @@ fn interrupt(mut object: Object<'_>) -> Result<Question, FieldError> {
         interaction_id: object.take_required_id("id")?,
         kind,
         description: owned(object.take_opt_str("message")?),
-        schema,
+        schema: schema.filter(|schema| schema.text() != APPROVAL_SCHEMA),
         call_id,
         reason: reason.filter(|reason| reason != "tool_call" && reason != "input_required"),
         expires_at: owned(object.take_opt_str("expiresAt")?),

@@ -214,10 +214,13 @@ fn weave_payload(payload: Payload, extra: Extra, weave: &mut Weave<'_>) -> Resul
         Payload::Text { content } => weave.text(None, content.into(), None, extra)?,
         Payload::WholeText { content } => {
             // Where a text is open, this is its end and its whole; otherwise it is a text that came at once.
-            let open = weave.state.texts.last().map(|text| text.id.clone());
+            let open = weave.state.texts.iter().rfind(|text| text.minted).map(|text| text.id.clone());
             let message_id = match open {
                 Some(id) => {
-                    weave.whole_text(None, &content, By::Decoder)?;
+                    // Of a text that is not the last one, the pieces are the whole.
+                    if weave.state.told.last_id.as_ref() == Some(&id) {
+                        weave.whole_text(None, &content, By::Decoder)?;
+                    }
                     id
                 }
                 None if content.is_empty() => return Ok(()),
@@ -361,7 +364,7 @@ impl Encode for Encoder {
                 write_step_name(data, step, &started.name);
             }),
             Body::StepFinished(finished) => {
-                if finished.error.is_some() {
+                if finished.error.is_some() || !track.ends_innermost(turn.event(), &finished.name) {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "step_completed", |data| {
@@ -370,7 +373,7 @@ impl Encode for Encoder {
                 });
             }
             Body::TextStarted(started) => {
-                if track.text(&started.message_id).is_some_and(|text| text.aside) {
+                if started.is_anothers() {
                     self.slot(turn, out);
                 }
             }
@@ -385,8 +388,11 @@ impl Encode for Encoder {
             }
             Body::TextFinished(finished) => {
                 let text = track.text(&finished.message_id);
+                if track.is_silent(&finished.message_id) && finished.content.is_none() {
+                    return;
+                }
                 let Some(text) = text.filter(|text| !text.aside) else { return self.slot(turn, out) };
-                if finished.says_more() {
+                if finished.says_more() || finished.content.is_some() {
                     turn.keep_whole();
                 }
                 let whole = turn.earlier.text(text.start, &text.id);

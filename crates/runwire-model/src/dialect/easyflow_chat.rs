@@ -277,7 +277,7 @@ fn form(payload: &mut Object<'_>) -> Result<InteractionRequested, FieldError> {
         kind,
         title: owned(payload.take_opt_str("title")?),
         description: owned(payload.take_opt_str("description")?),
-        schema,
+        schema: schema.filter(|schema| !says_no_schema(Some(schema))),
         ui: payload.take_present("ui").map(Json::from_raw),
         call_id: payload.take_id("call_id")?,
         name: payload.take_id("name")?,
@@ -380,6 +380,16 @@ pub(super) struct Encoder {
     /// The next index of the messages told last.
     indexes: Vec<(String, u64)>,
     suspended: bool,
+    /// The piece told last.
+    last: Option<Shown>,
+}
+
+/// A message, and how it was shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Shown {
+    id: String,
+    shown: String,
+    in_subagent: bool,
 }
 
 /// Messages whose index is remembered; a message that was silent for longer begins anew.
@@ -485,11 +495,26 @@ impl Encoder {
         0
     }
 
+    /// Tells the id to show a message under: its own where the reader would take it for the one before.
+    fn shown_id(&self, turn: &Turn<'_>, id: &str) -> String {
+        let shown = message_id(id);
+        match &self.last {
+            Some(last) if last.id == id => last.shown.clone(),
+            // What happens outside a subagent ends no text in it.
+            Some(last) if last.shown == shown && (last.in_subagent || turn.track.last.is_some()) => {
+                id.to_owned()
+            }
+            _ => shown.to_owned(),
+        }
+    }
+
     fn piece(&mut self, turn: &Turn<'_>, out: &mut Frames, kind: &'static str, id: &str, content: &str) {
         let key = if came_whole(turn, id) { "content" } else { "delta" };
-        let shown = message_id(id);
-        let index = self.next_index(shown);
-        Outline::new("llm", kind).of_message(shown, Some(index)).write(
+        let shown = self.shown_id(turn, id);
+        let index = self.next_index(&shown);
+        let in_subagent = turn.event().subagent_run_id.is_some();
+        self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
+        Outline::new("llm", kind).of_message(&shown, Some(index)).write(
             turn,
             out,
             |payload| payload.str(key, content),
@@ -622,6 +647,7 @@ fn came_whole(turn: &Turn<'_>, id: &str) -> bool {
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let track = turn.track;
+        turn.keep_usage();
         match &turn.event().body {
             Body::RunStarted(started) => {
                 let plain =
@@ -659,16 +685,18 @@ impl Encode for Encoder {
             }
             Body::StepStarted(started) => self.node(turn, out, &started.name, "start", None),
             Body::StepFinished(finished) => {
+                if !track.ends_innermost(turn.event(), &finished.name) {
+                    turn.keep_whole();
+                }
                 self.node(turn, out, &finished.name, "end", finished.error.as_ref())
             }
             Body::TextStarted(started) => {
-                if started.role.as_deref().is_some_and(|role| role != "assistant") {
+                if started.is_anothers() {
                     self.slot(turn, out);
                 }
             }
             Body::TextDelta(delta) => {
-                let role = track.text(&delta.message_id).and_then(|text| text.role.as_deref());
-                if role.is_some_and(|role| role != "assistant") {
+                if track.text(&delta.message_id).is_none_or(|text| text.aside) {
                     return self.slot(turn, out);
                 }
                 self.piece(turn, out, "message", &delta.message_id, &delta.content);
@@ -680,6 +708,9 @@ impl Encode for Encoder {
             }
             Body::ThinkingStarted(_) => {}
             Body::ThinkingDelta(delta) => {
+                if track.thought(&delta.message_id).is_none_or(|thought| thought.aside) {
+                    return self.slot(turn, out);
+                }
                 self.piece(turn, out, "thinking", &delta.message_id, &delta.content)
             }
             Body::ThinkingFinished(finished) => {
@@ -739,7 +770,8 @@ impl Encode for Encoder {
             }
             Body::InteractionRequested(asked) => ask(turn, out, asked),
             Body::InteractionResolved(resolved) => {
-                if resolved.decision != Decision::Cancelled {
+                let plain = resolved.values.is_none() && resolved.reason.is_none() && resolved.by.is_none();
+                if resolved.decision != Decision::Cancelled || !plain {
                     return self.slot(turn, out);
                 }
                 let own = turn.event().extra.get("form_id").filter(|_| turn.own);
@@ -817,13 +849,24 @@ impl Encode for Encoder {
     }
 }
 
+/// The schema of a form that has none.
+const ANY_FORM: &str = r#"{"type":"object"}"#;
+
+/// Tells whether a schema is one of those that stand for none.
+fn says_no_schema(schema: Option<&Json>) -> bool {
+    schema.is_some_and(|schema| matches!(schema.text(), ANY_FORM | super::APPROVAL_SCHEMA))
+}
+
 /// Asks by a form; an approval is a form with a boolean `approved`.
 fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
     let own = turn.event().extra.get("form_id").filter(|_| turn.own);
     let fits = asked.schema.as_ref().is_some_and(Json::is_object);
     let reads_as_approval = asked.schema.as_ref().map_or(approval, super::asks_for_approval);
-    if approval != reads_as_approval {
+    if approval != reads_as_approval
+        || (asked.schema.is_some() && !fits)
+        || says_no_schema(asked.schema.as_ref())
+    {
         turn.keep_whole();
     }
     Outline::new("interaction", "form_request").write(
@@ -839,7 +882,7 @@ fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
             match (&asked.schema, fits, approval) {
                 (Some(schema), true, _) => payload.json("schema", schema),
                 (_, _, true) => payload.raw("schema", super::APPROVAL_SCHEMA),
-                _ => payload.raw("schema", r#"{"type":"object"}"#),
+                _ => payload.raw("schema", ANY_FORM),
             }
             payload.opt_json("ui", asked.ui.as_ref());
             payload.opt_str("call_id", asked.call_id.as_deref());

@@ -1,6 +1,6 @@
 //! Writing frames: one record in, the frames it becomes in a reader's dialect out.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{
     Dialect, Frames, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
     text,
 };
-use crate::event::Event;
+use crate::event::{Body, Event};
 use crate::json::ObjectWriter;
 use crate::record::{By, Earlier, Entry, Place, Record};
 
@@ -92,6 +92,16 @@ pub(super) trait Encode {
         None
     }
 
+    /// Whether the dialect's frames say which subagent they come from.
+    fn knows_subagents(&self) -> bool {
+        false
+    }
+
+    /// Whether the dialect tells the arguments of a call piece by piece.
+    fn tells_chunks(&self) -> bool {
+        false
+    }
+
     /// Whether the dialect shows what decoding added to its own frames.
     fn shows_implied(&self) -> bool {
         false
@@ -111,6 +121,8 @@ pub(super) struct Turn<'a> {
     pub(super) full: bool,
     /// What the next native frame says in its residue.
     residue: Cell<Residue>,
+    /// What stands for the event there by default, where the event alone would lose what is summed up.
+    stand_in: RefCell<Vec<Event>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -136,6 +148,30 @@ impl Turn<'_> {
         }
     }
 
+    /// Makes other events stand in the event's residue, except where it must be exact.
+    pub(super) fn keep_instead(&self, events: Vec<Event>) {
+        if !self.full {
+            self.stand_in.replace(events);
+        }
+    }
+
+    /// Makes the residue of a run's end tell the tokens that its native form sums up.
+    pub(super) fn keep_usage(&self) {
+        let Some(tokens) = self.track.usage.filter(|_| !self.own) else { return };
+        let mut event = self.event().clone();
+        let summary = match &mut event.body {
+            Body::RunCompleted(completed) => &mut completed.summary,
+            Body::RunFailed(failed) => &mut failed.summary,
+            Body::RunCancelled(cancelled) => &mut cancelled.summary,
+            _ => return,
+        };
+        let summary = summary.get_or_insert_default();
+        summary.prompt_tokens = Some(tokens.prompt);
+        summary.completion_tokens = Some(tokens.completion);
+        summary.total_tokens = Some(tokens.total);
+        self.keep_instead(vec![event]);
+    }
+
     /// Tells whether the next native frame carries a residue.
     pub(super) fn has_residue(&self) -> bool {
         self.residue.get() != Residue::None
@@ -143,10 +179,12 @@ impl Turn<'_> {
 
     /// Writes the residue, if one is due, into the object that carries it.
     pub(super) fn write_residue(&self, object: &mut ObjectWriter<'_>) {
+        let stand_in = self.stand_in.borrow();
         let events = match self.residue.get() {
             Residue::None => return,
-            Residue::Event => Some(self.event()),
-            Residue::Told => None,
+            Residue::Event if stand_in.is_empty() => std::slice::from_ref(self.event()),
+            Residue::Event => &stand_in,
+            Residue::Told => &[],
         };
         object.array("runwire", events, |out, event| {
             let mut object = ObjectWriter::begin(out);
@@ -216,9 +254,13 @@ impl Encoder {
         for (index, entry) in record.entries.iter().enumerate() {
             let place = Place { seq: record.seq, index: index as u32 };
             self.track.before(&entry.event, place, record.at);
-            let residue = Cell::new(if full { Residue::Event } else { Residue::None });
+            // Where a dialect knows no subagents, what happens in one is told apart from all else.
+            let apart = entry.event.subagent_run_id.is_some() && !self.state.dialect().knows_subagents();
+            let residue = Cell::new(if full || apart { Residue::Event } else { Residue::None });
             let track = &self.track;
-            let turn = Turn { record, entry, place, ids: &self.ids, track, earlier, own, full, residue };
+            let stand_in = RefCell::default();
+            let ids = &self.ids;
+            let turn = Turn { record, entry, place, ids, track, earlier, own, full, residue, stand_in };
             let dialect = self.state.dialect();
             if own && !full && entry.by == By::Decoder && !dialect.shows_implied() {
                 let order = dialect.order().map(|order| *order);
@@ -233,7 +275,8 @@ impl Encoder {
                     dialect.slot(&turn, out);
                 }
             }
-            self.track.after(&entry.event);
+            let chunks = self.state.dialect().tells_chunks();
+            self.track.after(&entry.event, chunks);
         }
     }
 }

@@ -8,7 +8,6 @@ use super::decode::{
     DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::track::Last;
 use super::{Frames, Weave};
 use crate::event::{
     Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
@@ -422,6 +421,10 @@ impl Encode for Encoder {
         }
     }
 
+    fn tells_chunks(&self) -> bool {
+        true
+    }
+
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         Form::slot(self, turn, out);
     }
@@ -451,20 +454,24 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             form.enter(turn, &started.name);
             form.frame(turn, out, "node_enter", |object| object.str("id", &started.name));
         }
-        Body::StepFinished(finished) => form.frame(turn, out, "node_exit", |object| {
-            object.str("id", &finished.name);
-            match &finished.error {
-                None => object.str("result", "Ok"),
-                Some(error) => {
-                    let mut result = object.object("result");
-                    result.str("Err", &error.message);
-                    result.end();
-                }
+        Body::StepFinished(finished) => {
+            if !turn.track.ends_innermost(event, &finished.name) {
+                turn.keep_whole();
             }
-        }),
+            form.frame(turn, out, "node_exit", |object| {
+                object.str("id", &finished.name);
+                match &finished.error {
+                    None => object.str("result", "Ok"),
+                    Some(error) => {
+                        let mut result = object.object("result");
+                        result.str("Err", &error.message);
+                        result.end();
+                    }
+                }
+            });
+        }
         Body::TextStarted(started) => {
-            let aside = turn.track.text(&started.message_id).is_some_and(|text| text.aside);
-            if aside || turn.track.last == Some(Last::Text) {
+            if turn.track.tells_start(started) {
                 form.slot(turn, out);
             }
         }
@@ -479,13 +486,13 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
         }
         Body::TextFinished(finished) => {
             let aside = turn.track.text(&finished.message_id).is_some_and(|text| text.aside);
-            if aside || finished.content.is_some() || finished.says_more() {
+            let silent = turn.track.is_silent(&finished.message_id) && finished.content.is_none();
+            if !silent && (aside || finished.content.is_some() || finished.says_more()) {
                 form.slot(turn, out);
             }
         }
         Body::ThinkingStarted(started) => {
-            let aside = turn.track.thought(&started.message_id).is_some_and(|thought| thought.aside);
-            if aside || turn.track.last == Some(Last::Thought) {
+            if turn.track.tells_thought_start(started) {
                 form.slot(turn, out);
             }
         }
@@ -499,8 +506,9 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             });
         }
         Body::ThinkingFinished(finished) => {
-            let aside = turn.track.thought(&finished.message_id).is_some_and(|thought| thought.aside);
-            if aside || finished.content.is_some() {
+            let told =
+                turn.track.thought(&finished.message_id).is_some_and(|thought| thought.aside && thought.told);
+            if told || finished.content.is_some() {
                 form.slot(turn, out);
             }
         }
@@ -679,12 +687,14 @@ fn call_name<'t>(turn: &'t Turn<'_>, call_id: &str, told: Option<&'t str>) -> &'
 /// Asks for an approval natively where the question is about a call, and in the slot otherwise.
 fn approve(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let call = asked.call_id.as_ref().and_then(|id| turn.track.call(id));
-    let name = asked.name.as_deref().or(call.map(|call| call.name.as_str()));
+    let name = asked.name.as_deref().or(call.map(|call| call.name.as_str())).filter(|name| !name.is_empty());
     let (InteractionKind::Approval, Some(name)) = (asked.kind, name) else { return form.slot(turn, out) };
     let plain = asked.title.is_none() && asked.description.is_none() && asked.reason.is_none();
     let minted = asked.call_id.as_deref().is_some_and(|call_id| turn.is_own_minted(call_id));
     let named_by_call = minted || asked.call_id.as_ref() == Some(&asked.interaction_id);
-    if !plain || asked.schema.is_some() || asked.ui.is_some() || !named_by_call {
+    // An approval of a call that was not made would make it.
+    let made = turn.own || call.is_some_and(|call| call.called);
+    if !plain || asked.schema.is_some() || asked.ui.is_some() || !named_by_call || !made {
         turn.keep_whole();
     }
     let known = call.and_then(|call| turn.earlier.call(call.start, &call.id)).map(|called| called.arguments);

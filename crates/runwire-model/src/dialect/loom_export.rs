@@ -253,6 +253,10 @@ impl Encode for Encoder {
         out.append(&native);
     }
 
+    fn tells_chunks(&self) -> bool {
+        true
+    }
+
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         write_slot(turn, out, 0);
     }

@@ -82,6 +82,10 @@ impl Encode for Encoder {
         out.end(name.map(|name| Cow::Owned(name.to_owned())));
     }
 
+    fn knows_subagents(&self) -> bool {
+        true
+    }
+
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         self.event(turn, out);
     }

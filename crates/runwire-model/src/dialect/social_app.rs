@@ -15,8 +15,8 @@ use super::decode::{
 use super::encode::{Encode, Turn};
 use super::{Frames, Weave, ag_ui};
 use crate::event::{
-    Body, ErrorInfo, Extra, RunCancelled, RunFailed, TextFinished, ToolArgsDelta, ToolCalled, ToolFinished,
-    ToolStatus,
+    Body, ErrorInfo, Event, Extra, RunCancelled, RunFailed, TextDelta, TextFinished, TextStarted,
+    ToolArgsDelta, ToolCalled, ToolFinished, ToolStatus,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::By;
@@ -149,19 +149,18 @@ fn text_end(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeEr
         error,
         ..Default::default()
     };
-    let mut extra = rest(&mut frame, weave);
-    if let Some(role) = role {
-        extra.set("role", Json::string(&role));
-    }
+    let extra = rest(&mut frame, weave);
     let open = id.as_deref().map(|id| weave.state.text_id(id).to_owned());
     let open = open.filter(|id| weave.state.texts.iter().any(|text| text.id == *id));
     finished.message_id = match open {
         // Pieces came before, as in AG-UI: the answer is their whole.
         Some(id) => {
-            weave.whole_text(None, &answer, By::Decoder)?;
+            if weave.state.told.last_id.as_ref() == Some(&id) {
+                weave.whole_text(None, &answer, By::Decoder)?;
+            }
             id
         }
-        None => weave.imply_text_as(id, &answer)?,
+        None => weave.imply_text_as(id, role, &answer)?,
     };
     Ok(weave.say(finished, extra)?)
 }
@@ -303,7 +302,7 @@ impl Encode for Encoder {
                 self.frame(turn, out, "STEP_STARTED", |object| object.str("stepName", &started.name));
             }
             Body::StepFinished(finished) => {
-                if finished.error.is_some() {
+                if finished.error.is_some() || !track.ends_innermost(turn.event(), &finished.name) {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "STEP_FINISHED", |object| object.str("stepName", &finished.name));
@@ -318,6 +317,14 @@ impl Encode for Encoder {
                     let own_role =
                         turn.event().extra.get("role").filter(|_| turn.own).and_then(Json::as_string);
                     let role = own_role.or(text.role.as_deref().map(Cow::Borrowed));
+                    // Nothing was told of the text before: its end stands for all of it.
+                    let like = |body: Body| Event { body, extra: Extra::default(), ..turn.event().clone() };
+                    let (message_id, role_of) = (text.id.clone(), text.role.clone());
+                    let started = TextStarted { message_id: message_id.clone(), role: role_of };
+                    let delta = TextDelta { message_id, content: whole.clone(), format: None };
+                    let content = None;
+                    let ended = TextFinished { content, ..finished.clone() };
+                    turn.keep_instead(vec![like(started.into()), like(delta.into()), like(ended.into())]);
                     self.text_end(turn, out, finished, &whole, role.as_deref().unwrap_or("assistant"));
                 }
                 None => self.slot(turn, out),

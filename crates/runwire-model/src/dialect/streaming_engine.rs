@@ -7,7 +7,6 @@ use super::decode::{
     DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::track::Last;
 use super::{Frames, Weave};
 use crate::event::{
     Body, Data, ErrorInfo, Extra, Level, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted, Summary,
@@ -269,7 +268,7 @@ fn weave_payload(
             } else {
                 weave.text(None, content.into(), format, std::mem::take(&mut extra))?;
             }
-            if let Some(text) = weave.state.texts.last() {
+            if let Some(text) = weave.state.texts.iter().rfind(|text| text.minted) {
                 let message_id = text.id.clone();
                 weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
             }
@@ -414,6 +413,7 @@ impl Encoder {
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let track = turn.track;
+        turn.keep_usage();
         match &turn.event().body {
             Body::RunStarted(started) => {
                 let plain =
@@ -427,9 +427,7 @@ impl Encode for Encoder {
                 });
             }
             Body::ThinkingStarted(started) => {
-                if track.thought(&started.message_id).is_some_and(|thought| thought.aside)
-                    || track.last == Some(Last::Thought)
-                {
+                if track.tells_thought_start(started) {
                     self.slot(turn, out);
                 }
             }
@@ -444,13 +442,14 @@ impl Encode for Encoder {
                 });
             }
             Body::ThinkingFinished(finished) => {
-                let aside = track.thought(&finished.message_id).is_some_and(|thought| thought.aside);
-                if aside || finished.content.is_some() {
+                let told =
+                    track.thought(&finished.message_id).is_some_and(|thought| thought.aside && thought.told);
+                if told || finished.content.is_some() {
                     self.slot(turn, out);
                 }
             }
             Body::TextStarted(started) => {
-                if track.text(&started.message_id).is_some_and(|text| text.aside) {
+                if started.is_anothers() {
                     self.slot(turn, out);
                 }
             }
@@ -466,6 +465,9 @@ impl Encode for Encoder {
                 });
             }
             Body::TextFinished(finished) => {
+                if track.is_silent(&finished.message_id) && finished.content.is_none() {
+                    return;
+                }
                 let aside = track.text(&finished.message_id).is_none_or(|text| text.aside);
                 if aside || finished.content.is_some() {
                     return self.slot(turn, out);
@@ -526,8 +528,9 @@ impl Encode for Encoder {
                 );
             }
             Body::Data(block) => {
-                let only = match track.calls.as_slice() {
-                    [call] => Some(&call.id),
+                let mut calls = track.calls.iter().filter(|call| call.called);
+                let only = match (calls.next(), calls.next()) {
+                    (Some(call), None) => Some(&call.id),
                     _ => None,
                 };
                 let known = DATA_TYPES.contains(&block.data_type.as_str());

@@ -32,5 +32,9 @@ impl Encode for Encoder {
         }
     }
 
+    fn knows_subagents(&self) -> bool {
+        true
+    }
+
     fn slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
 }

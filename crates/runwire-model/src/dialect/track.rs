@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary, Usage};
+use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary, TextStarted, ThinkingStarted, Usage};
 use crate::record::Place;
 use crate::run::Digest;
 use crate::time::Timestamp;
@@ -37,6 +37,8 @@ pub(super) struct Piece {
     pub(super) start: Place,
     /// Told in slots: a dialect whose pieces have no id can tell only one text of the assistant at a time.
     pub(super) aside: bool,
+    /// Whether anything was told of it.
+    pub(super) told: bool,
     pub(super) role: Option<String>,
 }
 
@@ -82,11 +84,26 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
+    /// Tells whether more is known than the total.
+    pub(super) fn has_parts(self) -> bool {
+        self.prompt > 0 || self.completion > 0
+    }
+
     pub(super) fn add(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
         let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
         self.prompt = self.prompt.saturating_add(prompt);
         self.completion = self.completion.saturating_add(completion);
         self.total = self.total.saturating_add(total.unwrap_or(prompt.saturating_add(completion)));
+    }
+}
+
+/// Tells whether a reader takes an event for the end of the texts before it.
+fn ends_texts(body: &Body, chunks: bool) -> bool {
+    match body {
+        Body::StepStarted(_) | Body::StepFinished(_) | Body::ToolCalled(_) => true,
+        Body::InteractionRequested(_) | Body::RunSuspended(_) => true,
+        Body::ToolArgsDelta(_) => chunks,
+        _ => false,
     }
 }
 
@@ -101,12 +118,13 @@ impl Track {
                 self.steps.push(Step { id, name: started.name.clone(), ordinal: self.step_count });
             }
             Body::TextStarted(started) => {
-                let other = started.role.as_deref().is_some_and(|role| role != "assistant");
-                let aside = other || self.texts.iter().any(|text| !text.aside);
+                let aside = started.is_anothers()
+                    || self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
                 self.texts.push(Piece {
                     id: started.message_id.clone(),
                     start: place,
                     aside,
+                    told: started.is_anothers(),
                     role: started.role.clone(),
                 });
             }
@@ -115,7 +133,8 @@ impl Track {
             }
             Body::ThinkingStarted(started) => {
                 let aside = self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
-                self.thoughts.push(Piece { id: started.message_id.clone(), start: place, aside, role: None });
+                let id = started.message_id.clone();
+                self.thoughts.push(Piece { id, start: place, aside, told: false, role: None });
             }
             Body::ToolArgsStarted(started) => self.calls.push(Call {
                 id: started.call_id.clone(),
@@ -131,7 +150,6 @@ impl Track {
                 match self.calls.iter_mut().find(|call| call.id == called.call_id) {
                     Some(call) => {
                         (call.called, call.at) = (true, at);
-                        call.name.clone_from(&called.name);
                     }
                     None => self.calls.push(Call {
                         id: called.call_id.clone(),
@@ -156,13 +174,31 @@ impl Track {
     }
 
     /// Takes note of what an event ends, after it was told.
-    pub(super) fn after(&mut self, event: &Event) {
-        match &event.body {
-            Body::StepFinished(_) => {
-                self.steps.retain(|step| Some(&step.id) != event.step_id.as_ref());
-                self.last = None;
+    ///
+    /// `chunks` says whether the dialect tells pieces of arguments.
+    pub(super) fn after(&mut self, event: &Event, chunks: bool) {
+        let piece = match &event.body {
+            Body::TextDelta(delta) => self.texts.iter_mut().find(|text| text.id == delta.message_id),
+            Body::ThinkingDelta(delta) => {
+                self.thoughts.iter_mut().find(|thought| thought.id == delta.message_id)
             }
-            Body::StepStarted(_) | Body::ToolCalled(_) | Body::ToolArgsStarted(_) => self.last = None,
+            _ => None,
+        };
+        if let Some(piece) = piece {
+            piece.told = true;
+        }
+        // What happens in a subagent ends no text outside it.
+        if event.subagent_run_id.is_none() && ends_texts(&event.body, chunks) {
+            self.last = None;
+        }
+        match &event.body {
+            Body::StepFinished(_) => self.steps.retain(|step| Some(&step.id) != event.step_id.as_ref()),
+            Body::ToolCalled(called) => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == called.call_id) {
+                    call.name.clone_from(&called.name);
+                }
+            }
+            Body::TextDelta(_) | Body::ThinkingDelta(_) if event.subagent_run_id.is_some() => {}
             Body::TextFinished(finished) => self.texts.retain(|text| text.id != finished.message_id),
             Body::ThinkingFinished(finished) => {
                 self.thoughts.retain(|thought| thought.id != finished.message_id)
@@ -186,6 +222,25 @@ impl Track {
         }
     }
 
+    /// Tells whether the start of a text must be told where pieces have no id: it is another's text, or it
+    /// follows one that nothing ended. One that is told in slots begins with its first piece.
+    pub(super) fn tells_start(&self, started: &TextStarted) -> bool {
+        let aside = self.text(&started.message_id).is_some_and(|text| text.aside);
+        started.is_anothers() || (!aside && self.last == Some(Last::Text))
+    }
+
+    /// Tells the same of a thought.
+    pub(super) fn tells_thought_start(&self, started: &ThinkingStarted) -> bool {
+        let aside = self.thought(&started.message_id).is_some_and(|thought| thought.aside);
+        !aside && self.last == Some(Last::Thought)
+    }
+
+    /// Tells whether a text or thought came to nothing that a slot could tell.
+    pub(super) fn is_silent(&self, id: &str) -> bool {
+        let piece = self.text(id).or_else(|| self.thought(id));
+        piece.is_some_and(|piece| piece.aside && !piece.told)
+    }
+
     pub(super) fn text(&self, id: &str) -> Option<&Piece> {
         self.texts.iter().find(|text| text.id == id)
     }
@@ -202,6 +257,12 @@ impl Track {
     pub(super) fn step_of(&self, event: &Event) -> Option<&Step> {
         let named = event.step_id.as_ref().and_then(|id| self.steps.iter().find(|step| step.id == *id));
         named.or_else(|| self.steps.last())
+    }
+
+    /// Tells whether a name alone says which step ends: the innermost of that name.
+    pub(super) fn ends_innermost(&self, event: &Event, name: &str) -> bool {
+        let innermost = self.steps.iter().rfind(|step| step.name == name);
+        innermost.is_none_or(|step| Some(&step.id) == event.step_id.as_ref())
     }
 
     /// Tells whether a fatal notice said the same before.

@@ -75,6 +75,11 @@ impl<'a> Weave<'a> {
     ///
     /// What it says of a message may be about one that the frames around it told natively, without an id.
     pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
+        match &event.body {
+            Body::TextStarted(started) if !started.is_anothers() => return self.next_text(event),
+            Body::ThinkingStarted(_) => return self.next_thought(event),
+            _ => {}
+        }
         let told = &self.state.told.last_id;
         let known = |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
@@ -97,6 +102,33 @@ impl<'a> Weave<'a> {
             _ => {}
         }
         self.event(event, By::Producer)
+    }
+
+    /// Begins a text that follows one told natively, and is itself told natively from here on.
+    fn next_text(&mut self, event: Event) -> Woven {
+        let follows = self.state.texts.iter().any(|text| text.minted) && event.subagent_run_id.is_none();
+        if !follows {
+            return self.event(event, By::Producer);
+        }
+        self.end_texts(true)?;
+        let before = self.state.texts.len();
+        self.event(event, By::Producer)?;
+        self.state.texts.iter_mut().skip(before).for_each(|text| text.minted = true);
+        Ok(())
+    }
+
+    /// Begins a thought that follows one told natively, and is itself told natively from here on.
+    fn next_thought(&mut self, event: Event) -> Woven {
+        let follows =
+            self.state.thoughts.iter().any(|thought| thought.minted) && event.subagent_run_id.is_none();
+        if !follows {
+            return self.event(event, By::Producer);
+        }
+        self.end_thoughts(true)?;
+        let before = self.state.thoughts.len();
+        self.event(event, By::Producer)?;
+        self.state.thoughts.iter_mut().skip(before).for_each(|thought| thought.minted = true);
+        Ok(())
     }
 
     /// Weaves several things of which any may be refused: all of them, or none.
@@ -147,6 +179,10 @@ impl<'a> Weave<'a> {
 
     /// Finds the text that a piece belongs to, and begins it if it is new.
     pub(crate) fn open_text(&mut self, message_id: Option<String>) -> Result<String, Refusal> {
+        self.open_text_of(message_id, None)
+    }
+
+    fn open_text_of(&mut self, message_id: Option<String>, role: Option<String>) -> Result<String, Refusal> {
         self.end_thoughts(true)?;
         let known = match &message_id {
             Some(id) => {
@@ -158,16 +194,13 @@ impl<'a> Weave<'a> {
         if let Some(text) = known {
             return Ok(text.id.clone());
         }
-        let minted = message_id.is_none();
-        self.end_texts(minted)?;
-        let id = message_id.unwrap_or_else(|| {
-            self.state.counts.messages += 1;
-            format!("{}:m{}", self.state.run_id, self.state.counts.messages)
-        });
-        self.imply(TextStarted { message_id: id, role: None })?;
+        self.end_texts(true)?;
+        let id = message_id.unwrap_or_else(|| self.state.mint_message_id());
+        self.imply(TextStarted { message_id: id, role })?;
         match self.state.texts.last_mut() {
             Some(text) => {
-                text.minted = minted;
+                // No dialect that streams text this way says where it ends.
+                text.minted = true;
                 Ok(text.id.clone())
             }
             None => Ok(String::new()),
@@ -234,19 +267,27 @@ impl<'a> Weave<'a> {
     /// Tells whether the run's last message, or all of them, say just this.
     pub(crate) fn is_told(&self, whole: &str) -> bool {
         let (told, digest) = (&self.state.told, Digest::of(whole));
+        if told.mixed {
+            return self.earlier.run_text() == whole;
+        }
         [told.last, told.joined_plain(), told.joined_blank()].contains(&digest)
     }
 
     /// Adds a new text that the frame implies, and leaves it open.
     pub(crate) fn imply_text(&mut self, whole: &str) -> Result<String, Refusal> {
-        self.imply_text_as(None, whole)
+        self.imply_text_as(None, None, whole)
     }
 
     /// Adds a new text under the source's id, and leaves it open.
-    pub(crate) fn imply_text_as(&mut self, id: Option<String>, whole: &str) -> Result<String, Refusal> {
+    pub(crate) fn imply_text_as(
+        &mut self,
+        id: Option<String>,
+        role: Option<String>,
+        whole: &str,
+    ) -> Result<String, Refusal> {
         let mut delta = TextDelta { content: whole.to_owned(), ..Default::default() };
         self.state.check_limits(&Body::TextDelta(delta.clone()))?;
-        let id = self.open_text(id)?;
+        let id = self.open_text_of(id, role)?;
         delta.message_id.clone_from(&id);
         self.imply(delta)?;
         Ok(id)

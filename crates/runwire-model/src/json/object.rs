@@ -63,7 +63,7 @@ impl<'a> Object<'a> {
     pub(crate) fn parse_checked(text: &'a str) -> Result<Self, FrameFault> {
         Self::of_text(text).map_err(|error| match found(text) {
             Some(found) if !error.is_syntax() && !error.is_eof() => FrameFault::NotAnObject { found },
-            _ => FrameFault::NotJson { reason: error.to_string() },
+            _ => FrameFault::NotJson { reason: reason(&error) },
         })
     }
 
@@ -246,6 +246,15 @@ fn last_of_each<'a>(fields: Vec<(Cow<'a, str>, &'a RawValue)>) -> Vec<(Cow<'a, s
         }
     }
     kept
+}
+
+/// Tells what the parser says. Most frames are one line, of which only the column says something.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((problem, _)) if error.line() == 1 => format!("{problem} at column {}", error.column()),
+        _ => text,
+    }
 }
 
 /// A key, borrowed where it has no escapes.

@@ -376,8 +376,9 @@ impl Writer<'_> {
 
     /// Finds an open step by its id, else the innermost of a name.
     fn find_step(&self, id: Option<&str>, name: &str) -> Option<usize> {
-        let is = |step: &OpenStep| id.map_or(step.name == name, |id| step.id == id);
-        self.state.steps.iter().rposition(is)
+        let steps = &self.state.steps;
+        let by_id = steps.iter().rposition(|step| Some(step.id.as_str()) == id);
+        by_id.or_else(|| steps.iter().rposition(|step| step.name == name))
     }
 
     // Texts and thoughts
@@ -440,6 +441,8 @@ impl Writer<'_> {
         self.state.text_bytes += delta.content.len() as u64;
         if assistant && self.state.told.last_id.as_deref() == Some(&delta.message_id) {
             self.state.told.last = self.state.told.last.then(Digest::of(&delta.content));
+        } else if assistant {
+            self.state.told.mixed = true;
         }
     }
 
@@ -451,6 +454,8 @@ impl Writer<'_> {
         if let (Some(content), true) = (&finished.content, is_last) {
             self.state.told.last = Digest::of(content);
             self.state.text_bytes += content.len() as u64;
+        } else if finished.content.is_some() {
+            self.state.told.mixed = true;
         }
         match open {
             Some(at) => {
@@ -544,7 +549,12 @@ impl Writer<'_> {
 
     fn continue_call(&mut self, delta: &mut ToolArgsDelta, scope: &Option<String>) -> bool {
         let at = match self.find_call(&delta.call_id) {
-            Some(at) => at,
+            // Arguments of a call that was already made change nothing.
+            Some(at) if self.state.calls[at].phase != CallPhase::Arguments => return false,
+            Some(at) => {
+                self.boundary(scope);
+                at
+            }
             None => {
                 self.boundary(scope);
                 let place = self.place();
@@ -557,10 +567,6 @@ impl Writer<'_> {
             }
         };
         let call = &mut self.state.calls[at];
-        // Arguments of a call that was already made change nothing.
-        if call.phase != CallPhase::Arguments {
-            return false;
-        }
         call.bytes += delta.delta.len() as u64;
         delta.call_id.clone_from(&call.id);
         true
@@ -569,7 +575,10 @@ impl Writer<'_> {
     fn call(&mut self, called: &mut ToolCalled, scope: &Option<String>) -> bool {
         let bytes = called.arguments.text().len() as u64;
         let at = match self.find_call(&called.call_id) {
-            Some(at) if self.state.calls[at].phase == CallPhase::Arguments => at,
+            Some(at) if self.state.calls[at].phase == CallPhase::Arguments => {
+                self.boundary(scope);
+                at
+            }
             Some(_) => return false,
             None => {
                 self.boundary(scope);
@@ -612,7 +621,6 @@ impl Writer<'_> {
         let at = match self.find_call(id) {
             Some(at) => at,
             None => {
-                self.boundary(scope);
                 let start = self.place();
                 *id = self.push_call(std::mem::take(id), None, CallPhase::Arguments, scope);
                 let at = self.state.calls.len() - 1;
@@ -621,6 +629,8 @@ impl Writer<'_> {
             }
         };
         if self.state.calls[at].phase == CallPhase::Arguments {
+            let owner = self.state.calls[at].subagent.clone();
+            self.boundary(&owner);
             self.call_with_gathered(at, name);
         }
         id.clone_from(&self.state.calls[at].id);

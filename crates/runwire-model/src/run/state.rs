@@ -142,6 +142,8 @@ pub(crate) struct Renamed {
 pub(crate) struct Told {
     /// The last message.
     pub(crate) last_id: Option<String>,
+    /// Whether a message before the last one has grown since, so that the digests are not of what was told.
+    pub(crate) mixed: bool,
     pub(crate) last: Digest,
     /// All messages before it, joined without and with a blank line between them.
     pub(crate) before_plain: Digest,
@@ -261,6 +263,17 @@ impl RunState {
     fn id_now<'a>(&'a self, id: &'a str, is_open: bool) -> &'a str {
         let renamed = || self.renamed.iter().rev().find(|renamed| renamed.from == id);
         if is_open { id } else { renamed().map_or(id, |renamed| &renamed.to) }
+    }
+
+    /// Makes the id of a message that has none.
+    pub(crate) fn mint_message_id(&mut self) -> String {
+        loop {
+            self.counts.messages += 1;
+            let id = format!("{}:m{}", self.run_id, self.counts.messages);
+            if !self.recent.contains(&hash_of(&id)) {
+                return id;
+            }
+        }
     }
 
     /// Takes an id into use and tells under which name; one that was used before gets a number.

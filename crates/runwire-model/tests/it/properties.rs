@@ -149,9 +149,9 @@ fn seen(records: &[Record], dialect: Dialect) -> Value {
     let steps: Vec<Value> =
         message.steps.iter().map(|step| json!([step.name, step.status, step.error])).collect();
     json!({
-        "text": message.main_content,
-        "thinking": message.thinking_content,
-        "messages": messages(records),
+        "text": Some(&message.main_content).filter(|_| dialect != Dialect::SocialApp),
+        "thinking": thinking(records, &message, dialect),
+        "messages": messages(records, dialect),
         "calls": calls,
         "data": blocks,
         "questions": questions,
@@ -161,6 +161,19 @@ fn seen(records: &[Record], dialect: Dialect) -> Value {
         "error": message.error_message,
         "usage": message.usage.clone().filter(|_| tells_usage(dialect, &message)),
     })
+}
+
+/// All thinking. social-app begins a text where it is whole, and so may cut a thought beside it in two.
+fn thinking(records: &[Record], message: &MessageState, dialect: Dialect) -> String {
+    if dialect != Dialect::SocialApp {
+        return message.thinking_content.clone();
+    }
+    let pieces = events(records).into_iter().filter_map(|event| match event.body {
+        Body::ThinkingDelta(delta) => Some(delta.content),
+        Body::ThinkingFinished(finished) => finished.content,
+        _ => None,
+    });
+    pieces.collect()
 }
 
 /// Most dialects sum tokens up where a run ends, and social-app shows none. No tokens are as good as nothing
@@ -174,8 +187,9 @@ fn tells_usage(dialect: Dialect, message: &MessageState) -> bool {
     }
 }
 
-/// The texts of the assistant, in the order they begin.
-fn messages(records: &[Record]) -> Vec<String> {
+/// The texts of the assistant, in the order they begin. social-app tells each when it is whole, so that of two
+/// at a time the one that ends first comes first.
+fn messages(records: &[Record], dialect: Dialect) -> Vec<String> {
     let mut order: Vec<(String, String)> = Vec::new();
     for event in events(records) {
         match event.body {
@@ -196,7 +210,12 @@ fn messages(records: &[Record]) -> Vec<String> {
             _ => {}
         }
     }
-    order.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty()).collect()
+    let texts = order.into_iter().map(|(_, text)| text).filter(|text| !text.is_empty());
+    let mut texts: Vec<String> = texts.collect();
+    if dialect == Dialect::SocialApp {
+        texts.sort();
+    }
+    texts
 }
 
 fn show_frames(frames: &[WireFrame]) -> String {

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::*;
 use runwire_model::record::{By, Earlier, Record};
-use runwire_model::run::{Authority, RunState};
+use runwire_model::run::{Authority, OpenText, RunState};
 use runwire_model::window::Window;
 use runwire_model::{Json, Timestamp};
 
@@ -21,6 +21,18 @@ pub(crate) const RUN: &str = "run-p";
 pub(crate) enum Act {
     /// An event whose ids are its own.
     Say(Event),
+    /// Begins a text with its first piece, or ends it at once where there is none: most dialects show a text
+    /// only when a piece of it comes, and then it must stand where it began.
+    BeginText {
+        id: String,
+        role: Option<String>,
+        first: Option<String>,
+    },
+    BeginThinking {
+        id: String,
+        stage: Option<String>,
+        first: Option<String>,
+    },
     TextDelta {
         open: usize,
         content: String,
@@ -122,6 +134,9 @@ pub(crate) fn carry_out(attempts: &[Attempt]) -> Vec<Record> {
     };
     for attempt in attempts {
         run.attempt(attempt);
+        if let Some(act) = run.second(&attempt.act) {
+            run.attempt(&Attempt { act, ..attempt.clone() });
+        }
     }
     run.records
 }
@@ -175,6 +190,23 @@ impl Run {
         self.records.push(record);
     }
 
+    /// What follows at once where something began.
+    fn second(&self, act: &Act) -> Option<Act> {
+        let newest = |open: &[OpenText]| open.len().wrapping_sub(1);
+        let (texts, thoughts) = (newest(&self.state.texts), newest(&self.state.thoughts));
+        Some(match act.clone() {
+            Act::BeginText { first: Some(content), .. } => {
+                Act::TextDelta { open: texts, content, format: None }
+            }
+            Act::BeginText { .. } => Act::TextFinished { open: texts, finished: Box::default() },
+            Act::BeginThinking { first: Some(content), .. } => {
+                Act::ThinkingDelta { open: thoughts, content, stage: None }
+            }
+            Act::BeginThinking { .. } => Act::ThinkingFinished { open: thoughts, content: None },
+            _ => return None,
+        })
+    }
+
     /// Makes the event that an act means now; nothing where what it needs is not open.
     fn event(&mut self, act: &Act) -> Option<Event> {
         let of = |subagent: &Option<String>, body: Body| {
@@ -185,6 +217,12 @@ impl Run {
         let call = |open: usize| pick(&self.state.calls, open).map(|call| call.id.clone());
         Some(match act {
             Act::Say(event) => event.clone(),
+            Act::BeginText { id, role, .. } => {
+                Event::new(TextStarted { message_id: id.clone(), role: role.clone() })
+            }
+            Act::BeginThinking { id, stage, .. } => {
+                Event::new(ThinkingStarted { message_id: id.clone(), stage: stage.clone() })
+            }
             Act::TextDelta { open, content, format } => {
                 let text = pick(&self.state.texts, *open)?;
                 let (message_id, content) = (text.id.clone(), content.clone());
@@ -313,6 +351,13 @@ fn text() -> impl Strategy<Value = String> + Clone {
         .prop_map(str::to_owned)
 }
 
+fn first_piece() -> impl Strategy<Value = Option<String>> {
+    proptest::option::weighted(
+        0.9,
+        text().prop_filter("a first piece says something", |text| !text.is_empty()),
+    )
+}
+
 fn word(words: &'static [&'static str]) -> impl Strategy<Value = String> + Clone {
     select(words).prop_map(str::to_owned)
 }
@@ -321,12 +366,13 @@ fn opt<T: std::fmt::Debug + Clone>(strategy: impl Strategy<Value = T>) -> impl S
     proptest::option::weighted(0.35, strategy)
 }
 
+/// Ids as sources have them. Those that end in `#2` or `:thinking`, or look like minted ones, are ours.
 fn message_id() -> impl Strategy<Value = String> + Clone {
-    word(&["m1", "m2", "m3", "t1", "x", "run-p:m1", "m1#2", "m:thinking"])
+    word(&["m1", "m2", "m3", "t1", "x", "y"])
 }
 
 fn call_id() -> impl Strategy<Value = String> + Clone {
-    word(&["c1", "c2", "c3", "c4", "x", "run-p:c1"])
+    word(&["c1", "c2", "c3", "c4", "x"])
 }
 
 fn tool() -> impl Strategy<Value = String> + Clone {
@@ -543,17 +589,17 @@ fn end() -> impl Strategy<Value = Act> {
 fn main_act() -> impl Strategy<Value = Act> {
     let open = || 0usize..4;
     prop_oneof![
-        4 => said((message_id(), proptest::option::weighted(0.15, word(&["assistant", "user", "system"])))
-            .prop_map(|(message_id, role)| TextStarted { message_id, role }.into())),
+        4 => (message_id(), proptest::option::weighted(0.15, word(&["assistant", "user", "system"])), first_piece())
+            .prop_map(|(id, role, first)| Act::BeginText { id, role, first }),
         8 => (open(), text(), proptest::option::weighted(0.2, word(&["markdown", "latex"])))
             .prop_map(|(open, content, format)| Act::TextDelta { open, content, format }),
         3 => (open(), text_finished())
             .prop_map(|(open, finished)| Act::TextFinished { open, finished: finished.into() }),
-        1 => said((message_id(), text()).prop_map(|(message_id, content)| {
-            TextDelta { message_id, content, format: None }.into()
+        1 => said((message_id(), first_piece()).prop_map(|(message_id, content)| {
+            TextDelta { message_id, content: content.unwrap_or_else(|| "again".into()), format: None }.into()
         })),
-        3 => said((message_id(), proptest::option::weighted(0.2, word(&["reasoning", "odd"])))
-            .prop_map(|(message_id, stage)| ThinkingStarted { message_id, stage }.into())),
+        3 => (message_id(), proptest::option::weighted(0.2, word(&["reasoning", "odd"])), first_piece())
+            .prop_map(|(id, stage, first)| Act::BeginThinking { id, stage, first }),
         5 => (open(), text(), proptest::option::weighted(0.2, word(&["reasoning", "odd"])))
             .prop_map(|(open, content, stage)| Act::ThinkingDelta { open, content, stage }),
         2 => (open(), proptest::option::weighted(0.1, text()))

@@ -7,7 +7,7 @@ use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
 use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE};
 use crate::event::{
-    Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus,
+    Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
 };
 use crate::json::{Json, Object, ObjectWriter};
 use crate::record::ChatMessage;
@@ -194,7 +194,14 @@ impl Encoder {
             tokens.add(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
             Some(tokens)
         };
-        self.usage.take().or_else(summed)
+        let tokens = self.usage.take().or_else(summed)?;
+        let usage = Usage {
+            prompt_tokens: Some(tokens.prompt).filter(|_| tokens.has_parts()),
+            completion_tokens: Some(tokens.completion).filter(|_| tokens.has_parts()),
+            total_tokens: Some(tokens.total),
+        };
+        turn.keep_instead(vec![Event::new(usage), turn.event().clone()]);
+        Some(tokens)
     }
 
     /// Closes steps and subagents, which a response must not leave open.
@@ -303,7 +310,9 @@ impl Encoder {
             Some(call) if begun => turn.earlier.arguments(call.start, &call.id),
             _ => String::new(),
         };
-        let replaced = !sent.is_empty() && !same_arguments(&sent, called);
+        let told_name = call.map(|call| call.name.as_str()).filter(|name| !name.is_empty());
+        let renamed = begun && told_name.unwrap_or(UNNAMED_TOOL) != called.name;
+        let replaced = renamed || (!sent.is_empty() && !same_arguments(&sent, called));
         if replaced {
             turn.keep_whole();
         }
@@ -366,7 +375,7 @@ fn write_usage(object: &mut ObjectWriter<'_>, tokens: Option<Tokens>) {
     object.array("usage", [tokens], |out, tokens| {
         let mut object = ObjectWriter::begin(out);
         // Where only the total is known, the parts are not told.
-        if tokens.prompt > 0 || tokens.completion > 0 {
+        if tokens.has_parts() {
             object.u64("inputTokens", tokens.prompt);
             object.u64("outputTokens", tokens.completion);
         }
@@ -412,12 +421,17 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
     let schema = asked.schema.as_ref().filter(|schema| schema.is_object());
     let native = match (approval, schema, &asked.call_id) {
         (true, None, _) => true,
-        (true, Some(schema), _) => asks_for_approval(schema),
+        (true, Some(schema), _) => asks_for_approval(schema) && schema.text() != APPROVAL_SCHEMA,
         (false, Some(schema), _) => !asks_for_approval(schema),
         (false, None, call) => call.is_none(),
     };
-    let more =
-        asked.ui.is_some() || asked.name.is_some() || asked.arguments.is_some() || asked.title.is_some();
+    let implied = matches!(asked.reason.as_deref(), Some("tool_call" | "input_required"));
+    let more = implied
+        || schema.is_some() != asked.schema.is_some()
+        || asked.ui.is_some()
+        || asked.name.is_some()
+        || asked.arguments.is_some()
+        || asked.title.is_some();
     let mut object = ObjectWriter::begin(out);
     object.str("id", &asked.interaction_id);
     object.str(
@@ -583,7 +597,7 @@ impl Encode for Encoder {
                 let open = self.steps.iter().rposition(|step| Some(&step.id) == event.step_id.as_ref());
                 let Some(at) = open else { return };
                 let name = self.steps.remove(at).name;
-                if finished.error.is_some() {
+                if finished.error.is_some() || !turn.track.ends_innermost(event, &finished.name) {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "STEP_FINISHED", |object| object.str("stepName", &name));
@@ -640,6 +654,9 @@ impl Encode for Encoder {
                 if turn.track.thought(&finished.message_id).is_none() {
                     return;
                 }
+                if finished.content.is_some() {
+                    turn.keep_whole();
+                }
                 self.frame(turn, out, "REASONING_MESSAGE_END", |object| {
                     object.str("messageId", &finished.message_id);
                 });
@@ -650,7 +667,7 @@ impl Encode for Encoder {
             }
             Body::ToolArgsStarted(started) => self.frame(turn, out, "TOOL_CALL_START", |object| {
                 object.str("toolCallId", &started.call_id);
-                object.str("toolCallName", started.name.as_deref().unwrap_or("unknown"));
+                object.str("toolCallName", started.name.as_deref().unwrap_or(UNNAMED_TOOL));
                 object.opt_str("parentMessageId", started.message_id.as_deref());
             }),
             Body::ToolArgsDelta(delta) if self.cut_calls.contains(&delta.call_id) => self.slot(turn, out),
@@ -778,6 +795,10 @@ impl Encode for Encoder {
         }
     }
 
+    fn knows_subagents(&self) -> bool {
+        true
+    }
+
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         // Nothing may follow the end of a response but a new start.
         self.ensure_active(turn, out);
@@ -796,6 +817,8 @@ impl Encode for Encoder {
     }
 }
 
+/// The name of a tool whose call began without one.
+const UNNAMED_TOOL: &str = "unknown";
 /// Subagents, messages and activities that are remembered by id.
 const REMEMBERED: usize = 64;
 

@@ -1,0 +1,211 @@
+//! How much memory a conversion takes, however long its input is.
+//!
+//! The input is made while it is converted and lies nowhere; what is measured is the `runwire` program.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+use runwire_model::framing::{Framing, write_frame};
+use runwire_model::window::Window;
+
+use crate::workload::{self, Shape};
+use crate::{Failure, take_option};
+
+const MEBIBYTES: usize = 1024;
+/// Bytes that are handed over at once, at least; the peak is looked up after each piece.
+const PIECE: usize = 1 << 20;
+/// What `convert` keeps to.
+const BOUND_MEBIBYTES: f64 = 64.0;
+
+/// A kind of input.
+struct Input {
+    name: &'static str,
+    shape: Shape,
+    /// How many runs a thread has.
+    runs_of_thread: u64,
+    from: Dialect,
+    to: Dialect,
+}
+
+const INPUTS: [Input; 6] = [
+    Input {
+        name: "one thread of usual runs",
+        shape: Shape::USUAL,
+        runs_of_thread: u64::MAX,
+        from: Dialect::Loom,
+        to: Dialect::AgUi,
+    },
+    Input {
+        name: "a thread for each run",
+        shape: Shape::USUAL,
+        runs_of_thread: 1,
+        from: Dialect::AgUi,
+        to: Dialect::Agio,
+    },
+    Input {
+        name: "few runs of much text",
+        shape: MUCH_TEXT,
+        runs_of_thread: 8,
+        from: Dialect::Runwire,
+        to: Dialect::Loom,
+    },
+    Input {
+        name: "few runs of much text",
+        shape: MUCH_TEXT,
+        runs_of_thread: 8,
+        from: Dialect::Runwire,
+        to: Dialect::EasyflowChat,
+    },
+    Input {
+        name: "very many short runs",
+        shape: SHORT,
+        runs_of_thread: 1,
+        from: Dialect::Runwire,
+        to: Dialect::StreamingEngine,
+    },
+    Input {
+        name: "the same with long ids",
+        shape: LONG_IDS,
+        runs_of_thread: 1,
+        from: Dialect::Runwire,
+        to: Dialect::StreamingEngine,
+    },
+];
+
+/// Near the limit of what a run may say: about seven mebibytes of text.
+const MUCH_TEXT: Shape = Shape { turns: 100, repeat: 26, id_bytes: 0 };
+const SHORT: Shape = Shape { turns: 0, repeat: 1, id_bytes: 0 };
+/// As long as ids may be.
+const LONG_IDS: Shape = Shape { turns: 0, repeat: 1, id_bytes: 512 };
+
+/// Prints the peak memory of a conversion for each kind of input.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let mut arguments = arguments.to_vec();
+    let mebibytes = take_option(&mut arguments, "--mebibytes", MEBIBYTES)?;
+    let program = build_runwire()?;
+    println!(
+        "peak memory (VmHWM) of `runwire convert` on {mebibytes} MiB of input; bound: {BOUND_MEBIBYTES:.0} MiB\n"
+    );
+    println!("{:<26} {:<34} {:>9} {:>8} {:>9}", "input", "from and to", "runs", "MB/s", "peak MiB");
+    for input in &INPUTS {
+        let measured = measure(&program, input, mebibytes << 20)?;
+        println!(
+            "{:<26} {:<34} {:>9} {:>8.0} {:>9.1} {}",
+            input.name,
+            format!("{} to {}", input.from, input.to),
+            measured.runs,
+            measured.bytes as f64 / 1e6 / measured.took.as_secs_f64(),
+            measured.peak_mebibytes,
+            if measured.peak_mebibytes <= BOUND_MEBIBYTES { "within the bound" } else { "OVER the bound" }
+        );
+    }
+    Ok(())
+}
+
+/// Builds the program, so that what is measured is what the sources say.
+fn build_runwire() -> Result<PathBuf, Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built =
+        Command::new(cargo).args(["build", "--release", "--quiet", "--package", "runwire"]).status()?;
+    let program = std::env::current_exe()?.with_file_name("runwire");
+    if built.success() { Ok(program) } else { Err("`runwire` could not be built".into()) }
+}
+
+struct Measured {
+    runs: u64,
+    bytes: usize,
+    took: Duration,
+    peak_mebibytes: f64,
+}
+
+fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Failure> {
+    let begun = Instant::now();
+    let mut child = Command::new(program)
+        .args(["convert", "--from", input.from.name(), "--to", input.to.name()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let (Some(mut stdin), Some(mut stdout)) = (stdin, stdout) else { return Err("no pipe".into()) };
+    let drain = std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while stdout.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    });
+
+    let mut measured = Measured { runs: 0, bytes: 0, took: Duration::ZERO, peak_mebibytes: 0.0 };
+    let template = Template::new(input)?;
+    let mut stream = Vec::new();
+    while measured.bytes < bytes {
+        stream.clear();
+        while stream.len() < PIECE {
+            measured.runs += 1;
+            template.write(measured.runs, measured.runs / input.runs_of_thread, &mut stream);
+        }
+        measured.bytes += stream.len();
+        if stdin.write_all(&stream).is_err() {
+            break;
+        }
+        measured.peak_mebibytes = peak_mebibytes(&child).unwrap_or(measured.peak_mebibytes);
+    }
+    // The last bytes are still on their way: ask until the program is gone.
+    drop(stdin);
+    let ended = loop {
+        measured.peak_mebibytes = peak_mebibytes(&child).unwrap_or(measured.peak_mebibytes);
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    measured.took = begun.elapsed();
+    drain.join().map_err(|_| "the output could not be read")?;
+    if ended.success() { Ok(measured) } else { Err(format!("`runwire convert` ended with {ended}").into()) }
+}
+
+/// Reads the most memory that a process had resident, while it lives.
+fn peak_mebibytes(child: &Child) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes / 1024.0)
+}
+
+/// One run as a stream, to be written again and again under other ids.
+struct Template {
+    stream: String,
+    thread_id: String,
+    run_id: String,
+}
+
+impl Template {
+    fn new(input: &Input) -> Result<Self, Failure> {
+        let run = workload::run(input.shape, 0, 0)?;
+        let mut encoder = Encoder::new(input.from, &run.thread_id, &run.run_id, Fidelity::Native);
+        let (mut window, mut frames, mut stream) = (Window::default(), Frames::default(), Vec::new());
+        for record in &run.records {
+            window.absorb(record);
+            frames.clear();
+            encoder.step(record, &window, &mut frames);
+            for (name, data) in frames.iter() {
+                write_frame(Framing::Ndjson, &mut stream, None, name, data);
+            }
+        }
+        Ok(Self { stream: String::from_utf8(stream)?, thread_id: run.thread_id, run_id: run.run_id })
+    }
+
+    /// Adds the run under the ids of these numbers.
+    fn write(&self, run: u64, thread: u64, out: &mut Vec<u8>) {
+        let (run_id, thread_id) = (same_length(&self.run_id, run), same_length(&self.thread_id, thread));
+        out.extend_from_slice(
+            self.stream.replace(&self.run_id, &run_id).replace(&self.thread_id, &thread_id).as_bytes(),
+        );
+    }
+}
+
+/// Gives an id like `run-000000` another number.
+fn same_length(id: &str, number: u64) -> String {
+    let digits = id.find('0').map_or(0, |from| id[from..].bytes().take_while(|byte| *byte == b'0').count());
+    id.replacen(&"0".repeat(digits), &format!("{number:0digits$}"), 1)
+}
