@@ -502,7 +502,8 @@ impl Encoder {
             Some(last) if last.id == id => last.shown.clone(),
             // What happens outside a subagent ends no text in it.
             Some(last) if last.shown == shown && (last.in_subagent || turn.track.last.is_some()) => {
-                id.to_owned()
+                let number = id.rsplit_once('#').map(|(_, number)| number.trim_end_matches(THINKING));
+                number.map_or(shown.to_owned(), |number| format!("{shown}#{number}"))
             }
             _ => shown.to_owned(),
         }
@@ -702,7 +703,8 @@ impl Encode for Encoder {
                 self.piece(turn, out, "message", &delta.message_id, &delta.content);
             }
             Body::TextFinished(finished) => {
-                if finished.content.is_some() || finished.says_more() {
+                let told_aside = track.text(&finished.message_id).is_some_and(|text| text.aside && text.told);
+                if told_aside || finished.content.is_some() || finished.says_more() {
                     self.slot(turn, out);
                 }
             }
@@ -714,7 +716,9 @@ impl Encode for Encoder {
                 self.piece(turn, out, "thinking", &delta.message_id, &delta.content)
             }
             Body::ThinkingFinished(finished) => {
-                if finished.content.is_some() {
+                let told_aside =
+                    track.thought(&finished.message_id).is_some_and(|thought| thought.aside && thought.told);
+                if told_aside || finished.content.is_some() {
                     self.slot(turn, out);
                 }
             }

@@ -119,6 +119,8 @@ pub(super) struct Turn<'a> {
     /// Whether the record came in the reader's own dialect.
     pub(super) own: bool,
     pub(super) full: bool,
+    /// Whether all events around this one are told as they are.
+    exact: bool,
     /// What the next native frame says in its residue.
     residue: Cell<Residue>,
     /// What stands for the event there by default, where the event alone would lose what is summed up.
@@ -150,14 +152,15 @@ impl Turn<'_> {
 
     /// Makes other events stand in the event's residue, except where it must be exact.
     pub(super) fn keep_instead(&self, events: Vec<Event>) {
-        if !self.full {
+        if !self.exact {
             self.stand_in.replace(events);
         }
     }
 
     /// Makes the residue of a run's end tell the tokens that its native form sums up.
     pub(super) fn keep_usage(&self) {
-        let Some(tokens) = self.track.usage.filter(|_| !self.own) else { return };
+        let ends = self.event().body.is_terminal() && !self.own;
+        let Some(tokens) = self.track.usage.filter(|_| ends) else { return };
         let mut event = self.event().clone();
         let summary = match &mut event.body {
             Body::RunCompleted(completed) => &mut completed.summary,
@@ -254,13 +257,15 @@ impl Encoder {
         for (index, entry) in record.entries.iter().enumerate() {
             let place = Place { seq: record.seq, index: index as u32 };
             self.track.before(&entry.event, place, record.at);
-            // Where a dialect knows no subagents, what happens in one is told apart from all else.
-            let apart = entry.event.subagent_run_id.is_some() && !self.state.dialect().knows_subagents();
-            let residue = Cell::new(if full || apart { Residue::Event } else { Residue::None });
+            // Where a dialect knows no subagents, what happens in one is told exactly; but tokens are summed.
+            let apart = entry.event.subagent_run_id.is_some() && !matches!(entry.event.body, Body::Usage(_));
+            let exact = full || (apart && !self.state.dialect().knows_subagents());
+            let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
             let track = &self.track;
             let stand_in = RefCell::default();
             let ids = &self.ids;
-            let turn = Turn { record, entry, place, ids, track, earlier, own, full, residue, stand_in };
+            let turn =
+                Turn { record, entry, place, ids, track, earlier, own, full, exact, residue, stand_in };
             let dialect = self.state.dialect();
             if own && !full && entry.by == By::Decoder && !dialect.shows_implied() {
                 let order = dialect.order().map(|order| *order);
@@ -271,7 +276,7 @@ impl Encoder {
             } else {
                 let before = out.len();
                 dialect.event(&turn, out);
-                if full && out.len() == before {
+                if exact && out.len() == before {
                     dialect.slot(&turn, out);
                 }
             }

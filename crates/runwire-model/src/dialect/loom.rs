@@ -693,7 +693,7 @@ fn approve(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, asked: &Inte
     let minted = asked.call_id.as_deref().is_some_and(|call_id| turn.is_own_minted(call_id));
     let named_by_call = minted || asked.call_id.as_ref() == Some(&asked.interaction_id);
     // An approval of a call that was not made would make it.
-    let made = turn.own || call.is_some_and(|call| call.called);
+    let made = call.is_some_and(|call| call.called);
     if !plain || asked.schema.is_some() || asked.ui.is_some() || !named_by_call || !made {
         turn.keep_whole();
     }

@@ -97,16 +97,6 @@ impl Tokens {
     }
 }
 
-/// Tells whether a reader takes an event for the end of the texts before it.
-fn ends_texts(body: &Body, chunks: bool) -> bool {
-    match body {
-        Body::StepStarted(_) | Body::StepFinished(_) | Body::ToolCalled(_) => true,
-        Body::InteractionRequested(_) | Body::RunSuspended(_) => true,
-        Body::ToolArgsDelta(_) => chunks,
-        _ => false,
-    }
-}
-
 impl Track {
     /// Takes note of what an event begins, before it is told.
     pub(super) fn before(&mut self, event: &Event, place: Place, at: Timestamp) {
@@ -188,7 +178,16 @@ impl Track {
             piece.told = true;
         }
         // What happens in a subagent ends no text outside it.
-        if event.subagent_run_id.is_none() && ends_texts(&event.body, chunks) {
+        if event.subagent_run_id.is_none() && self.ends_texts(&event.body, chunks) {
+            self.last = None;
+        }
+        // A text ends the thinking before it, also one that is told in slots.
+        let begins_aside = match &event.body {
+            Body::TextStarted(started) => started.is_anothers(),
+            Body::TextDelta(delta) => self.text(&delta.message_id).is_some_and(|text| text.aside),
+            _ => false,
+        };
+        if begins_aside && event.subagent_run_id.is_none() && self.last == Some(Last::Thought) {
             self.last = None;
         }
         match &event.body {
@@ -239,6 +238,26 @@ impl Track {
     pub(super) fn is_silent(&self, id: &str) -> bool {
         let piece = self.text(id).or_else(|| self.thought(id));
         piece.is_some_and(|piece| piece.aside && !piece.told)
+    }
+
+    /// Tells whether a reader takes an event for the end of the texts before it.
+    fn ends_texts(&self, body: &Body, chunks: bool) -> bool {
+        match body {
+            Body::StepStarted(_) | Body::StepFinished(_) | Body::ToolCalled(_) => true,
+            Body::InteractionRequested(_) | Body::RunSuspended(_) => true,
+            Body::InteractionResolved(_) => self.questions.len() > 1,
+            Body::ToolArgsDelta(_) => chunks,
+            // An end that says more than that is told in a slot.
+            Body::TextFinished(finished) => {
+                let native = self.text(&finished.message_id).is_some_and(|text| !text.aside);
+                native && (finished.content.is_some() || finished.says_more())
+            }
+            Body::ThinkingFinished(finished) => {
+                let native = self.thought(&finished.message_id).is_some_and(|thought| !thought.aside);
+                native && finished.content.is_some()
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn text(&self, id: &str) -> Option<&Piece> {

@@ -267,7 +267,7 @@ impl<'a> Weave<'a> {
     /// Tells whether the run's last message, or all of them, say just this.
     pub(crate) fn is_told(&self, whole: &str) -> bool {
         let (told, digest) = (&self.state.told, Digest::of(whole));
-        if told.mixed {
+        if told.mixed && told.last != digest {
             return self.earlier.run_text() == whole;
         }
         [told.last, told.joined_plain(), told.joined_blank()].contains(&digest)
@@ -561,12 +561,9 @@ impl<'a> Weave<'a> {
 
     // Questions and endings
 
-    /// Asks a person.
+    /// Asks a person. A text that is open is cut off by the question, which the guard sees to.
     pub(crate) fn ask(&mut self, asked: InteractionRequested, extra: Extra) -> Woven {
-        let body = Body::InteractionRequested(asked);
-        self.state.check_limits(&body)?;
-        self.boundary()?;
-        self.say(body, extra)
+        self.say(asked, extra)
     }
 
     /// Makes a question about a call name it by the id that stands for it here.

@@ -165,6 +165,9 @@ fn messages_file(outcome: &Outcome) -> Vec<u8> {
     out
 }
 
+/// Compares an expected file with what was found; tells the first difference.
+type Compare<'c> = dyn Fn(&[u8], &[u8]) -> Option<String> + 'c;
+
 /// Compares as JSON, frame by frame; tells the first difference.
 fn difference(dialect: Dialect, expected: &[u8], found: &[u8]) -> Option<String> {
     if dialect == Dialect::Text {
@@ -202,7 +205,7 @@ fn every_vector_becomes_what_is_expected_in_every_dialect() {
     let mut problems = Vec::new();
     for case in cases() {
         let input = case.input();
-        let mut expect = |file: &str, found: Vec<u8>, compare: &dyn Fn(&[u8], &[u8]) -> Option<String>| {
+        let mut expect = |file: &str, found: Vec<u8>, compare: &Compare<'_>| {
             let path = case.folder.join(file);
             let expected = fs::read(&path).ok();
             if write && !case.by_hand {
@@ -230,8 +233,7 @@ fn every_vector_becomes_what_is_expected_in_every_dialect() {
                             .then(|| difference(to, expected, found).unwrap_or("the bytes differ".into()))
                     };
                     let by_hand = |expected: &[u8], found: &[u8]| difference(to, expected, found);
-                    let compare: &dyn Fn(&[u8], &[u8]) -> Option<String> =
-                        if case.by_hand { &by_hand } else { &exact };
+                    let compare: &Compare<'_> = if case.by_hand { &by_hand } else { &exact };
                     expect(file_name(to), written(to, &outcome), compare);
                     if to == Dialect::Runwire {
                         let as_json = |expected: &[u8], found: &[u8]| {

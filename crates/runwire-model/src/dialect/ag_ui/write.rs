@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::encode::{Encode, Turn};
 use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
-use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE};
+use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE, last_user_message};
 use crate::event::{
     Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
 };
@@ -157,7 +157,12 @@ impl Encoder {
 
     fn run_started(&mut self, turn: &Turn<'_>, out: &mut Frames, started: &RunStarted) {
         self.active = true;
-        let usable = turn.own && started.input.as_ref().is_some_and(Json::is_object);
+        // The source's own input is told as it came, where it says what was asked.
+        let usable = turn.own
+            && started.input.as_ref().is_some_and(|input| {
+                let asked = last_user_message(input).map_or((None, None), |(id, text)| (id, Some(text)));
+                input.is_object() && asked == (started.message_id.clone(), started.message.clone())
+            });
         if started.agent.is_some() || (started.input.is_some() && !usable) {
             turn.keep_whole();
         }
@@ -231,7 +236,8 @@ impl Encoder {
         self.cut_calls(turn, out);
         self.close_spans(out);
         self.active = false;
-        let usage = self.take_usage(turn, None);
+        // What is asked again after an answer tells nothing new.
+        let usage = if settled.is_none() { self.take_usage(turn, None) } else { None };
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "RUN_FINISHED");
         object.str("threadId", &turn.ids.thread);
@@ -452,7 +458,7 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
     object.opt_str("expiresAt", asked.expires_at.as_deref());
     if more || !native || turn.full {
         let mut metadata = object.object("metadata");
-        let event = crate::event::Event::new(asked.clone()).to_json();
+        let event = Event::new(asked.clone()).to_json();
         metadata.json("runwire", &event);
         metadata.end();
     }
@@ -636,6 +642,8 @@ impl Encode for Encoder {
             Body::ThinkingStarted(started) => {
                 remember(&mut self.messages, started.message_id.clone());
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
+                let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
+                let span = span.filter(|span| !is_open(span) && turn.track.thought(span).is_none());
                 if let Some(span) = &span {
                     self.spans.push((started.message_id.clone(), span.clone().into_owned()));
                 }
