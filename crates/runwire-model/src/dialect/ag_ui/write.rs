@@ -31,8 +31,9 @@ pub(in super::super) struct Encoder {
     usage: Option<Tokens>,
     /// Calls that an interrupt ended on the wire while their arguments were still to come.
     cut_calls: Vec<String>,
-    /// The messages told last, whose ids no result may have.
-    messages: Vec<String>,
+    /// The messages told last, with the subagent of each: no result may have their ids, and no call of another
+    /// subagent may belong to them.
+    messages: Vec<(String, Option<String>)>,
     /// The subagents that showed an activity since the last `RUN_STARTED`; no other may change it.
     activities: Vec<(String, Option<String>)>,
 }
@@ -323,10 +324,11 @@ impl Encoder {
             turn.keep_whole();
         }
         if !begun {
+            let parent = self.parent(turn, called.message_id.as_deref());
             self.frame(turn, out, "TOOL_CALL_START", |object| {
                 object.str("toolCallId", &called.call_id);
                 object.str("toolCallName", &called.name);
-                object.opt_str("parentMessageId", called.message_id.as_deref());
+                object.opt_str("parentMessageId", parent);
             });
         }
         if sent.is_empty() && text != "{}" {
@@ -611,7 +613,7 @@ impl Encode for Encoder {
             Body::TextStarted(started) => {
                 let role =
                     started.role.as_deref().filter(|role| matches!(*role, "developer" | "system" | "user"));
-                remember(&mut self.messages, started.message_id.clone());
+                remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
                 self.frame(turn, out, "TEXT_MESSAGE_START", |object| {
                     object.str("messageId", &started.message_id);
                     object.str("role", role.unwrap_or("assistant"));
@@ -640,7 +642,7 @@ impl Encode for Encoder {
                 }
             }
             Body::ThinkingStarted(started) => {
-                remember(&mut self.messages, started.message_id.clone());
+                remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
                 let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
                 let span = span.filter(|span| !is_open(span) && turn.track.thought(span).is_none());
@@ -673,11 +675,14 @@ impl Encode for Encoder {
                 let id = span.as_deref().unwrap_or(&finished.message_id);
                 self.frame_bare(turn, out, "REASONING_END", |object| object.str("messageId", id));
             }
-            Body::ToolArgsStarted(started) => self.frame(turn, out, "TOOL_CALL_START", |object| {
-                object.str("toolCallId", &started.call_id);
-                object.str("toolCallName", started.name.as_deref().unwrap_or(UNNAMED_TOOL));
-                object.opt_str("parentMessageId", started.message_id.as_deref());
-            }),
+            Body::ToolArgsStarted(started) => {
+                let parent = self.parent(turn, started.message_id.as_deref());
+                self.frame(turn, out, "TOOL_CALL_START", |object| {
+                    object.str("toolCallId", &started.call_id);
+                    object.str("toolCallName", started.name.as_deref().unwrap_or(UNNAMED_TOOL));
+                    object.opt_str("parentMessageId", parent);
+                });
+            }
             Body::ToolArgsDelta(delta) if self.cut_calls.contains(&delta.call_id) => self.slot(turn, out),
             Body::ToolArgsDelta(delta) => self.frame(turn, out, "TOOL_CALL_ARGS", |object| {
                 object.str("toolCallId", &delta.call_id);
@@ -687,7 +692,7 @@ impl Encode for Encoder {
             Body::ToolFinished(finished) => {
                 let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
                 let minted = format!("{}:result", finished.call_id);
-                let fits = |id: &&str| turn.own && self.messages.iter().all(|told| told != id);
+                let fits = |id: &&str| turn.own && self.messages.iter().all(|(told, _)| told != id);
                 let id = finished.message_id.as_deref().filter(fits).unwrap_or(&minted);
                 self.frame_with(turn, out, "TOOL_CALL_RESULT", status, |object| {
                     object.str("messageId", id);
@@ -834,6 +839,17 @@ impl Encoder {
     fn end_subagent(&mut self, id: Option<&str>) -> Option<String> {
         let at = self.subagents.iter().position(|(open, _)| Some(open.as_str()) == id)?;
         Some(self.subagents.remove(at).0)
+    }
+
+    /// Tells the message that a call belongs to, unless it is another subagent's.
+    fn parent<'m>(&self, turn: &Turn<'_>, message_id: Option<&'m str>) -> Option<&'m str> {
+        let subagent = &turn.event().subagent_run_id;
+        let owner = self.messages.iter().rfind(|(told, _)| Some(told.as_str()) == message_id);
+        let fits = subagent.is_none() || owner.is_none_or(|(_, owner)| owner == subagent);
+        if !fits {
+            turn.keep_whole();
+        }
+        message_id.filter(|_| fits)
     }
 
     /// Tells whether the client takes a change of an activity from the event's subagent.
