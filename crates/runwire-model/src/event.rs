@@ -922,6 +922,16 @@ impl Notice {
     }
 }
 
+impl RunStarted {
+    /// Tells whether the start says more than what the person asked.
+    pub fn says_more(&self) -> bool {
+        self.message_id.is_some()
+            || self.agent.is_some()
+            || self.input.is_some()
+            || self.parent_run_id.is_some()
+    }
+}
+
 impl TextFinished {
     /// Tells whether the end says more of the text than that it is complete.
     pub fn says_more(&self) -> bool {

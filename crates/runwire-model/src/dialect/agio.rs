@@ -260,21 +260,10 @@ impl Encoder {
         head(turn, &mut object, kind);
         let mut inner = object.object("data");
         data(&mut inner);
-        if turn.own {
-            let outside = |name: &str| name.starts_with("metadata.") || name.starts_with("frame.");
-            for (name, value) in turn.event().extra.iter().filter(|(name, _)| !outside(name)) {
-                inner.json(name, value);
-            }
-        }
+        turn.write_own("", &mut inner);
         inner.end();
         metadata(turn, &mut object);
-        if turn.own {
-            for (name, value) in turn.event().extra.iter() {
-                if let Some(name) = name.strip_prefix("frame.") {
-                    object.json(name, value);
-                }
-            }
-        }
+        turn.write_own("frame.", &mut object);
         object.end();
         out.end(None);
     }
@@ -333,13 +322,7 @@ fn head(turn: &Turn<'_>, object: &mut ObjectWriter<'_>, kind: &str) {
 fn metadata(turn: &Turn<'_>, object: &mut ObjectWriter<'_>) {
     let mut metadata = object.object("metadata");
     metadata.str("thread_id", &turn.ids.thread);
-    if turn.own {
-        for (name, value) in turn.event().extra.iter() {
-            if let Some(name) = name.strip_prefix("metadata.") {
-                metadata.json(name, value);
-            }
-        }
-    }
+    turn.write_own("metadata.", &mut metadata);
     turn.write_residue(&mut metadata);
     metadata.end();
 }
@@ -350,9 +333,7 @@ impl Encode for Encoder {
         let step = track.step_of(event).map_or(track.step_count.max(1), |step| step.ordinal);
         match &event.body {
             Body::RunStarted(started) => {
-                let plain =
-                    started.message_id.is_none() && started.agent.is_none() && started.input.is_none();
-                if !plain || started.parent_run_id.is_some() {
+                if started.says_more() {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "run_started", |data| {

@@ -20,6 +20,9 @@ use crate::record::By;
 /// Follows a message's id in the id of its thinking, which is a message of its own here.
 const THINKING: &str = ":thinking";
 
+/// Keeps the id that a form has in its own dialect, where it was asked before.
+const FORM_ID: &str = "own.form_id";
+
 // Decoding
 
 /// A field under its documented name, or under the camelCase one that is seen in the wild.
@@ -333,7 +336,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
         Said::Asked(mut asked) => {
             let form_id = asked.interaction_id.clone();
             if weave.state.asked.contains(&form_id) {
-                extra.set("form_id", Json::string(&form_id));
+                extra.set(FORM_ID, Json::string(&form_id));
             }
             weave.refer_to_call(&mut asked);
             weave.ask(asked, extra)?;
@@ -434,31 +437,21 @@ impl<'a> Outline<'a> {
         payload: impl FnOnce(&mut ObjectWriter<'_>),
         meta: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
-        let own = |prefix: &'static str| {
-            let extra = turn.event().extra.iter().filter(|_| turn.own);
-            extra.filter_map(move |(name, value)| name.strip_prefix(prefix).map(|name| (name, value)))
-        };
         let mut object = self.begin(turn, out);
         let mut inner = object.object("payload");
         payload(&mut inner);
-        for (name, value) in own("").filter(|(name, _)| !name.contains('.') && *name != "form_id") {
-            inner.json(name, value);
-        }
+        turn.write_own("", &mut inner);
         inner.end();
         let mut written = Vec::new();
         let mut inner = ObjectWriter::begin(&mut written);
         meta(&mut inner);
-        for (name, value) in own("meta.") {
-            inner.json(name, value);
-        }
+        turn.write_own("meta.", &mut inner);
         turn.write_residue(&mut inner);
         inner.end();
         if written.len() > 2 {
             object.key("meta").extend_from_slice(&written);
         }
-        for (name, value) in own("frame.") {
-            object.json(name, value);
-        }
+        turn.write_own("frame.", &mut object);
         object.end();
         out.end(Some(Cow::Borrowed(self.sse)));
     }
@@ -651,9 +644,7 @@ impl Encode for Encoder {
         turn.keep_usage();
         match &turn.event().body {
             Body::RunStarted(started) => {
-                let plain =
-                    started.message.is_none() && started.message_id.is_none() && started.agent.is_none();
-                if !plain || started.input.is_some() || started.parent_run_id.is_some() {
+                if started.message.is_some() || started.says_more() {
                     turn.keep_whole();
                 }
                 Outline::new("system", "status").write(
@@ -778,7 +769,7 @@ impl Encode for Encoder {
                 if resolved.decision != Decision::Cancelled || !plain {
                     return self.slot(turn, out);
                 }
-                let own = turn.event().extra.get("form_id").filter(|_| turn.own);
+                let own = turn.event().extra.get(FORM_ID).filter(|_| turn.own);
                 Outline::new("interaction", "form_cancel").write(
                     turn,
                     out,
@@ -864,7 +855,7 @@ fn says_no_schema(schema: Option<&Json>) -> bool {
 /// Asks by a form; an approval is a form with a boolean `approved`.
 fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
-    let own = turn.event().extra.get("form_id").filter(|_| turn.own);
+    let own = turn.event().extra.get(FORM_ID).filter(|_| turn.own);
     let fits = asked.schema.as_ref().is_some_and(Json::is_object);
     let reads_as_approval = asked.schema.as_ref().map_or(approval, super::asks_for_approval);
     if approval != reads_as_approval

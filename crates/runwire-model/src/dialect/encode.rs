@@ -137,6 +137,11 @@ enum Residue {
     Told,
 }
 
+/// Tells whether an unknown field stood elsewhere than in the payload.
+fn is_placed(name: &str) -> bool {
+    ["metadata.", "meta.", "frame.", "chunk.", "own."].iter().any(|place| name.starts_with(place))
+}
+
 impl Turn<'_> {
     /// Tells the event.
     pub(super) fn event(&self) -> &Event {
@@ -195,6 +200,21 @@ impl Turn<'_> {
             object.end();
         });
         self.residue.set(Residue::Told);
+    }
+
+    /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
+    ///
+    /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
+    pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
+        if !self.own {
+            return;
+        }
+        for (name, value) in self.event().extra.iter() {
+            match name.strip_prefix(place) {
+                Some(name) if !place.is_empty() || !is_placed(name) => object.json(name, value),
+                _ => {}
+            }
+        }
     }
 
     /// Tells whether a call's id was minted by us: in its own dialect the frame had none.

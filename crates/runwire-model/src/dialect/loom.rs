@@ -20,6 +20,8 @@ use crate::record::By;
 
 /// The node that Loom's web client shows for what happens outside any node.
 const OUTSIDE: &str = "agent";
+/// Keeps the node that a piece names in its own dialect.
+const NODE: &str = "own.node";
 
 // Decoding
 
@@ -81,13 +83,13 @@ pub(super) fn payload(
         }
         "message_chunk" => {
             let content = object.take_str("content")?;
-            keep_node(&mut object, weave);
-            weave.text(None, content, None, object.rest())?;
+            let extra = extra_of(object, weave);
+            weave.text(None, content, None, extra)?;
         }
         "thought_chunk" => {
             let content = object.take_str("content")?;
-            keep_node(&mut object, weave);
-            weave.thinking(None, content, None, object.rest())?;
+            let extra = extra_of(object, weave);
+            weave.thinking(None, content, None, extra)?;
         }
         "usage" => {
             let usage = Usage {
@@ -194,15 +196,24 @@ pub(super) fn payload(
     Ok(true)
 }
 
+/// Keeps what the document does not define, and the piece's node where it is not the step's name.
+fn extra_of(mut object: Object<'_>, weave: &Weave<'_>) -> Extra {
+    let node = object.take_present("id").map(Json::from_raw);
+    let mut extra = object.rest();
+    keep_node(&mut extra, node, weave);
+    extra
+}
+
 /// A piece's node repeats the step's name; only one that does not is kept.
-fn keep_node(object: &mut Object<'_>, weave: &Weave<'_>) {
-    if object.get_str("id").is_none_or(|id| id == current_node(weave)) {
-        object.take("id");
+pub(super) fn keep_node(extra: &mut Extra, node: Option<Json>, weave: &Weave<'_>) {
+    let other = node.filter(|node| node.as_string().as_deref() != Some(current_node(weave)));
+    if let Some(node) = other {
+        extra.set(NODE, node);
     }
 }
 
 /// Tells the name of the node that something happens in.
-pub(super) fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
+fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
     weave.state.current_step().map_or(OUTSIDE, |step| step.name.as_str())
 }
 
@@ -392,11 +403,7 @@ impl Encoder {
 
 /// Adds what the source said beyond the document, in its own dialect, and the residue.
 fn finish(turn: &Turn<'_>, mut object: ObjectWriter<'_>) {
-    if turn.own {
-        for (name, value) in turn.event().extra.iter().filter(|(name, _)| *name != "id") {
-            object.json(name, value);
-        }
-    }
+    turn.write_own("", &mut object);
     turn.write_residue(&mut object);
     object.end();
 }
@@ -653,7 +660,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
 
 /// Tells the node of a piece: the source's own word in its own dialect, else the step's name.
 pub(super) fn shown_node<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
-    let own = turn.event().extra.get("id").filter(|_| turn.own).and_then(Json::as_string);
+    let own = turn.event().extra.get(NODE).filter(|_| turn.own).and_then(Json::as_string);
     own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(OUTSIDE, |step| step.name.as_str()).into())
 }
 

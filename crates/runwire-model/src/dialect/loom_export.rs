@@ -97,13 +97,10 @@ pub(super) fn decode(
             let content = chunk.take_str("content").map_err(|error| error.inside("chunk"))?;
             let mut metadata = object.take_object("metadata")?;
             let node = metadata.as_mut().and_then(|metadata| metadata.take("loom_node")).map(Json::from_raw);
-            let node = node.filter(|node| node.as_string().as_deref() != Some(loom::current_node(weave)));
             let mut extra = object.rest();
             extra.add_inside("chunk", Some(&chunk));
             extra.add_inside("metadata", metadata.as_ref());
-            if let Some(node) = node {
-                extra.set("id", node);
-            }
+            loom::keep_node(&mut extra, node, weave);
             weave.text(None, content, None, extra)?;
             true
         }
@@ -158,21 +155,16 @@ impl Form for Encoder {
         let mut object = ObjectWriter::begin(out.begin());
         match (&event.body, kind) {
             (Body::TextDelta(delta), _) => {
-                let own = |prefix: &'static str| {
-                    let extra = event.extra.iter().filter(|_| turn.own);
-                    extra.filter_map(move |(name, value)| name.strip_prefix(prefix).map(|name| (name, value)))
-                };
                 let mut messages = object.object(key);
                 let mut chunk = messages.object("chunk");
                 chunk.str("content", &delta.content);
-                own("chunk.").for_each(|(name, value)| chunk.json(name, value));
+                turn.write_own("chunk.", &mut chunk);
                 chunk.end();
                 let mut metadata = messages.object("metadata");
                 metadata.str("loom_node", &loom::shown_node(turn));
-                own("metadata.").for_each(|(name, value)| metadata.json(name, value));
+                turn.write_own("metadata.", &mut metadata);
                 metadata.end();
-                let rest = own("").filter(|(name, _)| !name.contains('.') && *name != "id");
-                rest.for_each(|(name, value)| messages.json(name, value));
+                turn.write_own("", &mut messages);
                 messages.end();
             }
             (Body::StateSnapshot(snapshot), _) => object.json(key, &snapshot.state),
@@ -190,11 +182,7 @@ impl Form for Encoder {
                 let mut inner = object.object(key);
                 inner.rename("id", NODE_ID.contains(&kind).then_some("node_id"));
                 payload(&mut inner);
-                if turn.own {
-                    for (name, value) in event.extra.iter().filter(|(name, _)| *name != "id") {
-                        inner.json(name, value);
-                    }
-                }
+                turn.write_own("", &mut inner);
                 inner.end();
             }
         }
@@ -206,11 +194,7 @@ impl Form for Encoder {
         let mut object = ObjectWriter::begin(out.begin());
         let mut reply = object.object("Reply");
         payload(&mut reply);
-        if turn.own {
-            for (name, value) in turn.event().extra.iter() {
-                reply.json(name, value);
-            }
-        }
+        turn.write_own("", &mut reply);
         reply.end();
         object.end();
         out.end(None);

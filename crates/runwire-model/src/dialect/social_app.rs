@@ -274,9 +274,7 @@ impl Encode for Encoder {
         let track = turn.track;
         match &turn.event().body {
             Body::RunStarted(started) => {
-                let plain =
-                    started.message.is_none() && started.message_id.is_none() && started.agent.is_none();
-                if !plain || started.input.is_some() || started.parent_run_id.is_some() {
+                if started.message.is_some() || started.says_more() {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "RUN_STARTED", |_| {});

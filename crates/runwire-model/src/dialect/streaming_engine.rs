@@ -321,20 +321,10 @@ impl Encoder {
         object.str("type", kind);
         let mut inner = object.object("data");
         data(&mut inner);
-        if turn.own {
-            for (name, value) in turn.event().extra.iter().filter(|(name, _)| !name.contains('.')) {
-                inner.json(name, value);
-            }
-        }
+        turn.write_own("", &mut inner);
         inner.end();
         self.metadata(turn, &mut object, metadata);
-        if turn.own {
-            for (name, value) in turn.event().extra.iter() {
-                if let Some(name) = name.strip_prefix("frame.") {
-                    object.json(name, value);
-                }
-            }
-        }
+        turn.write_own("frame.", &mut object);
         object.end();
         out.end(None);
     }
@@ -351,13 +341,7 @@ impl Encoder {
         metadata.u64("sequence", self.sequence);
         self.sequence += 1;
         more(&mut metadata);
-        if turn.own {
-            for (name, value) in turn.event().extra.iter() {
-                if let Some(name) = name.strip_prefix("metadata.") {
-                    metadata.json(name, value);
-                }
-            }
-        }
+        turn.write_own("metadata.", &mut metadata);
         turn.write_residue(&mut metadata);
         metadata.end();
     }
@@ -416,9 +400,7 @@ impl Encode for Encoder {
         turn.keep_usage();
         match &turn.event().body {
             Body::RunStarted(started) => {
-                let plain =
-                    started.message.is_none() && started.message_id.is_none() && started.agent.is_none();
-                if !plain || started.input.is_some() || started.parent_run_id.is_some() {
+                if started.message.is_some() || started.says_more() {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "session_start", |data| {

@@ -260,11 +260,7 @@ impl Encoder {
         if let Some(time) = turn.record.source_time.filter(|_| turn.own) {
             object.u64("timestamp", time.0);
         }
-        if turn.has_residue() {
-            let mut metadata = object.object("metadata");
-            turn.write_residue(&mut metadata);
-            metadata.end();
-        }
+        write_metadata(turn, &mut object);
         object.end();
         out.end(None);
     }
@@ -359,11 +355,7 @@ impl Encoder {
         object.str("type", kind);
         fields(&mut object);
         object.opt_str("subagentRunId", turn.event().subagent_run_id.as_deref());
-        if turn.has_residue() {
-            let mut metadata = object.object("metadata");
-            turn.write_residue(&mut metadata);
-            metadata.end();
-        }
+        write_metadata(turn, &mut object);
         object.end();
         out.end(None);
     }
@@ -375,6 +367,15 @@ impl Encoder {
         self.frame_bare(turn, out, "MESSAGES_SNAPSHOT", |object| {
             object.array("messages", &messages, write_message);
         });
+    }
+}
+
+/// Writes the residue, if one is due, where AG-UI has a place for it.
+fn write_metadata(turn: &Turn<'_>, object: &mut ObjectWriter<'_>) {
+    if turn.has_residue() {
+        let mut metadata = object.object("metadata");
+        turn.write_residue(&mut metadata);
+        metadata.end();
     }
 }
 
