@@ -12,7 +12,7 @@ use crate::event::{Event, Foreign};
 use crate::json::{Json, Object, check_frame};
 use crate::limits;
 use crate::record::{By, Record};
-use crate::run::{Authority, EndOfInput, Refusal, RunState, Status};
+use crate::run::{Authority, EndOfInput, Refusal, RunState, Status, hash_of};
 use crate::time::Timestamp;
 use crate::window::Window;
 
@@ -125,9 +125,10 @@ pub struct Converter {
     /// The threads that were written to last, the newest at the end.
     threads: Vec<Thread>,
     /// Where threads that are no longer at hand stood.
-    left: HashMap<String, (u64, Timestamp)>,
-    run_ids: HashSet<String>,
-    run_order: VecDeque<String>,
+    left: HashMap<u64, (u64, Timestamp)>,
+    /// Hashes of the runs' ids, by which one that is used twice is recognised.
+    run_ids: HashSet<u64>,
+    run_order: VecDeque<u64>,
     runs: u64,
     frames: Frames,
 }
@@ -328,7 +329,7 @@ impl Converter {
             return Ok(at);
         }
         // A run that has ended, and whose thread is no longer at hand, takes no more frames.
-        let ended = envelope.run.as_ref().is_some_and(|run| self.run_ids.contains(run));
+        let ended = envelope.run.as_ref().is_some_and(|run| self.run_ids.contains(&hash_of(run)));
         if thread.run.is_none() && ended && !envelope.begins {
             return Err(DecodeError::Refused(Refusal::RunClosed(Status::Failed)).into());
         }
@@ -381,7 +382,7 @@ impl Converter {
             let Some(oldest) = self.threads.iter().position(closed) else { return Err(Problem::TooManyRuns) };
             let thread = self.threads.remove(oldest);
             if self.left.len() < REMEMBERED {
-                self.left.insert(thread.id, (thread.seq, thread.at));
+                self.left.insert(hash_of(&thread.id), (thread.seq, thread.at));
             }
         }
         let id = self
@@ -390,7 +391,7 @@ impl Converter {
             .clone()
             .or_else(|| envelope.thread.clone())
             .unwrap_or_else(|| "thread-1".to_owned());
-        let (seq, at) = self.left.remove(&id).unwrap_or_default();
+        let (seq, at) = self.left.remove(&hash_of(&id)).unwrap_or_default();
         let source = envelope.thread.clone();
         self.threads.push(Thread { id, source, seq, at, window: Window::default(), run: None });
         Ok(self.threads.len() - 1)
@@ -400,21 +401,21 @@ impl Converter {
     fn run_id(&mut self, envelope: &Envelope) -> String {
         self.runs += 1;
         let set = self.options.run.clone().filter(|_| self.runs == 1);
-        let wanted = set.or_else(|| envelope.run.clone()).filter(|id| !self.run_ids.contains(id));
+        let wanted = set.or_else(|| envelope.run.clone()).filter(|id| !self.run_ids.contains(&hash_of(id)));
         let id = wanted.unwrap_or_else(|| {
             let minted = |n: u64| match &self.options.run {
                 Some(run) => format!("{run}-{n}"),
                 None => format!("run-{n}"),
             };
-            (self.runs..).map(minted).find(|id| !self.run_ids.contains(id)).unwrap_or_default()
+            (self.runs..).map(minted).find(|id| !self.run_ids.contains(&hash_of(id))).unwrap_or_default()
         });
         if self.run_order.len() == REMEMBERED
             && let Some(oldest) = self.run_order.pop_front()
         {
             self.run_ids.remove(&oldest);
         }
-        self.run_ids.insert(id.clone());
-        self.run_order.push_back(id.clone());
+        self.run_ids.insert(hash_of(&id));
+        self.run_order.push_back(hash_of(&id));
         id
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Dialect, Weave, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
 };
 use crate::event::Event;
-use crate::json::{FieldError, FrameFault, Json, Object};
+use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
 use crate::run::Refusal;
 use crate::time::Timestamp;
 
@@ -68,13 +68,13 @@ pub struct Opened<'a> {
     pub(super) object: Object<'a>,
     /// The name that SSE carried.
     pub(super) name: Option<&'a str>,
-    data: &'a [u8],
+    text: &'a str,
 }
 
-impl Opened<'_> {
+impl<'a> Opened<'a> {
     /// Tells the whole frame, for `foreign`.
-    pub(super) fn whole(&self) -> Json {
-        std::str::from_utf8(self.data).map_or_else(|_| Json::null(), |text| Json::from_valid(text.trim()))
+    pub(super) fn whole(&self) -> &'a str {
+        self.text.trim()
     }
 }
 
@@ -127,7 +127,8 @@ impl Decoder {
 
     /// Reads a frame's envelope.
     pub fn open<'a>(&self, name: Option<&'a str>, data: &'a [u8]) -> Result<Opened<'a>, DecodeError> {
-        let mut object = Object::parse(data)?;
+        let text = check_frame(data)?;
+        let mut object = Object::parse_checked(text)?;
         let envelope = match self.dialect {
             Dialect::Runwire => runwire::open(&mut object),
             Dialect::Loom => loom::open(&mut object),
@@ -139,11 +140,24 @@ impl Decoder {
             Dialect::EasyflowChat => easyflow_chat::open(&mut object),
             Dialect::Text => Ok(Envelope::default()),
         }?;
-        Ok(Opened { envelope, object, name, data })
+        Ok(Opened { envelope, object, name, text })
     }
 
-    /// Weaves a frame into its run.
+    /// Weaves a frame into its run. On an error nothing has changed.
     pub fn decode(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+        let before = (self.dialect, self.state.clone());
+        let woven = match self.state.chunk {
+            // The frame ends what chunks began, whether or not it can be read.
+            Some(_) => weave.atomically(|weave| self.weave(frame, weave)),
+            None => self.weave(frame, weave),
+        };
+        if woven.is_err() {
+            (self.dialect, self.state) = before;
+        }
+        woven
+    }
+
+    fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
         if self.dialect == Dialect::AgUi && (self.state.social || social_app::shows(&frame.object)) {
             self.dialect = Dialect::SocialApp;
         }

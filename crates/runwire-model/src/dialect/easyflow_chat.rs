@@ -342,11 +342,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
             weave.ask(asked, extra)?;
         }
         Said::Withdrawn { form_id } => {
-            // A form that is asked again has the form's id and a number.
-            let is = |id: &str| {
-                id == form_id || id.strip_prefix(&form_id).is_some_and(|rest| rest.starts_with('.'))
-            };
-            let open = weave.state.questions.iter().rev().find(|question| is(&question.id));
+            let open = weave.state.questions.iter().rev().find(|question| is_form(&question.id, &form_id));
             let interaction_id = open.map_or(form_id.clone(), |question| question.id.clone());
             let decision = Decision::Cancelled;
             weave.say(InteractionResolved { interaction_id, decision, ..Default::default() }, extra)?;
@@ -354,6 +350,11 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
         Said::Slot(event) => weave.slot(*event)?,
     }
     Ok(())
+}
+
+/// Tells whether a question is asked by a form: one that is asked again has the form's id and a number.
+fn is_form(id: &str, form_id: &str) -> bool {
+    id == form_id || id.strip_prefix(form_id).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// A whole text is new, unless it says again what its pieces said.
@@ -766,7 +767,10 @@ impl Encode for Encoder {
             Body::InteractionRequested(asked) => ask(turn, out, asked),
             Body::InteractionResolved(resolved) => {
                 let plain = resolved.values.is_none() && resolved.reason.is_none() && resolved.by.is_none();
-                if resolved.decision != Decision::Cancelled || !plain {
+                let id = resolved.interaction_id.as_str();
+                let newest = track.questions.iter().rev().find(|question| is_form(&question.id, id));
+                let meant = newest.is_none_or(|question| question.id == id);
+                if resolved.decision != Decision::Cancelled || !plain || !meant {
                     return self.slot(turn, out);
                 }
                 let own = turn.event().extra.get(FORM_ID).filter(|_| turn.own);

@@ -55,6 +55,14 @@ impl Frames {
         }
     }
 
+    /// Takes out the frames after the first `at`.
+    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+        let from = at.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |(end, _)| *end);
+        let mut ends = self.ends.split_off(at.min(self.ends.len()));
+        ends.iter_mut().for_each(|(end, _)| *end -= from);
+        Self { bytes: self.bytes.split_off(from), ends }
+    }
+
     /// Adds the frames of another buffer.
     pub(crate) fn append(&mut self, other: &Self) {
         let from = self.bytes.len();

@@ -226,12 +226,16 @@ impl Encode for Encoder {
             out.begin().extend_from_slice(foreign.frame.text().as_bytes());
             return out.end(None);
         }
-        let mut native = Frames::default();
-        let before = native.len();
-        loom::tell(self, turn, &mut native);
+        let before = out.len();
+        loom::tell(self, turn, out);
+        if !turn.has_residue() || out.len() == before {
+            return;
+        }
+        // The residue stands in a slot before the frames that it is about.
+        let native = out.split_off(before);
         let told_in_slot =
             native.iter().next().is_some_and(|(_, data)| data.starts_with(b"{\"Custom\":{\"runwire\":"));
-        if turn.has_residue() && native.len() > before && !told_in_slot {
+        if !told_in_slot {
             write_slot(turn, out, native.len() as u64);
         }
         out.append(&native);

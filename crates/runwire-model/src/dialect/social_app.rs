@@ -4,10 +4,11 @@
 //! anything else and never written here.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, take_residue, weave_residue,
@@ -23,6 +24,10 @@ use crate::record::By;
 
 /// Figures that the document keeps inside the back end.
 const INTERNAL: &[&str] = &["inputTokens", "outputTokens", "cost", "latencyMs", "model"];
+/// What finds their names in a frame.
+static NAMED: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
+    INTERNAL.iter().map(|key| memmem::Finder::new(&format!("\"{key}\"")).into_owned()).collect()
+});
 /// The stage of what happens outside any step.
 const STAGE: &str = "worker";
 /// The code of a run that was cancelled, which the document has no event for.
@@ -242,26 +247,45 @@ fn begin<'o>(turn: &Turn<'_>, out: &'o mut Frames, kind: &str) -> ObjectWriter<'
 /// Ends the frame, without the figures that must not leave the back end.
 fn finish(out: &mut Frames, kind: &'static str) {
     out.rewrite_last(|data| {
-        let named = |key: &&str| memmem::find(data, format!("\"{key}\"").as_bytes()).is_some();
-        if !INTERNAL.iter().any(named) {
-            return None;
-        }
-        let mut value: Value = serde_json::from_slice(data).ok()?;
-        scrub(&mut value);
-        Some(value.to_string().into_bytes())
+        let frame: &RawValue = may_tell(data).then(|| serde_json::from_slice(data).ok()).flatten()?;
+        let mut scrubbed = Vec::with_capacity(data.len());
+        scrub(frame, &mut scrubbed);
+        Some(scrubbed)
     });
     out.end(Some(Cow::Borrowed(kind)));
 }
 
-fn scrub(value: &mut Value) {
-    match value {
-        Value::Object(object) => {
-            object.retain(|key, _| !INTERNAL.contains(&key.as_str()));
-            object.values_mut().for_each(scrub);
+/// Tells whether an internal figure may be named in a text; its key could also hide behind escapes.
+fn may_tell(text: &[u8]) -> bool {
+    NAMED.iter().any(|named| named.find(text).is_some()) || memmem::find(text, b"\\u").is_some()
+}
+
+/// Copies a value without the internal figures, at any depth; all else stays the text it is.
+fn scrub(value: &RawValue, out: &mut Vec<u8>) {
+    if !may_tell(value.get().as_bytes()) {
+        out.extend_from_slice(value.get().as_bytes());
+    } else if let Some(object) = Object::of(value) {
+        let mut writer = ObjectWriter::begin(out);
+        for (name, value) in object.fields().filter(|(name, _)| !INTERNAL.contains(name)) {
+            scrub(value, writer.key(name));
         }
-        Value::Array(items) => items.iter_mut().for_each(scrub),
-        _ => {}
+        writer.end();
+    } else if let Some(items) = array_of(value) {
+        out.push(b'[');
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            scrub(item, out);
+        }
+        out.push(b']');
+    } else {
+        out.extend_from_slice(value.get().as_bytes());
     }
+}
+
+fn array_of(value: &RawValue) -> Option<Vec<&RawValue>> {
+    value.get().starts_with('[').then(|| serde_json::from_str(value.get()).ok()).flatten()
 }
 
 fn stage<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
@@ -336,7 +360,8 @@ impl Encode for Encoder {
                 }
             }
             Body::ToolArgsDelta(delta) => {
-                let whole = Json::parse(&delta.delta).ok().filter(Json::is_object);
+                let whole = Some(&delta.delta).filter(|_| turn.own).and_then(|text| Json::parse(text).ok());
+                let whole = whole.filter(Json::is_object);
                 let begun = self.begun.iter_mut().find(|(id, _)| *id == delta.call_id);
                 if let (true, Some(args), Some(begun)) = (turn.own, whole, begun) {
                     begun.1 = true;

@@ -141,8 +141,9 @@ impl<'a> Weave<'a> {
     }
 
     /// Adds a frame of a type that its dialect does not define.
-    pub(crate) fn foreign(&mut self, frame: Json, name: Option<&str>) -> Woven {
+    pub(crate) fn foreign(&mut self, frame: &str, name: Option<&str>) -> Woven {
         let dialect = self.dialect.name().to_owned();
+        let frame = Json::from_valid(frame);
         self.say(Foreign { dialect, frame, name: name.map(str::to_owned) }, Extra::default())
     }
 
@@ -499,6 +500,7 @@ impl<'a> Weave<'a> {
         name: Option<&str>,
         phases: &[CallPhase],
     ) -> Result<String, Refusal> {
+        self.state.check_open()?;
         let (call_id, known, minted) = self.resolve_call(id, name, phases);
         if known.is_none() {
             self.boundary()?;

@@ -89,9 +89,6 @@ impl RunState {
         earlier: &dyn Earlier,
         out: &mut Vec<Entry>,
     ) -> Result<(), Refusal> {
-        if self.status.is_closed() {
-            return Err(Refusal::RunClosed(self.status));
-        }
         self.check_limits(&event.body)?;
         let mut writer = Writer { state: self, seq, earlier, out };
         if authority == Authority::Producer {
@@ -140,8 +137,14 @@ impl RunState {
         within.then_some(()).ok_or(Refusal::TooLarge { what, limit })
     }
 
-    /// Checks that an event keeps within the limits.
+    /// Checks that the run takes events at all.
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
+        if self.status.is_closed() { Err(Refusal::RunClosed(self.status)) } else { Ok(()) }
+    }
+
+    /// Checks that the run takes an event, which must keep within the limits.
     pub(crate) fn check_limits(&self, body: &Body) -> Result<(), Refusal> {
+        self.check_open()?;
         let text = |more: usize| {
             let within = self.text_bytes + more as u64 <= limits::RUN_TEXT_BYTES;
             let refusal = Refusal::TooLarge { what: "the run's text", limit: limits::RUN_TEXT_BYTES };

@@ -7,4 +7,5 @@ mod state;
 pub use digest::Digest;
 pub(crate) use guard::set_arguments;
 pub use guard::{Authority, EndOfInput, Refusal};
+pub(crate) use state::hash_of;
 pub use state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};

@@ -315,7 +315,7 @@ impl RunState {
 }
 
 /// FNV-1a: ids are short, and the hash must be the same in every process.
-fn hash_of(id: &str) -> u64 {
+pub(crate) fn hash_of(id: &str) -> u64 {
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

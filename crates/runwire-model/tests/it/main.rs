@@ -5,6 +5,7 @@ mod ag_ui_rules;
 mod docs;
 mod properties;
 mod replay;
+mod robustness;
 mod runs;
 mod schemas;
 mod seeds;

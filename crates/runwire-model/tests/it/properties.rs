@@ -343,7 +343,7 @@ fn passes_the_rules(records: &[Record], fidelity: Fidelity) -> Result<(), TestCa
 }
 
 /// Tells how many runs are tried; `PROPTEST_CASES` asks for more.
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig {
         cases: asked.unwrap_or(200),

@@ -397,6 +397,7 @@ fn write_usage(object: &mut ObjectWriter<'_>, tokens: Option<Tokens>) {
 fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
     match &called.arguments_text {
         Some(text) => text.trim() == sent.trim(),
+        None if sent == called.arguments.text() => true,
         None => serde_json::from_str::<serde_json::Value>(sent)
             .is_ok_and(|sent| sent == called.arguments.to_value()),
     }
@@ -647,6 +648,11 @@ impl Encode for Encoder {
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
                 let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
                 let span = span.filter(|span| !is_open(span) && turn.track.thought(span).is_none());
+                // An earlier thought's span may have the id of this thought.
+                let span = match span {
+                    None if is_open(&started.message_id) => Some(format!("{}:span", started.message_id).into()),
+                    span => span,
+                };
                 if let Some(span) = &span {
                     self.spans.push((started.message_id.clone(), span.clone().into_owned()));
                 }
