@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -208,9 +209,14 @@ impl Encoder {
                 object.json(name, value);
             }
         }
+        let is_told_whole = turn.has_residue();
         turn.write_residue(&mut object);
         object.end();
-        finish(out, kind);
+        let is_own = turn.own && !turn.event().extra.is_empty();
+        if is_told_whole || is_own || carries_values(turn) {
+            scrub_last(out);
+        }
+        out.end(Some(Cow::Borrowed(kind)));
     }
 
     fn call(
@@ -244,20 +250,29 @@ fn begin<'o>(turn: &Turn<'_>, out: &'o mut Frames, kind: &str) -> ObjectWriter<'
     object
 }
 
-/// Ends the frame, without the figures that must not leave the back end.
-fn finish(out: &mut Frames, kind: &'static str) {
+/// Takes the figures that must not leave the back end out of the frame that is being written.
+fn scrub_last(out: &mut Frames) {
     out.rewrite_last(|data| {
         let frame: &RawValue = may_tell(data).then(|| serde_json::from_slice(data).ok()).flatten()?;
         let mut scrubbed = Vec::with_capacity(data.len());
         scrub(frame, &mut scrubbed);
         Some(scrubbed)
     });
-    out.end(Some(Cow::Borrowed(kind)));
 }
 
 /// Tells whether an internal figure may be named in a text; its key could also hide behind escapes.
 fn may_tell(text: &[u8]) -> bool {
-    NAMED.iter().any(|named| named.find(text).is_some()) || memmem::find(text, b"\\u").is_some()
+    NAMED.iter().any(|named| named.find(text).is_some())
+        || memchr::memchr_iter(b'\\', text).any(|at| text.get(at + 1) == Some(&b'u'))
+}
+
+/// Tells whether an event carries values of the producer's own, in which figures could stand.
+fn carries_values(turn: &Turn<'_>) -> bool {
+    match &turn.event().body {
+        Body::StepStarted(_) | Body::ToolArgsStarted(_) | Body::RunCompleted(_) => false,
+        Body::TextFinished(finished) => finished.says_more(),
+        _ => true,
+    }
 }
 
 /// Copies a value without the internal figures, at any depth; all else stays the text it is.
@@ -415,7 +430,8 @@ impl Encode for Encoder {
         turn.write_native(object.key("value"));
         turn.told_in_slot();
         object.end();
-        finish(out, "CUSTOM");
+        scrub_last(out);
+        out.end(Some(Cow::Borrowed("CUSTOM")));
     }
 }
 

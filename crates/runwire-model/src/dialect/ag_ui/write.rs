@@ -85,8 +85,12 @@ impl Encoder {
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", kind);
         fields(&mut object);
-        if !kind.starts_with("RUN_") && !kind.starts_with("SUBAGENT_") && kind != "MESSAGES_SNAPSHOT" {
-            object.opt_str("subagentRunId", event.subagent_run_id.as_deref());
+        if let Some(subagent) = &event.subagent_run_id
+            && !kind.starts_with("RUN_")
+            && !kind.starts_with("SUBAGENT_")
+            && kind != "MESSAGES_SNAPSHOT"
+        {
+            object.str("subagentRunId", subagent);
         }
         let mut metadata = None;
         if turn.own {
@@ -650,7 +654,9 @@ impl Encode for Encoder {
                 let span = span.filter(|span| !is_open(span) && turn.track.thought(span).is_none());
                 // An earlier thought's span may have the id of this thought.
                 let span = match span {
-                    None if is_open(&started.message_id) => Some(format!("{}:span", started.message_id).into()),
+                    None if is_open(&started.message_id) => {
+                        Some(format!("{}:span", started.message_id).into())
+                    }
                     span => span,
                 };
                 if let Some(span) = &span {
