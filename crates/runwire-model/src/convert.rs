@@ -201,7 +201,7 @@ impl Converter {
             return Ok(());
         }
         if self.decoder.is_some() {
-            return self.convert(line, name, data, sink).map_err(|problem| ConvertError { line, problem });
+            return self.convert(name, data, sink).map_err(|problem| ConvertError { line, problem });
         }
         let found = Object::parse(data).map_err(DecodeError::Frame);
         let found = found.map_err(|error| ConvertError { line, problem: error.into() })?;
@@ -209,7 +209,7 @@ impl Converter {
             Ok(dialect) => {
                 self.decoder = Some(Decoder::new(dialect));
                 self.convert_waiting(sink)?;
-                self.convert(line, name, data, sink).map_err(|problem| ConvertError { line, problem })
+                self.convert(name, data, sink).map_err(|problem| ConvertError { line, problem })
             }
             Err(_) if self.waiting.len() < WAITING => {
                 self.waiting.push(Waiting { line, name: name.map(str::to_owned), data: data.to_owned() });
@@ -220,27 +220,27 @@ impl Converter {
     }
 
     /// Converts bytes that are no frame of the dialect as `foreign`, so that the stream can go on.
-    pub fn push_foreign(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Result<(), ConvertError> {
+    ///
+    /// Tells whether they were handed on: before the dialect is known, and after the end of a run, there is no
+    /// run to hand them on in.
+    pub fn push_foreign(&mut self, data: &[u8], sink: &mut Sink<'_>) -> bool {
+        let Some(dialect) = self.dialect() else { return false };
+        let Ok(place) = self.place(&Envelope::default(), Some(dialect), sink) else { return false };
+        let thread = &mut self.threads[place];
+        let Some(run) = thread.run.as_mut() else { return false };
         // What no reader would take as JSON, too deep or with half a character, goes on as its text.
         let readable = check_frame(data).ok().and_then(|text| Json::parse(text.trim()).ok());
         let frame = readable.unwrap_or_else(|| Json::string(&String::from_utf8_lossy(data)));
-        let dialect = self.dialect().map_or("unknown", Dialect::name).to_owned();
-        let envelope = Envelope::default();
-        let place = self
-            .place(&envelope, self.dialect(), sink)
-            .map_err(|problem| ConvertError { line: 0, problem })?;
-        let thread = &mut self.threads[place];
-        let Some(run) = thread.run.as_mut() else { return Ok(()) };
-        let mut entries = Vec::new();
-        let event = Event::new(Foreign { dialect, frame, name: None });
-        let seq = thread.seq + 1;
+        let event = Event::new(Foreign { dialect: dialect.name().to_owned(), frame, name: None });
+        let (seq, mut entries) = (thread.seq + 1, Vec::new());
         let written =
             run.state.apply(event, By::Producer, Authority::Producer, seq, &thread.window, &mut entries);
-        if written.is_ok() {
-            let record = Record { seq, at: thread.at, source_time: None, dialect: None, entries };
-            write(thread, &record, &mut self.frames, sink);
+        if written.is_err() {
+            return false;
         }
-        Ok(())
+        let record = Record { seq, at: thread.at, source_time: None, dialect: None, entries };
+        write(thread, &record, &mut self.frames, sink);
+        true
     }
 
     /// Ends the stream: a run that has not ended has failed.
@@ -259,33 +259,48 @@ impl Converter {
         Ok(())
     }
 
-    fn ambiguous(&mut self, line: u64, ambiguous: Ambiguous) -> ConvertError {
+    fn ambiguous(&self, line: u64, ambiguous: Ambiguous) -> ConvertError {
         let line = self.waiting.first().map_or(line, |first| first.line);
         ConvertError { line, problem: ambiguous.into() }
     }
 
     fn convert_waiting(&mut self, sink: &mut Sink<'_>) -> Result<(), ConvertError> {
         for waiting in std::mem::take(&mut self.waiting) {
-            self.convert(waiting.line, waiting.name.as_deref(), &waiting.data, sink)
+            self.convert(waiting.name.as_deref(), &waiting.data, sink)
                 .map_err(|problem| ConvertError { line: waiting.line, problem })?;
         }
         Ok(())
     }
 
-    fn convert(
-        &mut self,
-        _line: u64,
-        name: Option<&str>,
-        data: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Problem> {
+    fn convert(&mut self, name: Option<&str>, data: &[u8], sink: &mut Sink<'_>) -> Result<(), Problem> {
         let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
         let result = match decoder.open(name, data) {
-            Ok(opened) => self.weave(&mut decoder, opened, sink),
+            Ok(opened) => self
+                .try_elsewhere(&decoder, &opened.envelope, name, data)
+                .and_then(|()| self.weave(&mut decoder, opened, sink)),
             Err(error) => Err(error.into()),
         };
         self.decoder = Some(decoder);
         result
+    }
+
+    /// Reads a frame that names another run than the one that is open into nowhere: only one that can be read
+    /// may end the open run.
+    fn try_elsewhere(
+        &self,
+        decoder: &Decoder,
+        envelope: &Envelope,
+        name: Option<&str>,
+        data: &[u8],
+    ) -> Result<(), Problem> {
+        let Some(run) = self.threads.last().and_then(|thread| thread.run.as_ref()) else { return Ok(()) };
+        if envelope.run.is_none() || run.source == envelope.run || run.state.status.is_closed() {
+            return Ok(());
+        }
+        let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
+        let mut weave =
+            Weave::new(&mut state, &window, self.options.authority, decoder.dialect(), 1, &mut entries);
+        Ok(decoder.clone().decode(decoder.open(name, data)?, &mut weave)?)
     }
 
     fn weave(
@@ -328,9 +343,9 @@ impl Converter {
         if continues {
             return Ok(at);
         }
-        // A run that has ended, and whose thread is no longer at hand, takes no more frames.
+        // A run that has ended takes no more frames, also when its thread has moved on.
         let ended = envelope.run.as_ref().is_some_and(|run| self.run_ids.contains(&hash_of(run)));
-        if thread.run.is_none() && ended && !envelope.begins {
+        if ended && !envelope.begins {
             return Err(DecodeError::Refused(Refusal::RunClosed(Status::Failed)).into());
         }
         cut(thread, &mut self.frames, sink);

@@ -3,23 +3,30 @@
 use serde_json::Value;
 
 use crate::json::Json;
+use crate::limits;
 
-/// Applies a patch; one that does not fit changes nothing and gives nothing.
+/// Applies a patch; one that does not fit, or would make the state too large or too deep, changes nothing and
+/// gives nothing.
 pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
-    let mut document = state.to_value();
-    for operation in patch.to_value().as_array()? {
-        apply_one(&mut document, operation)?;
+    let mut document: Value = serde_json::from_str(state.text()).ok()?;
+    let patch: Value = serde_json::from_str(patch.text()).ok()?;
+    // A few copies of the whole into itself would double it each time.
+    let mut room = limits::THREAD_MEMORY_BYTES.checked_sub(state.text().len())?;
+    for operation in patch.as_array()? {
+        apply_one(&mut document, operation, &mut room)?;
     }
     Some(Json::from_value(&document))
 }
 
-fn apply_one(document: &mut Value, operation: &Value) -> Option<()> {
+fn apply_one(document: &mut Value, operation: &Value, room: &mut usize) -> Option<()> {
     let path = operation.get("path")?.as_str()?;
     match operation.get("op")?.as_str()? {
-        "add" => add(document, path, operation.get("value")?.clone()),
+        "add" => add(document, path, operation.get("value")?.clone(), room),
         "remove" => remove(document, path).map(|_| ()),
         "replace" => {
-            *document.pointer_mut(path)? = operation.get("value")?.clone();
+            let value = operation.get("value")?;
+            take_room(path, value, room)?;
+            *document.pointer_mut(path)? = value.clone();
             Some(())
         }
         "move" => {
@@ -29,18 +36,47 @@ fn apply_one(document: &mut Value, operation: &Value) -> Option<()> {
                 return None;
             }
             let value = remove(document, from)?;
-            add(document, path, value)
+            add(document, path, value, room)
         }
         "copy" => {
-            let value = document.pointer(operation.get("from")?.as_str()?)?.clone();
-            add(document, path, value)
+            let value = document.pointer(operation.get("from")?.as_str()?)?;
+            take_room(path, value, room)?;
+            let value = value.clone();
+            add(document, path, value, room)
         }
         "test" => (document.pointer(path)? == operation.get("value")?).then_some(()),
         _ => None,
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
+/// Takes the room that a value needs at a place, as far as the limits leave any.
+fn take_room(path: &str, value: &Value, room: &mut usize) -> Option<()> {
+    let (bytes, depth) = measure(value);
+    *room = room.checked_sub(bytes + path.len())?;
+    (path.matches('/').count() + depth < limits::JSON_DEPTH).then_some(())
+}
+
+/// Tells about how many bytes a value has as text, and how deep it is nested.
+fn measure(value: &Value) -> (usize, usize) {
+    let join = |(bytes, depth): (usize, usize), (more, deep): (usize, usize)| {
+        (bytes + more + 1, depth.max(deep + 1))
+    };
+    match value {
+        Value::Array(items) => items.iter().map(measure).fold((2, 1), join),
+        Value::Object(object) => {
+            let fields = object.iter().map(|(key, value)| {
+                let (bytes, depth) = measure(value);
+                (bytes + key.len() + 3, depth)
+            });
+            fields.fold((2, 1), join)
+        }
+        Value::String(text) => (text.len() + 2, 0),
+        _ => (8, 0),
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value, room: &mut usize) -> Option<()> {
+    take_room(path, &value, room)?;
     let Some((parent, key)) = split(path)? else {
         *document = value;
         return Some(());
@@ -112,6 +148,21 @@ mod tests {
         ] {
             assert_eq!(applied(state, patch).as_deref(), Some(wanted), "{patch}");
         }
+    }
+
+    #[test]
+    fn a_patch_that_doubles_the_state_again_and_again_is_refused() {
+        let copies: Vec<String> =
+            (0..40).map(|n| format!(r#"{{"op":"copy","from":"","path":"/b{n}"}}"#)).collect();
+        assert_eq!(applied(r#"{"a":"0123456789"}"#, &format!("[{}]", copies.join(","))), None);
+    }
+
+    #[test]
+    fn a_patch_that_nests_the_state_too_deep_is_refused() {
+        let deeper: Vec<String> = (1..=limits::JSON_DEPTH + 1)
+            .map(|depth| format!(r#"{{"op":"add","path":"{}","value":{{}}}}"#, "/a".repeat(depth)))
+            .collect();
+        assert_eq!(applied("{}", &format!("[{}]", deeper.join(","))), None);
     }
 
     #[test]

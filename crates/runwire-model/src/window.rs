@@ -108,10 +108,13 @@ impl Window {
                 self.calls.push(called.clone());
                 let text = called.arguments_text.as_deref().unwrap_or(called.arguments.text());
                 let call = (called.call_id.clone(), called.name.clone(), text.to_owned());
-                self.bytes += text.len();
+                let weight = text.len() + called.name.len() + called.call_id.len();
                 let parent = called.message_id.as_deref().and_then(|id| self.message(id));
                 match parent.filter(|message| message.role == "assistant") {
-                    Some(message) => message.tool_calls.push(call),
+                    Some(message) => {
+                        message.tool_calls.push(call);
+                        self.bytes += weight;
+                    }
                     None => self.push(ChatMessage {
                         id: called.call_id.clone(),
                         role: "assistant".into(),
@@ -152,7 +155,7 @@ impl Window {
     }
 
     fn push(&mut self, message: ChatMessage) {
-        self.bytes += message.content.len();
+        self.bytes += weight(&message);
         self.messages.push_back(message);
     }
 
@@ -163,23 +166,31 @@ impl Window {
 
     /// Forgets the oldest messages, first of earlier runs, then what tools were given and gave back.
     fn shrink(&mut self) {
-        let size = |message: &ChatMessage| {
-            message.content.len() + message.tool_calls.iter().map(|(_, _, text)| text.len()).sum::<usize>()
-        };
         while self.bytes > limits::THREAD_MEMORY_BYTES && self.run_from > 0 {
             self.run_from -= 1;
             if let Some(message) = self.messages.pop_front() {
-                self.bytes -= size(&message);
+                self.bytes -= weight(&message);
             }
         }
         while self.bytes > limits::THREAD_MEMORY_BYTES {
-            let tool = |message: &ChatMessage| message.role == "tool" || !message.tool_calls.is_empty();
-            let Some(at) = self.messages.iter().position(tool) else { break };
+            let newest = self.messages.len() - 1;
+            let droppable = |(at, message): (usize, &ChatMessage)| {
+                let of_tool = message.role == "tool" || !message.tool_calls.is_empty();
+                at < newest && (of_tool || message.content.is_empty())
+            };
+            let Some(at) = self.messages.iter().enumerate().position(droppable) else { break };
             if let Some(message) = self.messages.remove(at) {
-                self.bytes -= size(&message);
+                self.bytes -= weight(&message);
             }
         }
     }
+}
+
+/// Tells about how many bytes a message takes.
+fn weight(message: &ChatMessage) -> usize {
+    let calls =
+        message.tool_calls.iter().map(|(id, name, text)| id.len() + name.len() + text.len()).sum::<usize>();
+    size_of::<ChatMessage>() + message.id.len() + message.content.len() + calls
 }
 
 /// Mints the id of what the person asked, where the source has none.

@@ -128,15 +128,14 @@ impl Conversion {
             self.report(error, "the conversion stops here");
             return ControlFlow::Break(());
         }
-        self.report(error, "the frame is handed on as `foreign`");
         let output = &mut self.output;
-        match self.converter.push_foreign(frame.data, &mut |converted| output.gather(&converted)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                self.report(&error, "the conversion stops here");
-                ControlFlow::Break(())
-            }
-        }
+        let is_handed_on =
+            self.converter.push_foreign(frame.data, &mut |converted| output.gather(&converted));
+        self.report(
+            error,
+            if is_handed_on { "the frame is handed on as `foreign`" } else { "the frame is left out" },
+        );
+        ControlFlow::Continue(())
     }
 
     /// Meets bytes that are no frame.

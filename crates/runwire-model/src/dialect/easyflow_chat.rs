@@ -769,7 +769,8 @@ impl Encode for Encoder {
                 let plain = resolved.values.is_none() && resolved.reason.is_none() && resolved.by.is_none();
                 let id = resolved.interaction_id.as_str();
                 let newest = track.questions.iter().rev().find(|question| is_form(&question.id, id));
-                let meant = newest.is_none_or(|question| question.id == id);
+                let ends = turn.record.entries.iter().any(|entry| entry.event.body.is_terminal());
+                let meant = ends || newest.is_none_or(|question| question.id == id);
                 if resolved.decision != Decision::Cancelled || !plain || !meant {
                     return self.slot(turn, out);
                 }

@@ -319,7 +319,7 @@ impl<'a> Weave<'a> {
         let id = match known {
             Some(thought) => thought.id.clone(),
             None => {
-                self.end_thoughts(message_id.is_none())?;
+                self.end_thoughts(true)?;
                 let id = message_id.unwrap_or_else(|| {
                     self.state.counts.thoughts += 1;
                     format!("{}:t{}", self.state.run_id, self.state.counts.thoughts)

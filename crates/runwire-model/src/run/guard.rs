@@ -9,7 +9,7 @@ use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
     RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
     TextStarted, ThinkingDelta, ThinkingFinished, ThinkingStarted, ToolArgsDelta, ToolArgsStarted,
-    ToolCalled, ToolFinished, ToolStatus,
+    ToolCalled, ToolFinished, ToolOutput, ToolProgress, ToolStarted, ToolStatus,
 };
 use crate::json::Json;
 use crate::limits;
@@ -124,6 +124,9 @@ impl RunState {
     ) -> Result<(), Refusal> {
         let (count, bytes) =
             asked.fold((0, 0), |(count, bytes), asked| (count + 1, bytes + question_bytes(asked)));
+        if self.questions.len() + count > limits::OPEN_ITEMS {
+            return Err(Refusal::TooMany { what: "open questions", limit: limits::OPEN_ITEMS });
+        }
         if self.asked.len() + count > limits::RUN_INTERACTIONS {
             return Err(Refusal::TooMany { what: "questions", limit: limits::RUN_INTERACTIONS });
         }
@@ -163,10 +166,19 @@ impl RunState {
                 text(content.len())
             }
             Body::TextFinished(TextFinished { content: Some(content), .. }) => text(content.len()),
-            Body::ToolArgsStarted(_) | Body::ToolStarted(_) => {
+            Body::ToolArgsStarted(_) => room(self.calls.len(), "open calls", limits::OPEN_ITEMS),
+            // What is said of a call that nobody made makes it.
+            Body::ToolStarted(ToolStarted { call_id, .. })
+            | Body::ToolProgress(ToolProgress { call_id, .. })
+            | Body::ToolOutput(ToolOutput { call_id, .. })
+                if self.calls.iter().all(|call| call.id != *call_id) =>
+            {
                 room(self.calls.len(), "open calls", limits::OPEN_ITEMS)
             }
             Body::ToolArgsDelta(ToolArgsDelta { call_id, delta }) => {
+                if self.calls.iter().all(|call| call.id != *call_id) {
+                    room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
+                }
                 let gathered =
                     self.calls.iter().find(|call| call.id == *call_id).map_or(0, |call| call.bytes);
                 if gathered + delta.len() as u64 > limits::CALL_ARGUMENT_BYTES {
@@ -177,7 +189,7 @@ impl RunState {
             }
             Body::ToolCalled(called) => {
                 room(self.calls.len(), "open calls", limits::OPEN_ITEMS)?;
-                self.check_held(called.arguments.text().len())
+                self.check_held(call_bytes(called))
             }
             Body::InteractionRequested(asked) => self.check_questions(std::iter::once(asked)),
             _ => Ok(()),
@@ -186,13 +198,18 @@ impl RunState {
 }
 
 fn question_bytes(asked: &InteractionRequested) -> usize {
-    let texts = [&asked.title, &asked.description].into_iter().flatten().map(String::len).sum::<usize>();
-    texts
-        + [&asked.schema, &asked.ui, &asked.arguments]
-            .into_iter()
-            .flatten()
-            .map(|json| json.text().len())
-            .sum::<usize>()
+    let texts =
+        [&asked.title, &asked.description, &asked.name, &asked.reason, &asked.call_id, &asked.expires_at];
+    let values = [&asked.schema, &asked.ui, &asked.arguments];
+    texts.into_iter().flatten().map(String::len).sum::<usize>()
+        + values.into_iter().flatten().map(|json| json.text().len()).sum::<usize>()
+}
+
+fn call_bytes(called: &ToolCalled) -> usize {
+    let texts = [&called.arguments_text, &called.description, &called.message_id];
+    called.arguments.text().len()
+        + called.name.len()
+        + texts.into_iter().flatten().map(String::len).sum::<usize>()
 }
 
 /// Writes events into one record.
@@ -456,10 +473,10 @@ impl Writer<'_> {
         let is_last = self.state.told.last_id.as_deref() == Some(&finished.message_id);
         if let (Some(content), true) = (&finished.content, is_last) {
             self.state.told.last = Digest::of(content);
-            self.state.text_bytes += content.len() as u64;
         } else if finished.content.is_some() {
             self.state.told.mixed = true;
         }
+        self.state.text_bytes += finished.content.as_ref().map_or(0, String::len) as u64;
         match open {
             Some(at) => {
                 self.state.texts.remove(at);
@@ -576,7 +593,7 @@ impl Writer<'_> {
     }
 
     fn call(&mut self, called: &mut ToolCalled, scope: &Option<String>) -> bool {
-        let bytes = called.arguments.text().len() as u64;
+        let bytes = call_bytes(called) as u64;
         let at = match self.find_call(&called.call_id) {
             Some(at) if self.state.calls[at].phase == CallPhase::Arguments => {
                 self.boundary(scope);

@@ -27,6 +27,10 @@ pub(in super::super) struct Encoder {
     waits: bool,
     /// The spans of open thoughts whose ids are not the thoughts' own.
     spans: Vec<(String, String)>,
+    /// The ids of such spans told since the last `RUN_STARTED`. The client holds them for the run's own.
+    told_spans: Vec<String>,
+    /// Thoughts of subagents that are told in slots, because their ids are among those.
+    hidden: Vec<String>,
     /// Tokens since the last `RUN_FINISHED`.
     usage: Option<Tokens>,
     /// Calls that an interrupt ended on the wire while their arguments were still to come.
@@ -144,6 +148,7 @@ impl Encoder {
         self.active = true;
         self.shown_subagents.clear();
         self.activities.clear();
+        self.told_spans.clear();
         self.plain(out, "RUN_STARTED", |object| {
             object.str("threadId", &turn.ids.thread);
             object.str("runId", &turn.ids.run);
@@ -647,6 +652,17 @@ impl Encode for Encoder {
                     self.all_messages(turn, out);
                 }
             }
+            Body::ThinkingStarted(started)
+                if event.subagent_run_id.is_some() && self.told_spans.contains(&started.message_id) =>
+            {
+                remember(&mut self.hidden, started.message_id.clone());
+                self.slot(turn, out);
+            }
+            Body::ThinkingDelta(delta) if self.hidden.contains(&delta.message_id) => self.slot(turn, out),
+            Body::ThinkingFinished(finished) if self.hidden.contains(&finished.message_id) => {
+                self.hidden.retain(|hidden| *hidden != finished.message_id);
+                self.slot(turn, out);
+            }
             Body::ThinkingStarted(started) => {
                 remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
@@ -661,6 +677,7 @@ impl Encode for Encoder {
                 };
                 if let Some(span) = &span {
                     self.spans.push((started.message_id.clone(), span.clone().into_owned()));
+                    remember(&mut self.told_spans, span.clone().into_owned());
                 }
                 let id = span.as_deref().unwrap_or(&started.message_id);
                 self.frame(turn, out, "REASONING_START", |object| object.str("messageId", id));

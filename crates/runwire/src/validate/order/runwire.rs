@@ -1,4 +1,4 @@
-//! The canonical model: `design.md` §3–§5.
+//! The order of the canonical events, as `docs/dialects/runwire.md` has it.
 
 use super::open::{Open, PerRun};
 use super::{Rules, Seen, after_end, already_open, not_first, not_open};
