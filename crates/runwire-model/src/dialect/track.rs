@@ -167,6 +167,15 @@ impl Track {
     ///
     /// `chunks` says whether the dialect tells pieces of arguments.
     pub(super) fn after(&mut self, event: &Event, chunks: bool) {
+        // A text ends the thinking before it, also one that is told in slots.
+        let begins_aside = match &event.body {
+            Body::TextStarted(started) => started.is_anothers(),
+            Body::TextDelta(delta) => self.is_silent(&delta.message_id),
+            _ => false,
+        };
+        if begins_aside && event.subagent_run_id.is_none() && self.last == Some(Last::Thought) {
+            self.last = None;
+        }
         let piece = match &event.body {
             Body::TextDelta(delta) => self.texts.iter_mut().find(|text| text.id == delta.message_id),
             Body::ThinkingDelta(delta) => {
@@ -179,15 +188,6 @@ impl Track {
         }
         // What happens in a subagent ends no text outside it.
         if event.subagent_run_id.is_none() && self.ends_texts(&event.body, chunks) {
-            self.last = None;
-        }
-        // A text ends the thinking before it, also one that is told in slots.
-        let begins_aside = match &event.body {
-            Body::TextStarted(started) => started.is_anothers(),
-            Body::TextDelta(delta) => self.text(&delta.message_id).is_some_and(|text| text.aside),
-            _ => false,
-        };
-        if begins_aside && event.subagent_run_id.is_none() && self.last == Some(Last::Thought) {
             self.last = None;
         }
         match &event.body {

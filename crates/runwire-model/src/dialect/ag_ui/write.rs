@@ -667,7 +667,11 @@ impl Encode for Encoder {
                 remember(&mut self.messages, (started.message_id.clone(), event.subagent_run_id.clone()));
                 let span = event.extra.get(SPAN).filter(|_| turn.own).and_then(Json::as_string);
                 let is_open = |id: &str| self.spans.iter().any(|(_, span)| span == id);
-                let span = span.filter(|span| !is_open(span) && turn.track.thought(span).is_none());
+                let is_told = |id: &str| self.messages.iter().any(|(told, _)| told == id);
+                let is_held = |id: &str| {
+                    event.subagent_run_id.is_some() && self.told_spans.iter().any(|told| told == id)
+                };
+                let span = span.filter(|span| !is_open(span) && !is_told(span) && !is_held(span));
                 // An earlier thought's span may have the id of this thought.
                 let span = match span {
                     None if is_open(&started.message_id) => {
