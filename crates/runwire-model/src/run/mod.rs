@@ -1,4 +1,19 @@
 //! The life of a run: what is open in it, and which events may follow.
+//!
+//! ```
+//! use runwire_model::event::{Event, TextDelta};
+//! use runwire_model::record::By;
+//! use runwire_model::run::{Authority, RunState};
+//! use runwire_model::window::Window;
+//!
+//! let mut run = RunState::new("thread-1", "run-1");
+//! let mut entries = Vec::new();
+//! let piece = Event::new(TextDelta { message_id: "m1".into(), content: "Hi".into(), format: None });
+//! run.apply(piece, By::Producer, Authority::Producer, 1, &Window::new("run-1"), &mut entries).unwrap();
+//! // What a producer left out is added: a run begins, and so does a text.
+//! let types: Vec<_> = entries.iter().map(|entry| entry.event.body.type_name()).collect();
+//! assert_eq!(types, ["run.started", "text.started", "text.delta"]);
+//! ```
 
 mod digest;
 mod guard;
