@@ -163,14 +163,14 @@ fn seen(records: &[Record], dialect: Dialect) -> Value {
     })
 }
 
-/// All thinking. social-app begins a text where it is whole, and so may cut a thought beside it in two.
+/// All thinking. social-app begins a text where it is whole, and so may cut a thought beside it in two: of it,
+/// the pieces are compared.
 fn thinking(records: &[Record], message: &MessageState, dialect: Dialect) -> String {
     if dialect != Dialect::SocialApp {
         return message.thinking_content.clone();
     }
     let pieces = events(records).into_iter().filter_map(|event| match event.body {
         Body::ThinkingDelta(delta) => Some(delta.content),
-        Body::ThinkingFinished(finished) => finished.content,
         _ => None,
     });
     pieces.collect()
