@@ -66,6 +66,13 @@ impl Event {
         Json::from_written(out)
     }
 
+    /// Reads what [`Event::write`] wrote into a store, whatever the length of its ids.
+    pub fn from_stored(text: &str) -> Option<Self> {
+        let mut object = Object::of_stored(text)?;
+        let event_type = object.take_str("type").ok()?;
+        Self::read(&event_type, object).ok().flatten()
+    }
+
     /// Reads what [`Event::to_json`] wrote; an envelope around it is ignored.
     pub fn from_json(json: &Json) -> Option<Self> {
         let mut object = Object::of_json(json)?;
@@ -107,6 +114,11 @@ impl Extra {
     pub fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1)
+    }
+
+    /// Keeps the fields that another event has just so.
+    pub(crate) fn retain_common(&mut self, other: &Self) {
+        self.0.retain(|(name, value)| other.get(name) == Some(value));
     }
 
     /// Lists the fields.

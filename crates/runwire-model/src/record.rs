@@ -57,7 +57,7 @@ pub struct Record {
 }
 
 /// A message as chat clients keep it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
     /// Its id.
     pub id: String,
@@ -66,8 +66,10 @@ pub struct ChatMessage {
     /// Its text.
     pub content: String,
     /// The calls that it makes: id, name and the arguments' JSON text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<(String, String, String)>,
     /// The call that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
 }
 

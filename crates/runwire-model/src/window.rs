@@ -39,6 +39,22 @@ impl Window {
         Self { run_id: run_id.to_owned(), ..Self::default() }
     }
 
+    /// Makes the window of a thread that has these messages and this state, before its next run.
+    ///
+    /// [`Earlier::messages`] and [`Earlier::state`] read them back. [`Window::next_run`] then begins the run.
+    pub fn after(messages: Vec<ChatMessage>, state: Option<Json>) -> Self {
+        let bytes = messages.iter().map(weight).sum();
+        let run_from = messages.len();
+        let mut window = Self { messages: messages.into(), run_from, bytes, state, ..Self::default() };
+        window.shrink();
+        window
+    }
+
+    /// Tells the thread's state, also where the newest record's patch did not fit.
+    pub(crate) fn kept_state(&self) -> Option<&Json> {
+        self.state.as_ref()
+    }
+
     /// Begins a run of the thread, the first or another.
     pub fn next_run(&mut self, run_id: &str) {
         run_id.clone_into(&mut self.run_id);
@@ -138,19 +154,7 @@ impl Window {
             Body::InteractionRequested(asked) => self.questions.push(asked.clone()),
             Body::InteractionResolved(resolved) => self.ended_questions.push(resolved.interaction_id.clone()),
             Body::Notice(notice) if notice.fatal == Some(true) => self.notice = Some(notice.clone()),
-            Body::StateSnapshot(snapshot) => self.state = Some(snapshot.state.clone()),
-            Body::StateUpdated(updated) => self.state = Some(updated.state.clone()),
-            Body::StatePatched(patched) => {
-                let state = self.state.take().unwrap_or_else(Json::empty_object);
-                self.state = match patch::apply(&state, &patched.patch) {
-                    Some(next) if next.text().len() <= limits::THREAD_MEMORY_BYTES => Some(next),
-                    _ => {
-                        self.misfit = true;
-                        Some(state)
-                    }
-                };
-            }
-            _ => {}
+            body => self.misfit |= !change_state(&mut self.state, body),
         }
     }
 
@@ -184,6 +188,23 @@ impl Window {
             }
         }
     }
+}
+
+/// Changes a thread's state as an event says; tells whether the change fits.
+pub(crate) fn change_state(state: &mut Option<Json>, body: &Body) -> bool {
+    match body {
+        Body::StateSnapshot(snapshot) => *state = Some(snapshot.state.clone()),
+        Body::StateUpdated(updated) => *state = Some(updated.state.clone()),
+        Body::StatePatched(patched) => {
+            let before = state.get_or_insert_with(Json::empty_object);
+            match patch::apply(before, &patched.patch) {
+                Some(next) if next.text().len() <= limits::THREAD_MEMORY_BYTES => *before = next,
+                _ => return false,
+            }
+        }
+        _ => {}
+    }
+    true
 }
 
 /// Tells about how many bytes a message takes.

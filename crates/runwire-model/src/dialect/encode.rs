@@ -14,7 +14,7 @@ use crate::json::ObjectWriter;
 use crate::record::{By, Earlier, Entry, Place, Record};
 
 /// How much of the canonical events a foreign dialect carries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fidelity {
     /// Native frames where the dialect has them, slots where it has not.

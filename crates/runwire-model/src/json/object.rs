@@ -51,6 +51,8 @@ impl FieldError {
 #[derive(Debug, Clone, Default)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// Whether ids may have any length: what a log has stored, it reads back, suffixes of ours included.
+    long_ids: bool,
 }
 
 impl<'a> Object<'a> {
@@ -69,6 +71,11 @@ impl<'a> Object<'a> {
 
     fn of_text(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
+    }
+
+    /// Reads an object that was written here and stored.
+    pub(crate) fn of_stored(text: &'a str) -> Option<Self> {
+        Self::of_text(text).ok().map(|object| Self { long_ids: true, ..object })
     }
 
     /// Reads a value as an object, if it is one.
@@ -139,7 +146,7 @@ impl<'a> Object<'a> {
             b'0'..=b'9' => Cow::Borrowed(raw.get()),
             _ => read_str(raw).ok_or_else(|| wrong(key, "a string", raw))?,
         };
-        if id.len() > limits::ID_BYTES {
+        if id.len() > limits::ID_BYTES && !self.long_ids {
             let problem = format!("has {} bytes; an id or a name has at most {}", id.len(), limits::ID_BYTES);
             return Err(FieldError::new(key, problem));
         }
@@ -220,7 +227,7 @@ impl<'de> Deserialize<'de> for Object<'de> {
                 if fields.len() > SMALL {
                     fields = last_of_each(fields);
                 }
-                Ok(Object { fields })
+                Ok(Object { fields, long_ids: false })
             }
         }
         deserializer.deserialize_map(Fields)

@@ -1,0 +1,234 @@
+//! Looks up a run's earlier events by place, in whatever holds its records.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use runwire_model::event::{Body, Event, InteractionRequested, Notice, ToolCalled};
+use runwire_model::json::Json;
+use runwire_model::record::{ChatMessage, Earlier, Place, Record};
+use runwire_model::window::Window;
+
+use crate::record::Stored;
+
+/// Something that holds the records of a thread.
+pub trait RecordSource {
+    /// Shows the records after `seq`, in order, until it is told to stop.
+    fn visit(&self, after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>);
+
+    /// Tells the thread's messages and state before a run began.
+    fn before(&self, first_seq: u64) -> Window;
+}
+
+/// The thread's state after a record, so that the next patch need not begin at the start.
+#[derive(Debug, Clone, Default)]
+pub struct KnownState(RefCell<Option<(u64, Window)>>);
+
+/// What a run has stored, as translation asks for it.
+pub struct Lookup<'a> {
+    /// Where the records are.
+    pub source: &'a dyn RecordSource,
+    /// The run.
+    pub run: &'a str,
+    /// The run's first `seq`.
+    pub first_seq: u64,
+    /// The record that is being encoded, if one is; it counts as stored and may be missing in the source.
+    pub current: Option<&'a Record>,
+    /// What is known of the state already.
+    pub state: &'a KnownState,
+}
+
+impl Lookup<'_> {
+    /// Shows the run's events from a record on, up to the current one.
+    fn events(&self, from_seq: u64, visit: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
+        let end = self.current.map_or(u64::MAX, |record| record.seq);
+        let mut stopped = false;
+        // What a run left unanswered is answered in the next: places may lie before the run.
+        let any_run = from_seq < self.first_seq;
+        self.source.visit(from_seq.saturating_sub(1), &mut |stored| {
+            if stored.record.seq >= end {
+                return ControlFlow::Break(());
+            }
+            if any_run || *stored.run == *self.run {
+                for entry in &stored.record.entries {
+                    if visit(&entry.event).is_break() {
+                        stopped = true;
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        if let (false, Some(current)) = (stopped, self.current) {
+            for entry in &current.entries {
+                if visit(&entry.event).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn find<T>(&self, from_seq: u64, mut pick: impl FnMut(&Event) -> Option<T>) -> Option<T> {
+        let mut found = None;
+        self.events(from_seq, &mut |event| {
+            found = pick(event);
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found
+    }
+
+    /// Folds the thread's messages and state up to and including the current record.
+    fn window(&self) -> Window {
+        let mut window = self.source.before(self.first_seq);
+        window.next_run(self.run);
+        let end = self.current.map_or(u64::MAX, |record| record.seq);
+        self.source.visit(self.first_seq.saturating_sub(1), &mut |stored| {
+            if stored.record.seq >= end {
+                return ControlFlow::Break(());
+            }
+            if *stored.run == *self.run {
+                window.absorb(&stored.record);
+            }
+            ControlFlow::Continue(())
+        });
+        if let Some(current) = self.current {
+            window.absorb(current);
+        }
+        window
+    }
+}
+
+impl Earlier for Lookup<'_> {
+    fn text(&self, start: Place, message_id: &str) -> String {
+        let mut text = String::new();
+        self.events(start.seq, &mut |event| {
+            match &event.body {
+                Body::TextStarted(started) if started.message_id == message_id => text.clear(),
+                Body::TextDelta(delta) if delta.message_id == message_id => text.push_str(&delta.content),
+                Body::TextFinished(finished) if finished.message_id == message_id => {
+                    if let Some(content) = &finished.content {
+                        text.clone_from(content);
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        text
+    }
+
+    fn arguments(&self, start: Place, call_id: &str) -> String {
+        let mut text = String::new();
+        self.events(start.seq, &mut |event| {
+            match &event.body {
+                Body::ToolArgsStarted(started) if started.call_id == call_id => text.clear(),
+                Body::ToolArgsDelta(delta) if delta.call_id == call_id => text.push_str(&delta.delta),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        text
+    }
+
+    fn call(&self, start: Place, call_id: &str) -> Option<ToolCalled> {
+        self.find(start.seq, |event| match &event.body {
+            Body::ToolCalled(called) if called.call_id == call_id => Some(called.clone()),
+            _ => None,
+        })
+    }
+
+    fn question(&self, place: Place, interaction_id: &str) -> Option<InteractionRequested> {
+        self.find(place.seq, |event| match &event.body {
+            Body::InteractionRequested(asked) if asked.interaction_id == interaction_id => Some(asked.clone()),
+            _ => None,
+        })
+    }
+
+    fn notice(&self, place: Place) -> Option<Notice> {
+        // The place is that of the last fatal notice; its record may have several.
+        let mut last = None;
+        let mut seen = 0;
+        self.source.visit(place.seq.saturating_sub(1), &mut |stored| {
+            if stored.record.seq != place.seq {
+                return ControlFlow::Break(());
+            }
+            last = fatal_notice(&stored.record, place.index).or(last.take());
+            seen += 1;
+            ControlFlow::Break(())
+        });
+        let current = self.current.filter(|record| record.seq == place.seq);
+        last.or_else(|| current.and_then(|record| fatal_notice(record, place.index)))
+    }
+
+    fn run_text(&self) -> String {
+        let mut texts: Vec<(String, String, bool)> = Vec::new();
+        self.events(self.first_seq, &mut |event| {
+            match &event.body {
+                Body::TextStarted(started) => {
+                    let anothers = started.is_anothers();
+                    texts.push((started.message_id.clone(), String::new(), !anothers));
+                }
+                Body::TextDelta(delta) => {
+                    if let Some(text) = texts.iter_mut().rfind(|(id, ..)| *id == delta.message_id) {
+                        text.1.push_str(&delta.content);
+                    }
+                }
+                Body::TextFinished(finished) => {
+                    let text = texts.iter_mut().rfind(|(id, ..)| *id == finished.message_id);
+                    if let (Some(content), Some(text)) = (&finished.content, text) {
+                        text.1.clone_from(content);
+                    }
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        let told = texts.iter().filter(|(_, text, assistants)| *assistants && !text.is_empty());
+        told.map(|(_, text, _)| text.as_str()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn state(&self) -> Option<Json> {
+        let upto = self.current.map_or(u64::MAX, |record| record.seq);
+        let mut known = self.state.0.borrow_mut();
+        let (from, mut window) = match known.take().filter(|(seq, _)| *seq < upto) {
+            Some(known) => known,
+            None => {
+                // Only the state is asked for: messages of earlier runs would weigh the fold down.
+                let state = self.source.before(self.first_seq).state();
+                (self.first_seq.saturating_sub(1), Window::after(Vec::new(), state))
+            }
+        };
+        self.source.visit(from, &mut |stored| {
+            if stored.record.seq >= upto {
+                return ControlFlow::Break(());
+            }
+            if *stored.run == *self.run {
+                window.absorb(&state_events(&stored.record));
+            }
+            ControlFlow::Continue(())
+        });
+        if let Some(current) = self.current {
+            window.absorb(&state_events(current));
+            *known = Some((current.seq, window.clone()));
+        }
+        window.state()
+    }
+
+    fn messages(&self) -> Vec<ChatMessage> {
+        self.window().messages()
+    }
+}
+
+fn fatal_notice(record: &Record, index: u32) -> Option<Notice> {
+    match &record.entries.get(index as usize)?.event.body {
+        Body::Notice(notice) => Some(notice.clone()),
+        _ => None,
+    }
+}
+
+/// Keeps of a record what changes the thread's state.
+fn state_events(record: &Record) -> Record {
+    let is_state =
+        |event: &Event| matches!(event.body, Body::StateSnapshot(_) | Body::StateUpdated(_) | Body::StatePatched(_));
+    let entries = record.entries.iter().filter(|entry| is_state(&entry.event)).cloned().collect();
+    Record { entries, ..record.clone() }
+}

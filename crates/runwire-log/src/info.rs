@@ -1,0 +1,248 @@
+//! What the log tells of threads, runs and producers.
+
+use runwire_model::dialect::Dialect;
+use runwire_model::event::{Body, ErrorInfo, Event, InteractionKind, Summary};
+use runwire_model::json::Json;
+use runwire_model::run::Status;
+use runwire_model::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A thread that is to be created.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewThread {
+    /// Whose it is.
+    pub tenant: String,
+    /// Its id; without one it is minted.
+    pub thread_id: Option<String>,
+    /// Whether several runs may be open at once.
+    pub parallel: bool,
+}
+
+/// A run that is to be created.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewRun {
+    /// Whose it is.
+    pub tenant: String,
+    /// Its id; without one it is minted.
+    pub run_id: Option<String>,
+    /// Its thread; without one it gets a thread of its own.
+    pub thread_id: Option<String>,
+    /// The agent that runs.
+    pub agent: Option<String>,
+    /// What the person asked.
+    pub message: Option<String>,
+    /// What the agent was given.
+    pub input: Option<Json>,
+}
+
+/// What was asked for, and whether it was made just now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Created<T> {
+    /// The thing.
+    pub value: T,
+    /// Whether it did not exist before.
+    pub new: bool,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// Its id.
+    pub thread_id: String,
+    /// Whether several runs may be open at once.
+    pub parallel: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The last `seq`; 0 where nothing was written.
+    pub head: u64,
+    /// The first `seq` that is kept.
+    pub oldest: u64,
+    /// Its runs that are open, oldest first.
+    pub open_runs: Vec<String>,
+    /// How many runs it has had.
+    pub runs: u64,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunInfo {
+    /// Its id.
+    pub run_id: String,
+    /// Its thread.
+    pub thread_id: String,
+    /// The agent that runs.
+    pub agent: Option<String>,
+    /// How far it is.
+    pub status: Status,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its first record was written.
+    pub started_at: Option<Timestamp>,
+    /// When it was closed.
+    pub ended_at: Option<Timestamp>,
+    /// Its first `seq`; nothing where nothing was written.
+    pub first_seq: Option<u64>,
+    /// Its last `seq`; 0 where nothing was written.
+    pub last_seq: u64,
+    /// Whether retention has removed its events.
+    pub trimmed: bool,
+    /// What is counted.
+    pub summary: RunSummary,
+}
+
+/// Where a run lies in its thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSpan {
+    /// The run.
+    pub run_id: String,
+    /// Its first `seq`.
+    pub first_seq: u64,
+    /// Its last `seq` so far.
+    pub last_seq: u64,
+    /// Whether more may come.
+    pub open: bool,
+}
+
+/// A producer's place in what it writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProducerInfo {
+    /// Its newest incarnation.
+    pub epoch: u64,
+    /// The index of the frame that it must send next.
+    pub next: u64,
+    /// The dialect that it speaks, once it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+}
+
+/// Which runs are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQuery {
+    /// Whose.
+    pub tenant: String,
+    /// In which state.
+    pub status: Option<Status>,
+    /// Of which agent.
+    pub agent: Option<String>,
+    /// Of which thread.
+    pub thread: Option<String>,
+    /// Those created before this run.
+    pub before: Option<String>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// Figures of a run, gathered as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Records.
+    pub records: u64,
+    /// Events.
+    pub events: u64,
+    /// Texts.
+    pub messages: u64,
+    /// Calls.
+    pub tool_calls: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of completions.
+    pub completion_tokens: u64,
+    /// Tokens in all.
+    pub total_tokens: u64,
+    /// Whether single model calls were counted, which win over the totals at the end.
+    pub counted: bool,
+    /// Whether someone asked the run to stop.
+    pub cancel_requested: bool,
+    /// The questions, in the order they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<InteractionInfo>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+}
+
+/// A question of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InteractionInfo {
+    /// Its id.
+    pub interaction_id: String,
+    /// A form or an approval.
+    pub kind: InteractionKind,
+    /// `open`, or what became of it.
+    pub status: String,
+    /// Its title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// When it expires, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunError {
+    /// The code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What a person reads.
+    pub message: String,
+}
+
+impl RunError {
+    fn of(error: &ErrorInfo) -> Self {
+        Self { code: error.code.clone(), message: error.message.clone() }
+    }
+}
+
+impl RunSummary {
+    /// Takes in an event of the run.
+    pub(crate) fn absorb(&mut self, event: &Event) {
+        self.events += 1;
+        match &event.body {
+            Body::TextStarted(_) => self.messages += 1,
+            Body::ToolCalled(_) => self.tool_calls += 1,
+            Body::StepStarted(_) => self.steps += 1,
+            Body::Usage(usage) => {
+                self.counted = true;
+                self.count(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
+            }
+            Body::RunCancelRequested(_) => self.cancel_requested = true,
+            Body::InteractionRequested(asked) => self.interactions.push(InteractionInfo {
+                interaction_id: asked.interaction_id.clone(),
+                kind: asked.kind,
+                status: "open".to_owned(),
+                title: asked.title.clone(),
+                expires_at: asked.expires_at.as_deref().and_then(Timestamp::parse).map(|at| at.0),
+            }),
+            Body::InteractionResolved(resolved) => {
+                let id = &resolved.interaction_id;
+                if let Some(asked) = self.interactions.iter_mut().rfind(|asked| asked.interaction_id == *id) {
+                    resolved.decision.as_str().clone_into(&mut asked.status);
+                }
+            }
+            Body::RunCompleted(completed) => self.end(completed.summary.as_ref()),
+            Body::RunCancelled(cancelled) => self.end(cancelled.summary.as_ref()),
+            Body::RunFailed(failed) => {
+                self.error = Some(RunError::of(&failed.error));
+                self.end(failed.summary.as_ref());
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
+        let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+        self.prompt_tokens = self.prompt_tokens.saturating_add(prompt);
+        self.completion_tokens = self.completion_tokens.saturating_add(completion);
+        let total = total.unwrap_or_else(|| prompt.saturating_add(completion));
+        self.total_tokens = self.total_tokens.saturating_add(total);
+    }
+
+    fn end(&mut self, summary: Option<&Summary>) {
+        if let Some(summary) = summary.filter(|_| !self.counted) {
+            self.count(summary.prompt_tokens, summary.completion_tokens, summary.total_tokens);
+        }
+    }
+}

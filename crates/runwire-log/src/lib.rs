@@ -1,0 +1,169 @@
+//! The log: what Runwire stores, in which order, and what it promises about it.
+//!
+//! One small trait, [`Log`]; its embedded implementation, [`sqlite::Sqlite`]; and [`conformance`], the suite
+//! that any implementation must pass. This page is the specification of what is stored.
+//!
+//! # What is stored
+//!
+//! | thing | what it holds |
+//! |---|---|
+//! | **thread** | tenant and id, whether runs may lie side by side, the oldest `seq` that is kept, and the messages and the state as they stood there |
+//! | **run** | tenant and id, its thread, what `POST /v1/runs` said, status and times, its first and last `seq`, the guard's state, and a summary (counts, tokens, questions, error) |
+//! | **producer** | of a run, or of a thread that is written as a whole: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
+//! | **record** | see [`Stored`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
+//! | **checkpoint** | the state of an encoder after a record. A cache: it may be lost |
+//!
+//! # What holds
+//!
+//! - `seq` is contiguous per thread from 1; `at` never goes backwards in a thread.
+//! - One append is one unit: its records, the run's row with the guard's state, and the producer's row with the
+//!   decoder's state are committed together. What is refused changes nothing, also not its neighbours in the
+//!   same commit. The frames before a bad one stay written.
+//! - Nothing is acknowledged or shown to a reader before it is durable.
+//! - The check of a producer's epoch and index comes before every other.
+//! - A run has at most one terminal event, and it is its last record. A thread has one open run, unless it was
+//!   created with `parallel`.
+//! - Ids of threads and runs are used once. Those of a deleted thread stay used up.
+//! - Every open run has a lease; [`Log::sweep`] closes those whose lease ran out.
+//! - A commit that fails ends the use of the log: whether it happened is found out by opening the store again.
+
+pub mod append;
+pub mod earlier;
+pub mod error;
+pub mod info;
+pub mod key;
+pub mod limits;
+pub mod record;
+pub mod sqlite;
+pub mod tail;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use runwire_model::Timestamp;
+use runwire_model::dialect::{Dialect, Encoder, Fidelity};
+use runwire_model::window::Window;
+
+pub use append::{Append, Appended, FrameBatch, FrameIn, Stamp, Target};
+pub use earlier::{KnownState, Lookup, RecordSource};
+pub use error::{Fault, FrameProblem, LogError};
+pub use info::{
+    Created, InteractionInfo, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery, RunSpan,
+    RunSummary, ThreadInfo,
+};
+pub use key::{RunKey, ThreadKey};
+pub use record::Stored;
+pub use tail::{Head, Tail};
+
+/// Records of a thread, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The records; empty at the end of the thread.
+    pub records: Vec<Arc<Stored>>,
+    /// The thread's last `seq`, as the read saw it.
+    pub head: u64,
+    /// The first `seq` that is kept.
+    pub oldest: u64,
+}
+
+/// Who asks a run to stop, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cancel {
+    /// Why.
+    pub reason: Option<String>,
+    /// Who.
+    pub by: Option<String>,
+}
+
+/// What retention removes: whole closed runs, oldest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Runs that ended before this moment.
+    pub ended_before: Option<Timestamp>,
+    /// As many as it takes to keep the records of all threads within this many bytes.
+    pub most_bytes: Option<u64>,
+}
+
+/// How a run is translated: a checkpoint belongs to one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// How much it carries.
+    pub fidelity: Fidelity,
+}
+
+/// A durable, ordered log of threads.
+#[async_trait]
+pub trait Log: Send + Sync + 'static {
+    /// Creates a thread; creating it again in the same words gives it again.
+    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError>;
+
+    /// Creates a run that nothing was written to; creating it again in the same words gives it again.
+    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError>;
+
+    /// Writes frames; returns when they are durable.
+    async fn append(&self, append: Append) -> Result<Appended, LogError>;
+
+    /// Asks a run to stop; a closed one is told as it is.
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError>;
+
+    /// Renews a run's lease.
+    async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError>;
+
+    /// Closes the runs whose lease ran out, and tells how many.
+    async fn sweep(&self) -> Result<usize, LogError>;
+
+    /// Deletes a thread and everything of it; `force` cancels the runs that are open.
+    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError>;
+
+    /// Removes what retention does not keep, and tells how many runs.
+    async fn trim(&self, retention: Retention) -> Result<usize, LogError>;
+
+    /// Tells of a run.
+    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError>;
+
+    /// Lists runs, newest first.
+    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError>;
+
+    /// Tells of a thread.
+    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError>;
+
+    /// Lists threads, newest first: those created before one, at most so many.
+    async fn threads(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ThreadInfo>, LogError>;
+
+    /// Tells where the runs of a thread lie, in the order they began; those that retention removed are left out.
+    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError>;
+
+    /// Tells how far a producer of a run is.
+    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError>;
+
+    /// Reads the records after `after`, a page at most.
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError>;
+
+    /// Tells the thread's messages and state before a `seq`, as far as they are kept.
+    async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError>;
+
+    /// Finds the newest checkpoint of a run that is not after `seq`.
+    async fn checkpoint(&self, run: &RunKey, form: Form, seq: u64)
+    -> Result<Option<(u64, Encoder)>, LogError>;
+
+    /// Keeps the state of an encoder after a record, when there is time for it.
+    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder);
+
+    /// Follows a thread.
+    ///
+    /// Whoever takes the tail first and reads the store afterwards misses nothing.
+    fn tail(&self, thread: &ThreadKey) -> Arc<Tail>;
+
+    /// Tells whether the log can be read and written.
+    async fn ready(&self) -> Result<(), LogError>;
+
+    /// Finishes what was begun and closes the store.
+    async fn close(&self);
+}

@@ -1,0 +1,241 @@
+//! A record as the store keeps it: its meaning, and the bytes it came as.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runwire_model::Timestamp;
+use runwire_model::dialect::Dialect;
+use runwire_model::event::Event;
+use runwire_model::json::ObjectWriter;
+use runwire_model::record::{By, Entry, Record};
+
+/// A record of a thread, with its run and the frame byte for byte.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The run it belongs to.
+    pub run: Arc<str>,
+    /// What it means.
+    pub record: Record,
+    /// The name that SSE carried with the frame.
+    pub name: Option<Box<str>>,
+    /// The frame's bytes; none for an act of the server.
+    pub frame: Option<Bytes>,
+}
+
+impl Stored {
+    /// Tells about how many bytes the record takes in memory.
+    pub fn weight(&self) -> usize {
+        let frame = self.frame.as_ref().map_or(0, Bytes::len);
+        size_of::<Self>() + 2 * frame + self.record.entries.len() * size_of::<Entry>()
+    }
+
+    /// Tells whether the record ends its run.
+    pub fn is_terminal(&self) -> bool {
+        self.record.entries.iter().any(|entry| entry.event.body.is_terminal())
+    }
+}
+
+/// A stored record cannot be read: the store was damaged, or written by a newer version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a stored record is damaged: {0}")]
+pub struct Damaged(pub(crate) &'static str);
+
+const NO_FRAME: u32 = u32::MAX;
+const NO_DIALECT: u8 = u8::MAX;
+
+/// Appends a record in the store's form. `run` is the store's number of the run.
+///
+/// All numbers are little-endian: `seq` u64, run u64, `at` u64, source time u64 (all ones: none), dialect u8
+/// (its number, 255: none), name length u16 and name (length 65535: none), frame length u32 and bytes (all
+/// ones: none), entries u16, then for each: who added it u8, length u32 and the event as JSON.
+pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
+    let record = &stored.record;
+    out.extend_from_slice(&record.seq.to_le_bytes());
+    out.extend_from_slice(&run.to_le_bytes());
+    out.extend_from_slice(&record.at.0.to_le_bytes());
+    out.extend_from_slice(&record.source_time.map_or(u64::MAX, |time| time.0).to_le_bytes());
+    out.push(record.dialect.map_or(NO_DIALECT, number_of));
+    match &stored.name {
+        Some(name) => {
+            out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+            out.extend_from_slice(name.as_bytes());
+        }
+        None => out.extend_from_slice(&u16::MAX.to_le_bytes()),
+    }
+    match &stored.frame {
+        Some(frame) => {
+            out.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+            out.extend_from_slice(frame);
+        }
+        None => out.extend_from_slice(&NO_FRAME.to_le_bytes()),
+    }
+    out.extend_from_slice(&(record.entries.len() as u32).to_le_bytes());
+    for entry in &record.entries {
+        out.push(number_of_by(entry.by));
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let mut object = ObjectWriter::begin(out);
+        entry.event.write(&mut object);
+        object.end();
+        let length = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// Reads records in the store's form, one after the other.
+pub(crate) struct Records {
+    bytes: Bytes,
+}
+
+/// A record and the store's number of its run.
+pub(crate) struct Numbered {
+    pub(crate) run: u64,
+    pub(crate) record: Record,
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) frame: Option<Bytes>,
+}
+
+impl Records {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self { bytes }
+    }
+
+    fn take(&mut self, count: usize) -> Result<Bytes, Damaged> {
+        if self.bytes.len() < count {
+            return Err(Damaged("it ends too early"));
+        }
+        Ok(self.bytes.split_to(count))
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+        let bytes = self.take(N)?;
+        bytes.as_ref().try_into().map_err(|_| Damaged("a number is cut"))
+    }
+
+    fn u64(&mut self) -> Result<u64, Damaged> {
+        Ok(u64::from_le_bytes(self.number()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, Damaged> {
+        Ok(u32::from_le_bytes(self.number()?))
+    }
+
+    /// Reads the next record; with `skip_to`, records up to that `seq` are passed over unread.
+    pub(crate) fn next(&mut self, after: u64) -> Result<Option<Numbered>, Damaged> {
+        while !self.bytes.is_empty() {
+            if let Some(record) = self.read(after)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(&mut self, after: u64) -> Result<Option<Numbered>, Damaged> {
+        let seq = self.u64()?;
+        let run = self.u64()?;
+        let at = Timestamp(self.u64()?);
+        let source_time = Some(self.u64()?).filter(|time| *time != u64::MAX).map(Timestamp);
+        let [dialect] = self.number()?;
+        let dialect = match dialect {
+            NO_DIALECT => None,
+            number => Some(dialect_of(number).ok_or(Damaged("its dialect is unknown"))?),
+        };
+        let name = match u16::from_le_bytes(self.number()?) {
+            u16::MAX => None,
+            length => {
+                let name = self.take(length.into())?;
+                Some(std::str::from_utf8(&name).map_err(|_| Damaged("its name is no text"))?.into())
+            }
+        };
+        let frame = match self.u32()? {
+            NO_FRAME => None,
+            length => Some(self.take(length as usize)?),
+        };
+        let count = self.u32()? as usize;
+        let mut entries = Vec::with_capacity(if seq > after { count.min(16) } else { 0 });
+        for _ in 0..count {
+            let [by] = self.number()?;
+            let length = self.u32()? as usize;
+            let event = self.take(length)?;
+            if seq > after {
+                let by = by_of(by).ok_or(Damaged("it is unknown who added an event"))?;
+                let event = std::str::from_utf8(&event).ok().and_then(Event::from_stored);
+                entries.push(Entry { event: event.ok_or(Damaged("an event cannot be read"))?, by });
+            }
+        }
+        let record = Record { seq, at, source_time, dialect, entries };
+        Ok((seq > after).then_some(Numbered { run, record, name, frame }))
+    }
+}
+
+/// The numbers stay what they are: they stand in stores.
+fn number_of(dialect: Dialect) -> u8 {
+    match dialect {
+        Dialect::Runwire => 0,
+        Dialect::Loom => 1,
+        Dialect::LoomExport => 2,
+        Dialect::StreamingEngine => 3,
+        Dialect::Agio => 4,
+        Dialect::AgUi => 5,
+        Dialect::SocialApp => 6,
+        Dialect::EasyflowChat => 7,
+        Dialect::Text => 8,
+    }
+}
+
+fn dialect_of(number: u8) -> Option<Dialect> {
+    Dialect::ALL.into_iter().find(|dialect| number_of(*dialect) == number)
+}
+
+fn number_of_by(by: By) -> u8 {
+    match by {
+        By::Producer => 0,
+        By::Decoder => 1,
+        By::Guard => 2,
+        By::Server => 3,
+    }
+}
+
+fn by_of(number: u8) -> Option<By> {
+    [By::Producer, By::Decoder, By::Guard, By::Server].into_iter().find(|by| number_of_by(*by) == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use runwire_model::event::TextDelta;
+
+    use super::*;
+
+    fn stored(seq: u64) -> Stored {
+        let delta = TextDelta { message_id: "m".repeat(600), content: "你好".into(), format: None };
+        let entries = vec![Entry { event: Event::new(delta), by: By::Guard }];
+        let record = Record { seq, at: Timestamp(9), source_time: None, dialect: Some(Dialect::Agio), entries };
+        let frame = Some(Bytes::from_static(b"{\"raw\": true}"));
+        Stored { run: "r".into(), record, name: Some("text_delta".into()), frame }
+    }
+
+    #[test]
+    fn a_record_reads_back_as_it_was_written() {
+        let mut out = Vec::new();
+        let mut server = stored(2);
+        (server.frame, server.name, server.record.dialect) = (None, None, None);
+        server.record.source_time = Some(Timestamp(0));
+        for record in [&stored(1), &server, &stored(3)] {
+            write(&mut out, 7, record);
+        }
+        let bytes = Bytes::from(out);
+        let mut records = Records::new(bytes.clone());
+        for expected in [stored(1), server, stored(3)] {
+            let read = records.next(0).unwrap().unwrap();
+            assert_eq!((read.run, &read.record), (7, &expected.record));
+            assert_eq!((&read.name, &read.frame), (&expected.name, &expected.frame));
+        }
+        assert!(records.next(0).unwrap().is_none());
+        assert_eq!(Records::new(bytes.clone()).next(2).unwrap().unwrap().record.seq, 3);
+        // Damage anywhere is an error or other content, never a panic.
+        for cut in 0..bytes.len() {
+            let mut records = Records::new(bytes.slice(..cut));
+            while let Ok(Some(_)) = records.next(0) {}
+        }
+    }
+}

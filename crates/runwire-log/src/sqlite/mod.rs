@@ -1,0 +1,364 @@
+//! The embedded store: one SQLite file, one thread that writes it, a few connections that read it.
+//!
+//! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. The file can be opened
+//! with any SQLite tool; a lock file beside it keeps a second server away.
+
+mod heads;
+mod leases;
+mod read;
+mod schema;
+mod write;
+mod writer;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use runwire_model::dialect::Encoder;
+use runwire_model::window::Window;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::append::{Append, Appended};
+use crate::error::LogError;
+use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::key::{RunKey, ThreadKey};
+use crate::tail::{Tail, Tails};
+use crate::{Cancel, Form, Log, Page, Retention, limits};
+use read::{Base, Reader};
+use writer::{Cut, Op, Writer};
+
+/// How the store behaves.
+#[derive(Clone)]
+pub struct Options {
+    /// How long a run may be silent.
+    pub lease: Duration,
+    /// How long a producer has to end a run that was asked to stop.
+    pub cancel_grace: Duration,
+    /// Called when the store failed; the process should end rather than guess what was written.
+    pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(limits::LEASE_SECONDS),
+            cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
+            fatal: Arc::new(|_| {}),
+        }
+    }
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{} is in use by another server; stop that one, or choose another store", .0.display())]
+    InUse(PathBuf),
+    /// A newer version has written it.
+    #[error(
+        "{} has schema version {found}, and this program knows versions up to {known}; use a newer runwire",
+        path.display()
+    )]
+    Newer {
+        /// The store.
+        path: PathBuf,
+        /// The version that it has.
+        found: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
+    /// The file cannot be used.
+    #[error("cannot open {}: {problem}", path.display())]
+    Unusable {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+}
+
+/// Connections that read.
+const READERS: usize = 4;
+
+/// A log in one SQLite file.
+pub struct Sqlite {
+    path: PathBuf,
+    requests: mpsc::Sender<Op>,
+    tails: Arc<Tails>,
+    idle: Arc<Mutex<Vec<Reader>>>,
+    readers: Arc<Semaphore>,
+    _lock: File,
+}
+
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Sqlite {
+    /// Opens a store, or makes one. Blocks while it recovers what a crash has left.
+    pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
+        let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
+        let lock = lock(path)?;
+        let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
+        let prepared = schema::prepare(&connection).and_then(|()| schema::migrate(&mut connection));
+        match prepared.map_err(|error| unusable(error.to_string()))? {
+            Ok(()) => {}
+            Err(found) => {
+                return Err(OpenError::Newer { path: path.to_owned(), found, known: schema::newest() });
+            }
+        }
+        // What a failed flush may have left in the write-ahead log is written and flushed anew before anyone
+        // sees it.
+        let fold = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], fold)
+            .map_err(|error| unusable(error.to_string()))?;
+        let tails = Arc::new(Tails::default());
+        let writer = Writer::open(connection, options, tails.clone());
+        let writer = writer.map_err(|error| unusable(error.to_string()))?;
+        let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
+        std::thread::Builder::new()
+            .name("log-writer".into())
+            .spawn(move || writer.run(inbox))
+            .map_err(|error| unusable(error.to_string()))?;
+        let readers = Arc::new(Semaphore::new(READERS));
+        Ok(Self { path: path.to_owned(), requests, tails, idle: Arc::default(), readers, _lock: lock })
+    }
+
+    async fn ask<T>(&self, op: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Op) -> Result<T, LogError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || LogError::Unavailable("the store has stopped".into());
+        self.requests.send(op(reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// Reads on a thread where waiting for the disk stops nobody.
+    async fn reading<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Reader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let stopped = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
+        let permit = self.readers.clone().acquire_owned().await.map_err(|error| stopped(&error))?;
+        let (idle, path) = (self.idle.clone(), self.path.clone());
+        let reading = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let reader = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut reader = match reader {
+                Some(reader) => reader,
+                None => Reader::new(open_reader(&path)?),
+            };
+            let result = read(&mut reader);
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            result
+        });
+        reading.await.map_err(|error| stopped(&error))?
+    }
+}
+
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "cache_size", -4096)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Keeps a second server away from the store.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let unusable =
+        |error: std::io::Error| OpenError::Unusable { path: path.to_owned(), problem: error.to_string() };
+    let file = File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
+    let file = file.map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+#[async_trait]
+impl Log for Sqlite {
+    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
+        let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
+        let created = self.ask(|reply| Op::CreateThread(thread, reply)).await?;
+        match key.filter(|_| !created.new) {
+            Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
+            None => Ok(created),
+        }
+    }
+
+    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
+        self.ask(|reply| Op::CreateRun(run, reply)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, LogError> {
+        self.ask(|reply| Op::Append(append, reply)).await
+    }
+
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError> {
+        self.ask(|reply| Op::Cancel(run.clone(), cancel, reply)).await
+    }
+
+    async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        self.ask(|reply| Op::Heartbeat(run.clone(), reply)).await
+    }
+
+    async fn sweep(&self) -> Result<usize, LogError> {
+        self.ask(Op::Sweep).await
+    }
+
+    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
+        self.ask(|reply| Op::Delete(thread.clone(), force, reply)).await
+    }
+
+    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+        let cuts = self.reading(move |reader| plan(reader, retention)).await?;
+        let mut runs = 0;
+        for cut in cuts {
+            runs += self.ask(|reply| Op::Trim(cut, reply)).await?;
+        }
+        Ok(runs)
+    }
+
+    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        let run = run.clone();
+        self.reading(move |reader| reader.run(&run)).await
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        self.reading(move |reader| reader.runs(&query)).await
+    }
+
+    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
+        let thread = thread.clone();
+        self.reading(move |reader| reader.thread(&thread)).await
+    }
+
+    async fn threads(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ThreadInfo>, LogError> {
+        let (tenant, before) = (tenant.to_owned(), before.map(str::to_owned));
+        self.reading(move |reader| reader.threads(&tenant, before.as_deref(), limit)).await
+    }
+
+    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+        let thread = thread.clone();
+        self.reading(move |reader| reader.spans(&thread)).await
+    }
+
+    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
+        let (run, producer) = (run.clone(), producer.to_owned());
+        self.reading(move |reader| reader.producer(&run, &producer)).await
+    }
+
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+        let thread = thread.clone();
+        self.reading(move |reader| reader.page(&thread, after)).await
+    }
+
+    async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+        let thread = thread.clone();
+        self.reading(move |reader| reader.before(&thread, seq)).await
+    }
+
+    async fn checkpoint(
+        &self,
+        run: &RunKey,
+        form: Form,
+        seq: u64,
+    ) -> Result<Option<(u64, Encoder)>, LogError> {
+        let run = run.clone();
+        self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
+    }
+
+    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+        if let Ok(state) = serde_json::to_string(encoder) {
+            // A full queue means that there is no time for it.
+            let _ = self.requests.try_send(Op::Checkpoint { run: run.clone(), form, seq, state });
+        }
+    }
+
+    fn tail(&self, thread: &ThreadKey) -> Arc<Tail> {
+        self.tails.of(thread)
+    }
+
+    async fn ready(&self) -> Result<(), LogError> {
+        self.ask(Op::Ping).await
+    }
+
+    async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.requests.send(Op::Close(reply)).await.is_ok() {
+            let _ = closed.await;
+        }
+    }
+}
+
+/// Finds out what retention removes.
+fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Cut>, LogError> {
+    let runs = reader.trimmable()?;
+    let mut excess = match retention.most_bytes {
+        Some(most) => reader.record_bytes(None)?.saturating_sub(most),
+        None => 0,
+    };
+    // For each thread, how many of its runs go: those at its beginning that share no record with what stays.
+    let mut threads: Vec<(&[read::Trimmable], usize)> = Vec::new();
+    for thread in runs.chunk_by(|one, next| one.thread == next.thread) {
+        let mut count = 0;
+        if let Some(moment) = retention.ended_before {
+            let old = |run: &read::Trimmable| run.ended_at.is_some_and(|ended| ended < moment);
+            let most = thread.iter().take_while(|run| old(run)).count();
+            count = (0..=most).rev().find(|count| is_clean_cut(thread, *count)).unwrap_or(0);
+        }
+        threads.push((thread, count));
+    }
+    if excess > 0 {
+        for (thread, count) in threads.iter().filter(|(_, count)| *count > 0) {
+            let last = thread[*count - 1].last_seq;
+            excess = excess.saturating_sub(reader.record_bytes(Some((thread[0].thread, last)))?);
+        }
+    }
+    while excess > 0 {
+        // The oldest run that may go; with it go those that it cannot be cut from.
+        let next = |(thread, count): &(&[read::Trimmable], usize)| {
+            let closed = thread.iter().take_while(|run| run.ended_at.is_some()).count();
+            (*count + 1..=closed).find(|more| is_clean_cut(thread, *more))
+        };
+        let oldest = threads.iter().enumerate().filter_map(|(at, thread)| {
+            let more = next(thread)?;
+            Some((thread.0[more - 1].ended_at, at, more))
+        });
+        let Some((_, at, more)) = oldest.min() else { break };
+        let thread = threads[at].0;
+        let upto = |count: usize| count.checked_sub(1).map_or(0, |last| thread[last].last_seq);
+        let bytes = |seq| reader.record_bytes(Some((thread[0].thread, seq)));
+        excess = excess.saturating_sub((bytes(upto(more))? - bytes(upto(threads[at].1))?).max(1));
+        threads[at].1 = more;
+    }
+    let mut cuts = Vec::new();
+    for (thread, count) in threads.into_iter().filter(|(_, count)| *count > 0) {
+        let oldest = thread.get(count).map_or(thread[count - 1].last_seq + 1, |run| run.first_seq);
+        let window = reader.before(&thread[0].key, oldest)?;
+        let base = serde_json::to_string(&Base::of(&window)).map_err(heads::json_error)?;
+        let runs = thread[..count].iter().map(|run| run.run.clone()).collect();
+        cuts.push(Cut { thread: thread[0].thread, runs, oldest, base });
+    }
+    Ok(cuts)
+}
+
+/// Tells whether the first runs of a thread end before the next begins.
+fn is_clean_cut(thread: &[read::Trimmable], count: usize) -> bool {
+    let ends = thread[..count].iter().map(|run| run.last_seq).max().unwrap_or(0);
+    thread[count..].iter().all(|run| run.first_seq > ends)
+}

@@ -1,0 +1,364 @@
+//! Reading the store: every read is short, and no transaction is held across a wait.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runwire_model::Timestamp;
+use runwire_model::dialect::Encoder;
+use runwire_model::record::ChatMessage;
+use runwire_model::run::Status;
+use runwire_model::window::Window;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use super::heads::{RUN_COLUMNS, json_error, run_of_row};
+use crate::error::LogError;
+use crate::info::{ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::key::{RunKey, ThreadKey};
+use crate::record::{Damaged, Records, Stored};
+use crate::{Form, Page, limits};
+
+/// A connection that reads, and the names of runs that it has met.
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    names: HashMap<u64, Arc<str>>,
+}
+
+/// Names that a reader remembers.
+const NAMES: usize = 4096;
+
+/// A thread's row.
+pub(super) struct ThreadRow {
+    pub(super) id: i64,
+    pub(super) oldest: u64,
+    pub(super) head: u64,
+    base: Option<String>,
+}
+
+/// The thread's messages and state before what is kept.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Base {
+    pub(super) messages: Vec<ChatMessage>,
+    pub(super) state: Option<serde_json::Value>,
+}
+
+impl Base {
+    pub(super) fn of(window: &Window) -> Self {
+        use runwire_model::record::Earlier;
+        Self { messages: window.messages(), state: window.state().map(|state| state.to_value()) }
+    }
+
+    fn window(self) -> Window {
+        Window::after(self.messages, self.state.as_ref().map(runwire_model::Json::from_value))
+    }
+}
+
+impl Reader {
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection, names: HashMap::new() }
+    }
+
+    pub(super) fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
+        let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL FROM thread WHERE tenant = ?1 AND name = ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row(params![&*key.tenant, &*key.id], |row| {
+            let deleted: bool = row.get(4)?;
+            let row = ThreadRow { id: row.get(0)?, oldest: row.get(1)?, head: row.get(2)?, base: row.get(3)? };
+            Ok((row, deleted))
+        });
+        match row.optional()? {
+            None => Err(LogError::ThreadUnknown(key.id.to_string())),
+            Some((_, true)) => Err(LogError::ThreadDeleted(key.id.to_string())),
+            Some((mut row, false)) => {
+                let sql = "SELECT max(last) FROM chunk WHERE thread = ?1";
+                let mut last = self.connection.prepare_cached(sql)?;
+                let last: Option<u64> = last.query_row([row.id], |row| row.get(0))?;
+                row.head = row.head.max(last.unwrap_or(0));
+                Ok(row)
+            }
+        }
+    }
+
+    /// Reads the records after a `seq`, a page at most.
+    pub(super) fn page(&mut self, key: &ThreadKey, after: u64) -> Result<Page, LogError> {
+        let row = self.thread_row(key)?;
+        if after + 1 < row.oldest {
+            return Err(LogError::CursorTrimmed { after, oldest: row.oldest });
+        }
+        if after > row.head {
+            return Err(LogError::CursorBeyondEnd { after, head: row.head });
+        }
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        visit(&self.connection, &mut self.names, row.id, after, &mut |stored, weight| {
+            records.push(Arc::new(stored));
+            bytes += weight;
+            if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(Page { records, head: row.head, oldest: row.oldest })
+    }
+
+    /// Folds the thread's messages and state before a `seq`.
+    pub(super) fn before(&mut self, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+        let row = self.thread_row(key)?;
+        let base = row.base.as_deref().map(serde_json::from_str::<Base>).transpose().map_err(json_error)?;
+        let mut window = base.unwrap_or_default().window();
+        let spans = self.spans_of(row.id)?;
+        let earlier: Vec<_> = spans.into_iter().filter(|span| span.first_seq < seq).collect();
+        for (at, span) in earlier.iter().enumerate() {
+            window.next_run(&span.run_id);
+            // Runs side by side are told one after the other; those that are not share no record.
+            let end = seq.min(span.last_seq + 1);
+            let alone = earlier.get(at + 1).is_none_or(|next| next.first_seq > span.last_seq);
+            visit(&self.connection, &mut self.names, row.id, span.first_seq - 1, &mut |stored, _| {
+                if stored.record.seq >= end {
+                    return ControlFlow::Break(());
+                }
+                if alone || *stored.run == *span.run_id {
+                    window.absorb(&stored.record);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(window)
+    }
+
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+        let sql = "SELECT name, first_seq, last_seq, status FROM run \
+                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([thread], |row| {
+            let status: String = row.get(3)?;
+            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
+            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq: row.get(2)?, open })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(super) fn spans(&self, key: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+        let row = self.thread_row(key)?;
+        self.spans_of(row.id)
+    }
+
+    pub(super) fn run(&self, key: &RunKey) -> Result<RunInfo, LogError> {
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.tenant = ?1 AND run.name = ?2"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let run = statement.query_row(params![&*key.tenant, &*key.id], |row| {
+            let deleted: Option<u64> = row.get(14)?;
+            Ok((run_of_row(row)?.info(), deleted.is_some()))
+        });
+        match run.optional()? {
+            None => Err(LogError::RunUnknown(key.id.to_string())),
+            Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
+            Some((run, false)) => Ok(run),
+        }
+    }
+
+    pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        let before = match &query.before {
+            Some(before) => self.row_id("run", &query.tenant, before)?.ok_or_else(|| LogError::RunUnknown(before.clone()))?,
+            None => i64::MAX,
+        };
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+             WHERE run.tenant = ?1 AND run.id < ?2 AND thread.deleted_at IS NULL \
+             AND (?3 IS NULL OR run.status = ?3) AND (?4 IS NULL OR run.agent = ?4) \
+             AND (?5 IS NULL OR thread.name = ?5) ORDER BY run.id DESC LIMIT ?6"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let status = query.status.map(Status::as_str);
+        let rows = statement.query_map(
+            params![query.tenant, before, status, query.agent, query.thread, query.limit],
+            |row| Ok(run_of_row(row)?.info()),
+        )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn row_id(&self, table: &str, tenant: &str, name: &str) -> rusqlite::Result<Option<i64>> {
+        let sql = format!("SELECT id FROM {table} WHERE tenant = ?1 AND name = ?2");
+        self.connection.prepare_cached(&sql)?.query_row(params![tenant, name], |row| row.get(0)).optional()
+    }
+
+    pub(super) fn thread(&self, key: &ThreadKey) -> Result<ThreadInfo, LogError> {
+        let row = self.thread_row(key)?;
+        self.thread_info(row.id)
+    }
+
+    fn thread_info(&self, id: i64) -> Result<ThreadInfo, LogError> {
+        let sql = "SELECT name, parallel, created_at, oldest, max(head, coalesce((SELECT max(last) FROM chunk \
+                   WHERE thread = ?1), 0)), (SELECT count(*) FROM run WHERE thread = ?1) FROM thread WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut thread = statement.query_row([id], |row| {
+            Ok(ThreadInfo {
+                thread_id: row.get(0)?,
+                parallel: row.get(1)?,
+                created_at: Timestamp(row.get(2)?),
+                oldest: row.get(3)?,
+                head: row.get(4)?,
+                open_runs: Vec::new(),
+                runs: row.get(5)?,
+            })
+        })?;
+        let sql = "SELECT name FROM run WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
+        let mut open = self.connection.prepare_cached(sql)?;
+        thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(thread)
+    }
+
+    pub(super) fn threads(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ThreadInfo>, LogError> {
+        let before = match before {
+            Some(before) => {
+                let id = self.row_id("thread", tenant, before)?;
+                id.ok_or_else(|| LogError::ThreadUnknown(before.to_owned()))?
+            }
+            None => i64::MAX,
+        };
+        let sql = "SELECT id FROM thread WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let ids = statement.query_map(params![tenant, before, limit], |row| row.get(0))?;
+        let ids = ids.collect::<Result<Vec<i64>, _>>()?;
+        ids.into_iter().map(|id| self.thread_info(id)).collect()
+    }
+
+    pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
+        self.run(run)?;
+        let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = 'run' AND name = ?3 \
+                   AND owner = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row(params![&*run.tenant, &*run.id, name], |row| {
+            let speech: Option<String> = row.get(2)?;
+            let speech: Option<super::heads::Speech> =
+                speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+            let dialect = speech.and_then(|speech| speech.decoder).map(|decoder| decoder.dialect());
+            Ok(ProducerInfo { epoch: row.get::<_, i64>(0)? as u64, next: row.get::<_, i64>(1)? as u64, dialect })
+        });
+        Ok(row.optional()?)
+    }
+
+    pub(super) fn checkpoint(&self, run: &RunKey, form: Form, seq: u64) -> Result<Option<(u64, Encoder)>, LogError> {
+        let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
+                   AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let by = params![&*run.tenant, &*run.id, form_name(form), seq];
+        let row = statement.query_row(by, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
+        // A checkpoint is a cache: one that an older version wrote differently counts as lost.
+        let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
+        Ok(row.optional()?.and_then(read))
+    }
+
+    /// Lists what retention may remove first: for each thread the runs at its beginning that are closed.
+    pub(super) fn trimmable(&self) -> Result<Vec<Trimmable>, LogError> {
+        let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, run.ended_at \
+                   FROM thread JOIN run ON run.thread = thread.id \
+                   WHERE thread.deleted_at IS NULL AND run.trimmed = 0 AND run.first_seq IS NOT NULL \
+                   ORDER BY thread.id, run.first_seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([], |row| {
+            Ok(Trimmable {
+                thread: row.get(0)?,
+                key: ThreadKey::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?),
+                run: row.get(3)?,
+                first_seq: row.get(4)?,
+                last_seq: row.get(5)?,
+                ended_at: row.get::<_, Option<u64>>(6)?.map(Timestamp),
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Counts the bytes of all records, and of those of a thread up to a `seq`.
+    pub(super) fn record_bytes(&self, upto: Option<(i64, u64)>) -> Result<u64, LogError> {
+        let bytes = match upto {
+            None => self.connection.query_row("SELECT coalesce(sum(length(body)), 0) FROM chunk", [], |row| row.get(0))?,
+            Some((thread, seq)) => {
+                let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk WHERE thread = ?1 AND last <= ?2";
+                self.connection.prepare_cached(sql)?.query_row(params![thread, seq], |row| row.get(0))?
+            }
+        };
+        Ok(bytes)
+    }
+}
+
+/// A run that retention may remove.
+pub(super) struct Trimmable {
+    pub(super) thread: i64,
+    pub(super) key: ThreadKey,
+    pub(super) run: String,
+    pub(super) first_seq: u64,
+    pub(super) last_seq: u64,
+    pub(super) ended_at: Option<Timestamp>,
+}
+
+/// Tells the name of a form, as checkpoints have it.
+pub(super) fn form_name(form: Form) -> String {
+    let fidelity = match form.fidelity {
+        runwire_model::dialect::Fidelity::Native => "native",
+        runwire_model::dialect::Fidelity::Full => "full",
+    };
+    format!("{}/{fidelity}", form.dialect)
+}
+
+/// Tells the `seq` and the time of a thread's last record.
+pub(super) fn last_record(connection: &Connection, thread: i64) -> rusqlite::Result<Option<(u64, Timestamp)>> {
+    let sql = "SELECT last, body FROM chunk WHERE thread = ?1 ORDER BY last DESC LIMIT 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let row = statement.query_row([thread], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?)));
+    let Some((last, body)) = row.optional()? else { return Ok(None) };
+    let record = Records::new(body.into()).next(last - 1).map_err(damaged)?;
+    Ok(record.map(|read| (read.record.seq, read.record.at)))
+}
+
+/// Shows the stored records of a thread after a `seq`, each with its weight, until it is told to stop.
+pub(super) fn visit(
+    connection: &Connection,
+    names: &mut HashMap<u64, Arc<str>>,
+    thread: i64,
+    after: u64,
+    show: &mut dyn FnMut(Stored, usize) -> ControlFlow<()>,
+) -> rusqlite::Result<()> {
+    let sql = "SELECT body FROM chunk WHERE thread = ?1 AND last > ?2 ORDER BY last";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![thread, after])?;
+    while let Some(row) = rows.next()? {
+        let body: Vec<u8> = row.get(0)?;
+        let mut records = Records::new(Bytes::from(body));
+        while let Some(read) = records.next(after).map_err(damaged)? {
+            let run = match names.get(&read.run) {
+                Some(name) => name.clone(),
+                None => {
+                    let sql = "SELECT name FROM run WHERE id = ?1";
+                    let name: String = connection.prepare_cached(sql)?.query_row([read.run], |row| row.get(0))?;
+                    if names.len() >= NAMES {
+                        names.clear();
+                    }
+                    names.entry(read.run).or_insert_with(|| name.into()).clone()
+                }
+            };
+            let stored = Stored { run, record: read.record, name: read.name, frame: read.frame };
+            let weight = stored.weight();
+            if show(stored, weight).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(error: Damaged) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, Box::new(error))
+}
+
+impl From<rusqlite::Error> for LogError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}

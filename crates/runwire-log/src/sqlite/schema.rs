@@ -1,0 +1,118 @@
+//! The tables, and how a file of an older version becomes one of this.
+//!
+//! Layout, chosen by measuring (`docs/performance.md`): all records of one thread in one commit are one row of
+//! `chunk`, appended in rowid order, found by (thread, last seq).
+
+use rusqlite::Connection;
+
+/// The steps from an empty file to the newest version; the version of a file is how many it has taken.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE thread (
+    id         INTEGER PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    parallel   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- The first seq that is kept, and the last seq and time when something was removed.
+    oldest     INTEGER NOT NULL DEFAULT 1,
+    head       INTEGER NOT NULL DEFAULT 0,
+    head_at    INTEGER NOT NULL DEFAULT 0,
+    -- Messages and state before the oldest seq, as JSON.
+    base       TEXT,
+    deleted_at INTEGER,
+    purged     INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (tenant, name)
+) STRICT;
+
+CREATE TABLE run (
+    id         INTEGER PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    thread     INTEGER NOT NULL REFERENCES thread (id),
+    agent      TEXT,
+    -- What created it, as JSON.
+    request    TEXT    NOT NULL,
+    status     TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at   INTEGER,
+    first_seq  INTEGER,
+    last_seq   INTEGER NOT NULL DEFAULT 0,
+    -- When its oldest open question expires.
+    deadline   INTEGER,
+    -- The revision of the translation that its cursors are of.
+    revision   INTEGER NOT NULL,
+    trimmed    INTEGER NOT NULL DEFAULT 0,
+    -- The guard's state and the summary, as JSON.
+    head       TEXT,
+    UNIQUE (tenant, name)
+) STRICT;
+CREATE INDEX run_of_thread ON run (thread, id);
+CREATE INDEX run_open ON run (status) WHERE status IN ('pending', 'running', 'suspended');
+
+CREATE TABLE producer (
+    -- 'run' or 'thread', and the number of that.
+    scope   TEXT    NOT NULL,
+    owner   INTEGER NOT NULL,
+    -- Empty for the one without a name.
+    name    TEXT    NOT NULL,
+    epoch   INTEGER NOT NULL,
+    next    INTEGER NOT NULL,
+    -- The decoder, and where the frames go, as JSON.
+    decoder TEXT,
+    PRIMARY KEY (scope, owner, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE chunk (
+    id     INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL,
+    first  INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
+    -- The records from first to last, one after the other: see record.rs.
+    body   BLOB    NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX chunk_of_thread ON chunk (thread, last);
+
+CREATE TABLE checkpoint (
+    run   INTEGER NOT NULL,
+    form  TEXT    NOT NULL,
+    seq   INTEGER NOT NULL,
+    -- The encoder's state, as JSON.
+    state TEXT    NOT NULL,
+    PRIMARY KEY (run, form, seq)
+) STRICT, WITHOUT ROWID;
+"];
+
+/// The revision of the translation that new runs are pinned to.
+pub(super) const REVISION: u32 = 1;
+
+/// Sets a connection up; every one needs it.
+pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    // Folding the write-ahead log into the file rarely keeps commits short.
+    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// Brings a file to the newest version, or tells that it is newer than this program.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), u32>> {
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Err(version)) };
+    for (at, step) in steps.iter().enumerate() {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
+        transaction.commit()?;
+    }
+    Ok(Ok(()))
+}
+
+/// Tells the newest version.
+pub(super) fn newest() -> u32 {
+    MIGRATIONS.len() as u32
+}
