@@ -1,0 +1,69 @@
+//! Agio's stored events of a run: `GET /api/runs/{run_id}/events?offset=&limit=`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use http::request::Parts;
+use runwire_log::Form;
+use runwire_model::dialect::{Dialect, Fidelity};
+
+use crate::Wire;
+use crate::feed::{Next, Shape};
+use crate::ids::RunAt;
+use crate::limits;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::read::{Answer, Ask, answer, json, last_event_id, page};
+
+const FORM: Form = Form { dialect: Dialect::Agio, fidelity: Fidelity::Native };
+
+pub(super) fn routes() -> Router<Arc<Wire>> {
+    Router::new().route("/api/runs/{run_id}/events", get(events))
+}
+
+/// Answers with a page of events, or with SSE for whoever asks for it.
+async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+    let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let as_stream = accept.is_some_and(|accept| accept.contains("text/event-stream"));
+    let shape = if as_stream { Answer::Stream(Shape::Sse) } else { Answer::Page };
+    let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
+    let ask = Ask {
+        answer: shape,
+        form: Some(FORM),
+        after,
+        follow: as_stream,
+        limit: None,
+        compact: false,
+        attach: false,
+    };
+    let reader = ask.read_run(&wire, &run).await?;
+    if as_stream {
+        return answer(wire, ask, reader).await;
+    }
+    let mut query = Query::parse(parts.uri.query());
+    let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
+    let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
+    let mut reader = reader;
+    if let (Some(skipping), true) = (reader.take(), offset > 0) {
+        let mut skipping = skipping.limit(Some(offset));
+        while !matches!(skipping.next().await?, Next::Ended) {}
+        reader = Some(skipping);
+    } else if offset == 0 {
+        reader = ask.read_run(&wire, &run).await?;
+    }
+    let page = match reader {
+        Some(reader) => page(reader, limit).await?,
+        None => Default::default(),
+    };
+    let mut body = format!(r#"{{"run_id":{},"offset":{offset},"events":["#, serde_json::Value::from(&*run.id));
+    let next = page.next.map(|_| offset + page.count);
+    body.push_str(&String::from_utf8_lossy(&page.frames));
+    match next {
+        Some(next) => body.push_str(&format!(r#"],"next_offset":{next}}}"#)),
+        None => body.push_str(r#"],"next_offset":null}"#),
+    }
+    Ok(json(body.into_bytes()))
+}

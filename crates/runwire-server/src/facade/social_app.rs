@@ -1,0 +1,61 @@
+//! social-app's events and history of a thread (§1 and §2 of its document).
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use http::request::Parts;
+use runwire_log::Form;
+use runwire_model::dialect::{Dialect, Fidelity};
+
+use crate::Wire;
+use crate::feed::{Cursor, Shape};
+use crate::ids::ThreadAt;
+use crate::limits;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
+
+const FORM: Form = Form { dialect: Dialect::SocialApp, fidelity: Fidelity::Native };
+
+pub(super) fn routes() -> Router<Arc<Wire>> {
+    Router::new()
+        .route("/api/v1/agent/runs/{thread_id}/events", get(events))
+        .route("/api/v1/agent/runs/{thread_id}/history", get(history))
+}
+
+fn ask(answer: Answer, after: Option<Cursor>) -> Ask {
+    let follow = answer != Answer::Page;
+    Ask { answer, form: Some(FORM), after, follow, limit: None, compact: false, attach: false }
+}
+
+/// Replays what the thread has, then follows it; the stream stays open across runs.
+async fn events(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let ask = ask(Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?);
+    let reader = ask.read_thread(&wire, &thread).await?;
+    answer(wire, ask, Some(reader)).await
+}
+
+async fn history(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let mut query = Query::parse(parts.uri.query());
+    let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
+    let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
+    let reader = ask(Answer::Page, after).read_thread(&wire, &thread).await?;
+    let page = page(reader, limit).await?;
+    let mut body = format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();
+    body.extend_from_slice(&page.frames);
+    body.extend_from_slice(br#"],"next":"#);
+    page.write_next(&mut body);
+    body.push(b'}');
+    Ok(json(body))
+}

@@ -1,0 +1,85 @@
+//! Places in a thread, as readers name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A place in a thread: after the k-th frame of a record, or after the whole of it.
+///
+/// `12-0` is after the first frame of record 12, `12` after all of its frames, `0` before everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Cursor {
+    /// The record.
+    pub(crate) seq: u64,
+    /// The frame; [`Cursor::WHOLE`] stands for all of them.
+    pub(crate) frame: u32,
+}
+
+impl Cursor {
+    const WHOLE: u32 = u32::MAX;
+    /// Before everything.
+    pub(crate) const START: Self = Self::after(0);
+
+    /// The place after a whole record.
+    pub(crate) const fn after(seq: u64) -> Self {
+        Self { seq, frame: Self::WHOLE }
+    }
+
+    /// Tells the last record that has been read whole.
+    pub(crate) fn whole_records(self) -> u64 {
+        if self.frame == Self::WHOLE { self.seq } else { self.seq.saturating_sub(1) }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.frame {
+            Self::WHOLE => write!(f, "{}", self.seq),
+            frame => write!(f, "{}-{frame}", self.seq),
+        }
+    }
+}
+
+/// The text is no cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotACursor;
+
+impl FromStr for Cursor {
+    type Err = NotACursor;
+
+    fn from_str(text: &str) -> Result<Self, NotACursor> {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = |text: &str| text.parse::<u64>().ok().filter(|_| digits(text)).ok_or(NotACursor);
+        match text.split_once('-') {
+            None => Ok(Self::after(number(text)?)),
+            Some((seq, frame)) => {
+                let (seq, frame) = (number(seq)?, number(frame)?);
+                // No record has so many frames: the place is after all of them.
+                let frame = u32::try_from(frame).unwrap_or(Self::WHOLE);
+                Ok(if seq == 0 { Self::START } else { Self { seq, frame } })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_they_are_written() {
+        for text in ["0", "12", "12-0", "12-7"] {
+            assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
+        }
+        assert_eq!("0-0".parse(), Ok(Cursor::START));
+        assert_eq!("3-99999999999".parse(), Ok(Cursor::after(3)));
+        for text in ["", "-", "1-", "-1", "a", "1-x", "+1", "1-2-3", " 1", "99999999999999999999"] {
+            assert_eq!(text.parse::<Cursor>(), Err(NotACursor), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_seq_lies_after_every_frame_of_its_record() {
+        let place = |text: &str| text.parse::<Cursor>().unwrap();
+        assert!(place("1") < place("2-0") && place("2-0") < place("2-1") && place("2-1") < place("2"));
+    }
+}

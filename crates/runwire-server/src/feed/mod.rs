@@ -1,0 +1,154 @@
+//! Fan-out: a record is encoded once per view, and the bytes are shared by all its readers.
+//!
+//! A reader is a cursor. While it is at the end it shares the view's feed: whoever comes first after a commit
+//! encodes the new records, the others find the bytes. A reader that falls behind what the feed still holds
+//! goes on from the store with a walk of its own, until it is at the end again. So a slow reader costs bounded
+//! memory and slows nobody down.
+
+mod cursor;
+mod reader;
+mod segment;
+mod walk;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use runwire_log::{Log, LogError, Tail};
+use tokio::sync::Mutex as AsyncMutex;
+
+pub(crate) use cursor::{Cursor, NotACursor};
+pub(crate) use reader::{Next, Reader};
+pub(crate) use segment::{Segment, Shape};
+pub(crate) use walk::{View, Walk};
+
+use crate::limits;
+
+/// The feeds of all views that are being read.
+#[derive(Default)]
+pub(crate) struct Feeds {
+    feeds: Mutex<HashMap<View, Weak<Feed>>>,
+}
+
+impl Feeds {
+    /// Finds the feed of a view, or begins one.
+    pub(crate) fn of(&self, log: &Arc<dyn Log>, view: &View) -> Arc<Feed> {
+        let mut feeds = lock(&self.feeds);
+        if let Some(feed) = feeds.get(view).and_then(Weak::upgrade) {
+            return feed;
+        }
+        if feeds.len() >= 64 && feeds.len() == feeds.capacity() {
+            feeds.retain(|_, feed| feed.strong_count() > 0);
+        }
+        let feed = Arc::new(Feed {
+            log: log.clone(),
+            view: view.clone(),
+            tail: log.tail(&view.thread),
+            walk: AsyncMutex::new(None),
+            ring: Mutex::default(),
+        });
+        feeds.insert(view.clone(), Arc::downgrade(&feed));
+        feed
+    }
+}
+
+/// The newest frames of a view, and the encoder that makes the next ones.
+pub(crate) struct Feed {
+    log: Arc<dyn Log>,
+    view: View,
+    tail: Arc<Tail>,
+    walk: AsyncMutex<Option<Walk>>,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Default)]
+struct Ring {
+    segments: VecDeque<Arc<Segment>>,
+    bytes: usize,
+}
+
+/// What a feed has for a reader.
+pub(crate) enum Found {
+    /// Frames, some of which may lie before the reader's place.
+    Segment(Arc<Segment>),
+    /// Nothing yet.
+    Nothing,
+    /// The feed has lost what the reader needs, or never had it.
+    Behind,
+}
+
+impl Ring {
+    fn after(&self, whole: u64) -> Found {
+        match (self.segments.front(), self.segments.back()) {
+            (Some(first), Some(last)) if first.after <= whole && whole < last.upto => {
+                let at = self.segments.partition_point(|segment| segment.upto <= whole);
+                Found::Segment(self.segments[at].clone())
+            }
+            (Some(_), Some(last)) if whole >= last.upto => Found::Nothing,
+            (None, None) => Found::Nothing,
+            _ => Found::Behind,
+        }
+    }
+
+    fn push(&mut self, segment: Arc<Segment>) {
+        self.bytes += segment.weight();
+        self.segments.push_back(segment);
+        while self.bytes > limits::FEED_BYTES && self.segments.len() > 1 {
+            if let Some(oldest) = self.segments.pop_front() {
+                self.bytes -= oldest.weight();
+            }
+        }
+    }
+}
+
+impl Feed {
+    /// Finds what follows the records up to `whole`; encodes it, if nobody has yet.
+    pub(crate) async fn after(&self, whole: u64) -> Result<Found, LogError> {
+        match lock(&self.ring).after(whole) {
+            Found::Nothing => {}
+            found => return Ok(found),
+        }
+        let mut walk = self.walk.lock().await;
+        let Some(walk) = walk.as_mut() else { return Ok(Found::Behind) };
+        loop {
+            match lock(&self.ring).after(whole) {
+                Found::Nothing if walk.next > whole + 1 => return Ok(Found::Behind),
+                Found::Nothing => {}
+                found => return Ok(found),
+            }
+            let records = match self.tail.after(walk.next - 1) {
+                Some(records) => records,
+                None => self.log.read(&self.view.thread, walk.next - 1).await?.records,
+            };
+            if records.is_empty() {
+                return Ok(Found::Nothing);
+            }
+            let segment = Arc::new(walk.encode(&records, false));
+            lock(&self.ring).push(segment);
+        }
+    }
+
+    /// Takes over the walk of a reader that has come to the end, if the feed has none.
+    pub(crate) async fn adopt(&self, walk: Walk) {
+        let mut own = self.walk.lock().await;
+        if own.is_none() {
+            *own = Some(walk);
+        }
+    }
+
+    pub(crate) fn tail(&self) -> &Arc<Tail> {
+        &self.tail
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn log(&self) -> &Arc<dyn Log> {
+        &self.log
+    }
+}
+
+/// A panic while a ring was held leaves at worst a feed that its readers find behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,188 @@
+//! A reader: a cursor that moves through a view.
+
+use std::sync::Arc;
+
+use runwire_log::{Head, LogError};
+use runwire_model::dialect::Dialect;
+use tokio::sync::watch;
+
+use super::{Cursor, Feed, Found, Segment, Walk};
+
+/// What a reader gets next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Frames of a segment, from one to another.
+    Frames {
+        segment: Arc<Segment>,
+        from: usize,
+        to: usize,
+    },
+    /// Nothing more for now; told once.
+    CaughtUp,
+    /// Nothing more ever: the run ended, the thread is gone, or as many frames as were asked for have come.
+    Ended,
+}
+
+/// Moves through a view, from a cursor on.
+pub(crate) struct Reader {
+    feed: Arc<Feed>,
+    heads: watch::Receiver<Head>,
+    at: Cursor,
+    /// The way through the store, while the reader is behind.
+    walk: Option<Box<Walk>>,
+    /// What was found out before the reader began.
+    first: Option<Arc<Segment>>,
+    follow: bool,
+    /// Whether the reader goes on after a response of AG-UI would end.
+    outlives_responses: bool,
+    compact: bool,
+    left: usize,
+    /// Whether the last frame ends an AG-UI response.
+    finished: bool,
+    caught_up: bool,
+    ended: bool,
+}
+
+impl Reader {
+    /// Makes a reader that begins after a cursor.
+    pub(crate) fn new(feed: Arc<Feed>, at: Cursor, follow: bool) -> Self {
+        let heads = feed.tail().watch();
+        Self {
+            feed,
+            heads,
+            at,
+            walk: None,
+            first: None,
+            follow,
+            outlives_responses: false,
+            compact: false,
+            left: usize::MAX,
+            finished: false,
+            caught_up: false,
+            ended: false,
+        }
+    }
+
+    /// Merges neighbouring deltas while it catches up.
+    pub(crate) fn compact(mut self, compact: bool) -> Self {
+        self.compact = compact;
+        self
+    }
+
+    /// Goes on until the run ends, also where the dialect's response would end before.
+    pub(crate) fn outlive_responses(mut self) -> Self {
+        self.outlives_responses = true;
+        self
+    }
+
+    /// Ends after so many frames.
+    pub(crate) fn limit(mut self, frames: Option<usize>) -> Self {
+        self.left = frames.unwrap_or(usize::MAX);
+        self
+    }
+
+    /// Begins with the present, and goes on from where it was taken.
+    pub(crate) fn attach(mut self, walk: Walk, present: Segment) -> Self {
+        self.at = Cursor::after(present.after);
+        (self.walk, self.first) = (Some(Box::new(walk)), Some(Arc::new(present)));
+        self
+    }
+
+    /// Tells the place that the reader has come to.
+    pub(crate) fn at(&self) -> Cursor {
+        self.at
+    }
+
+    /// Waits for what comes next. May be dropped and asked again; nothing is lost.
+    pub(crate) async fn next(&mut self) -> Result<Next, LogError> {
+        if let Some(present) = self.first.take() {
+            self.ended = present.ends;
+            let to = present.len();
+            self.finished = present.finishes(to);
+            if to > 0 {
+                return Ok(Next::Frames { segment: present, from: 0, to });
+            }
+        }
+        loop {
+            if self.ended || self.left == 0 {
+                return Ok(Next::Ended);
+            }
+            // Looked at before the records, so that no commit between the two goes unnoticed.
+            let head = *self.heads.borrow_and_update();
+            let whole = self.at.whole_records();
+            let found = self.feed.after(whole).await;
+            let found = match found {
+                Ok(Found::Behind) => Box::pin(self.walk_on()).await,
+                found => found,
+            };
+            match found {
+                Ok(Found::Segment(segment)) => {
+                    if let Some(next) = self.take(segment) {
+                        return Ok(next);
+                    }
+                }
+                Ok(Found::Nothing | Found::Behind) => {
+                    self.walk = None;
+                    if !self.follow || head.deleted || (self.finished && self.ends_when_finished()) {
+                        self.ended = true;
+                        continue;
+                    }
+                    if !std::mem::replace(&mut self.caught_up, true) {
+                        return Ok(Next::CaughtUp);
+                    }
+                    if self.heads.changed().await.is_err() {
+                        self.ended = true;
+                    }
+                }
+                Err(LogError::ThreadDeleted(_)) => self.ended = true,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Goes on through the store; at its end, the feed may have the way that led there.
+    async fn walk_on(&mut self) -> Result<Found, LogError> {
+        let mut walk = match self.walk.take() {
+            Some(walk) => walk,
+            None => {
+                let (log, view) = (self.feed.log().clone(), self.feed.view().clone());
+                Box::new(Walk::begin(log, view, self.at).await?)
+            }
+        };
+        let segment = walk.page(self.compact).await?;
+        if segment.upto == segment.after {
+            self.feed.adopt(*walk).await;
+            return Ok(Found::Nothing);
+        }
+        self.walk = Some(walk);
+        Ok(Found::Segment(Arc::new(segment)))
+    }
+
+    /// Moves past a segment, and hands out what is new in it.
+    fn take(&mut self, segment: Arc<Segment>) -> Option<Next> {
+        let from = segment.skip(self.at);
+        let to = segment.len().min(from.saturating_add(self.left));
+        self.left -= to - from;
+        if to < segment.len() {
+            if let Some(last) = segment.frames(0).nth(to - 1) {
+                self.at = last.place;
+            }
+            // The walk stands after the segment, and the reader in the middle of it.
+            self.walk = None;
+        } else {
+            self.at = self.at.max(Cursor::after(segment.upto));
+            self.ended |= segment.ends;
+        }
+        if to == from {
+            return None;
+        }
+        self.finished = segment.finishes(to);
+        Some(Next::Frames { segment, from, to })
+    }
+
+    /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`: the official client waits for it.
+    fn ends_when_finished(&self) -> bool {
+        let view = self.feed.view();
+        !self.outlives_responses && view.run.is_some() && view.form.is_some_and(|form| form.dialect == Dialect::AgUi)
+    }
+}

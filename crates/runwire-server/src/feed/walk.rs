@@ -1,0 +1,267 @@
+//! Walking a thread's records from the store and encoding them: how a reader that is behind goes on.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use runwire_log::{Form, KnownState, Log, LogError, Lookup, RecordSource, RunKey, Stored, ThreadKey};
+use runwire_model::attach::Present;
+use runwire_model::compact::Compactor;
+use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+use runwire_model::window::Window;
+use tokio::runtime::Handle;
+
+use super::cursor::Cursor;
+use super::segment::Segment;
+use crate::limits;
+
+/// What is read, and how it is told.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct View {
+    pub(crate) thread: ThreadKey,
+    /// One run of the thread, or all of it.
+    pub(crate) run: Option<Arc<str>>,
+    /// The dialect; without one, the bytes as they came.
+    pub(crate) form: Option<Form>,
+}
+
+/// A place in the translation of a view, which goes on record by record.
+pub(crate) struct Walk {
+    log: Arc<dyn Log>,
+    view: View,
+    /// The encoders of the runs that are open here.
+    runs: HashMap<Arc<str>, RunWalk>,
+    /// The next record.
+    pub(crate) next: u64,
+    frames: Frames,
+}
+
+struct RunWalk {
+    encoder: Encoder,
+    compactor: Option<Compactor>,
+    first_seq: u64,
+    /// The first record that the encoder has not taken.
+    from: u64,
+    /// The last record after which the encoder's state was kept.
+    kept: u64,
+    known: KnownState,
+}
+
+impl Walk {
+    /// Finds the place from which the frames after a cursor can be told.
+    pub(crate) async fn begin(log: Arc<dyn Log>, view: View, after: Cursor) -> Result<Self, LogError> {
+        let before = after.whole_records();
+        let mut walk = Self { log, view, runs: HashMap::new(), next: before + 1, frames: Frames::default() };
+        // Raw frames and our own need nothing of what came before.
+        let Some(form) = walk.view.form.filter(|form| form.dialect != Dialect::Runwire) else {
+            return Ok(walk);
+        };
+        let spans = walk.log.spans(&walk.view.thread).await?;
+        for span in spans {
+            let wanted = walk.view.run.as_ref().is_none_or(|run| **run == *span.run_id);
+            if !wanted || span.first_seq > before || (!span.open && span.last_seq <= before) {
+                continue;
+            }
+            let run: Arc<str> = span.run_id.into();
+            let key = RunKey { tenant: walk.view.thread.tenant.clone(), id: run.clone() };
+            let kept = walk.log.checkpoint(&key, form, before).await?;
+            let (kept, encoder) = kept.filter(|(seq, _)| *seq >= span.first_seq).unwrap_or_else(|| {
+                (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.fidelity))
+            });
+            walk.next = walk.next.min(kept + 1);
+            let from = kept + 1;
+            let first_seq = span.first_seq;
+            let run_walk =
+                RunWalk { encoder, compactor: None, first_seq, from, kept, known: KnownState::default() };
+            walk.runs.insert(run, run_walk);
+        }
+        Ok(walk)
+    }
+
+    /// Reads and encodes the next records; an empty segment means that there are none yet.
+    pub(crate) async fn page(&mut self, compact: bool) -> Result<Segment, LogError> {
+        let page = self.log.read(&self.view.thread, self.next - 1).await?;
+        let mut segment = self.encode(&page.records, compact);
+        if compact {
+            let last = page.records.last().map_or(self.next - 1, |stored| stored.record.seq);
+            self.flush(&page.records, last, &mut segment);
+        }
+        Ok(segment)
+    }
+
+    /// Encodes records, the first of which is the next.
+    pub(crate) fn encode(&mut self, records: &[Arc<Stored>], compact: bool) -> Segment {
+        let dialect = self.view.form.map(|form| form.dialect);
+        let mut segment = Segment::begin(self.next - 1, dialect);
+        for stored in records {
+            debug_assert_eq!(stored.record.seq, self.next, "records follow each other");
+            self.next = stored.record.seq + 1;
+            segment.upto = stored.record.seq;
+            let wanted = self.view.run.as_ref().is_none_or(|run| *run == stored.run);
+            if wanted {
+                self.step(stored, records, compact, &mut segment);
+                segment.ends |= self.view.run.is_some() && stored.is_terminal();
+            }
+        }
+        segment
+    }
+
+    fn step(&mut self, stored: &Stored, page: &[Arc<Stored>], compact: bool, segment: &mut Segment) {
+        let Some(form) = self.view.form else { return raw(stored, &self.view.thread, segment) };
+        let seq = stored.record.seq;
+        let thread = &self.view.thread;
+        let run = self.runs.entry(stored.run.clone()).or_insert_with(|| RunWalk {
+            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.fidelity),
+            compactor: None,
+            first_seq: seq,
+            from: seq,
+            kept: seq,
+            known: KnownState::default(),
+        });
+        if seq < run.from {
+            return;
+        }
+        let source = PageSource { log: &*self.log, thread, page };
+        let lookup = Lookup {
+            source: &source,
+            run: &stored.run,
+            first_seq: run.first_seq,
+            current: Some(&stored.record),
+            state: &run.known,
+        };
+        if compact {
+            let compactor = run.compactor.get_or_insert_with(Compactor::new);
+            compactor.step(&mut run.encoder, &stored.record, &lookup, &mut |seq, frames, _| {
+                segment.push(seq, frames);
+            });
+        } else {
+            self.frames.clear();
+            run.encoder.step(&stored.record, &lookup, &mut self.frames);
+            segment.push(seq, &self.frames);
+        }
+        run.from = seq + 1;
+        if stored.is_terminal() {
+            if let Some(mut compactor) = self.runs.remove(&stored.run).and_then(|run| run.compactor) {
+                compactor.flush(&Window::default(), &mut |seq, frames, _| segment.push(seq, frames));
+            }
+        } else if seq - run.kept >= limits::CHECKPOINT_RECORDS {
+            run.kept = seq;
+            let key = RunKey { tenant: thread.tenant.clone(), id: stored.run.clone() };
+            if form.dialect != Dialect::Runwire {
+                self.log.keep_checkpoint(&key, form, seq, &run.encoder);
+            }
+        }
+    }
+
+    /// Hands out what a compact replay has held back.
+    fn flush(&mut self, page: &[Arc<Stored>], seq: u64, segment: &mut Segment) {
+        let thread = &self.view.thread;
+        for (name, run) in &mut self.runs {
+            let Some(compactor) = &mut run.compactor else { continue };
+            let current = page.iter().rfind(|stored| stored.record.seq <= seq && stored.run == *name);
+            let source = PageSource { log: &*self.log, thread, page };
+            let lookup = Lookup {
+                source: &source,
+                run: name,
+                first_seq: run.first_seq,
+                current: current.map(|stored| &stored.record),
+                state: &run.known,
+            };
+            compactor.flush(&lookup, &mut |seq, frames, _| segment.push(seq, frames));
+        }
+    }
+
+    /// Tells the present of a run in one go, and stands at its end.
+    pub(crate) async fn present(
+        log: Arc<dyn Log>,
+        view: View,
+        form: Form,
+        run: Arc<str>,
+        first_seq: Option<u64>,
+    ) -> Result<(Self, Segment), LogError> {
+        let start = first_seq.unwrap_or(1);
+        let before = log.before(&view.thread, start).await?;
+        let mut present = Present::new(&*view.thread.id, &*run, before);
+        let mut walk = Self::begin(log, view, Cursor::after(start - 1)).await?;
+        let mut ends = false;
+        let mut told = None;
+        loop {
+            let page = walk.log.read(&walk.view.thread, walk.next - 1).await?;
+            if page.records.is_empty() {
+                break;
+            }
+            for stored in page.records.iter().filter(|stored| stored.run == run) {
+                present.absorb(&stored.record);
+                ends |= stored.is_terminal();
+                told = Some(stored.record.seq);
+            }
+            walk.encode(&page.records, false);
+            if ends {
+                break;
+            }
+        }
+        let mut segment = Segment::begin(walk.next - 1, Some(form.dialect));
+        if told.is_some() {
+            segment.push_present(walk.next - 1, &present.frames(form.dialect, form.fidelity));
+        }
+        segment.ends = ends;
+        Ok((walk, segment))
+    }
+}
+
+/// Tells a record as it came; what the server wrote comes in our own dialect.
+fn raw(stored: &Stored, thread: &ThreadKey, segment: &mut Segment) {
+    let seq = stored.record.seq;
+    if let Some(frame) = &stored.frame {
+        return segment.push_frame(Cursor { seq, frame: 0 }, stored.name.as_deref(), frame);
+    }
+    let mut encoder = Encoder::new(Dialect::Runwire, &*thread.id, &*stored.run, Fidelity::Native);
+    let mut frames = Frames::default();
+    encoder.step(&stored.record, &Window::default(), &mut frames);
+    segment.push(seq, &frames);
+}
+
+/// Earlier records: those at hand, else the store's.
+struct PageSource<'a> {
+    log: &'a dyn Log,
+    thread: &'a ThreadKey,
+    page: &'a [Arc<Stored>],
+}
+
+impl RecordSource for PageSource<'_> {
+    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+        let first = self.page.first().map_or(u64::MAX, |stored| stored.record.seq);
+        while after + 1 < first {
+            // Rare: a text or a call that began before what is at hand.
+            let read = wait(self.log.read(self.thread, after));
+            let records = match read {
+                Ok(page) if !page.records.is_empty() => page.records,
+                Ok(_) => return,
+                Err(error) => return tracing::warn!(%error, "earlier records cannot be read"),
+            };
+            for stored in records.iter().filter(|stored| stored.record.seq < first) {
+                if visit(stored).is_break() {
+                    return;
+                }
+            }
+            after = records.last().map_or(after, |stored| stored.record.seq);
+        }
+        for stored in self.page.iter().filter(|stored| stored.record.seq > after) {
+            if visit(stored).is_break() {
+                return;
+            }
+        }
+    }
+
+    fn before(&self, first_seq: u64) -> Window {
+        wait(self.log.before(self.thread, first_seq)).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the thread before the run cannot be read");
+            Window::default()
+        })
+    }
+}
+
+/// Waits for the store inside a translation, which is no place to be asynchronous.
+fn wait<T>(reading: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| Handle::current().block_on(reading))
+}

@@ -1,0 +1,79 @@
+//! JSON bodies that are no streams: read whole, within a limit, into a typed value.
+
+use axum::extract::{FromRequest, Request};
+use http_body_util::{BodyExt, Limited};
+use runwire_model::json::{FrameFault, check_frame};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::problem::Problem;
+use crate::{limits, media};
+
+/// The JSON body of a request; an empty one is an empty object.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        media::expect_json(request.headers())?;
+        let body = Limited::new(request.into_body(), limits::JSON_BODY_BYTES).collect();
+        let body = tokio::time::timeout(limits::BODY_IDLE_TIME, body).await.map_err(|_| too_slow())?;
+        let bytes = body.map_err(|error| unread(&*error))?.to_bytes();
+        parse(if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes }).map(Self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Values that are only handed on are not parsed, so nobody else would see how deep they are.
+    if let Err(fault) = check_frame(bytes)
+        && !matches!(fault, FrameFault::TooLong { .. })
+    {
+        return Err(Problem::new(fault.code(), fault.to_string()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        let code = match error.classify() {
+            Category::Data => "bad_body",
+            Category::Io | Category::Syntax | Category::Eof => "not_json",
+        };
+        Problem::new(code, error.to_string()).with("line", error.line()).with("column", error.column())
+    })
+}
+
+fn too_slow() -> Problem {
+    Problem::new("body_idle", "the body did not arrive in time")
+}
+
+fn unread(error: &(dyn std::error::Error + 'static)) -> Problem {
+    if error.is::<http_body_util::LengthLimitError>() {
+        let detail = format!("the body has more than {} bytes", limits::JSON_BODY_BYTES);
+        return Problem::new("body_too_large", detail).with("limit", limits::JSON_BODY_BYTES);
+    }
+    Problem::new("body_broken", format!("the body broke off: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Named {
+        #[expect(dead_code, reason = "only whether it can be read matters")]
+        name: Option<String>,
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_said_with_its_place() {
+        let refused = |body: &str| parse::<Named>(body.as_bytes()).unwrap_err().into_members();
+        let unknown = refused("{\n \"nam\": 1}");
+        assert_eq!((&unknown["code"], &unknown["line"]), (&"bad_body".into(), &2.into()));
+        assert!(unknown["detail"].as_str().unwrap().contains("unknown field `nam`"));
+        assert_eq!(refused("{\"name\": 1}")["code"], "bad_body");
+        assert_eq!(refused("{\"name\": \"a\"")["code"], "not_json");
+        assert_eq!(refused(&"[".repeat(1000))["code"], "too_deep");
+        assert!(parse::<Named>(b"{\"name\":null}").is_ok());
+    }
+}

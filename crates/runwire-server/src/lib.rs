@@ -1,0 +1,146 @@
+//! Runwire's server: writing and reading runs over HTTP/1.1, HTTP/2 and WebSocket.
+//!
+//! | module | what |
+//! |---|---|
+//! | `listener` | accepts connections and bounds what each may do |
+//! | `router` | which request goes where |
+//! | `write` | a producer's body becomes appends to the log |
+//! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
+//! | `resources` | threads, runs, messages, producers |
+//! | `problem` | every way to say no, in one table |
+//! | `ids`, `query`, `json_body` | what comes in, turned into typed values at the edge |
+//! | `limits` | every number that bounds something |
+//!
+//! ```no_run
+//! # async fn serve(log: std::sync::Arc<dyn runwire_log::Log>) -> std::io::Result<()> {
+//! use runwire_server::{Config, Server};
+//!
+//! let server = Server::bind(Config::default(), log)?;
+//! println!("http://{}", server.address());
+//! server.run(std::future::pending()).await
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod auth;
+mod bodies;
+mod facade;
+mod feed;
+mod housekeeping;
+mod ids;
+mod json_body;
+pub mod limits;
+mod listener;
+mod media;
+mod openapi;
+pub mod problem;
+mod query;
+mod read;
+mod resources;
+mod router;
+mod write;
+mod ws;
+
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use runwire_log::Log;
+use tokio::sync::watch;
+
+/// How the server serves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it listens; port 0 takes any that is free.
+    pub listen: SocketAddr,
+    /// How many connections may be open at once.
+    pub connections: usize,
+    /// How long a client may take to send the head of a request.
+    pub header_time: Duration,
+    /// How often an idle stream shows a sign of life.
+    pub keep_alive: Duration,
+    /// How long an open body may be silent before its run is looked at.
+    pub body_idle: Duration,
+    /// How long connections may take to finish when the server stops.
+    pub grace: Duration,
+    /// What is removed when it is old, or when there is too much.
+    pub retention: Retention,
+}
+
+/// What is removed: whole closed runs, oldest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Runs that ended longer ago than this.
+    pub age: Option<Duration>,
+    /// As many as it takes to keep all records within this many bytes.
+    pub bytes: Option<u64>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
+            connections: limits::CONNECTIONS,
+            header_time: limits::HEADER_TIME,
+            keep_alive: limits::KEEP_ALIVE_TIME,
+            body_idle: limits::BODY_IDLE_TIME,
+            grace: limits::GRACE_TIME,
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Wire {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) config: Config,
+    /// Turns true when the server stops: streams end, open bodies are answered.
+    pub(crate) shutdown: watch::Receiver<bool>,
+    pub(crate) feeds: feed::Feeds,
+    pub(crate) bodies: bodies::OpenBodies,
+}
+
+/// A server that has its address and serves once it is run.
+pub struct Server {
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    wire: Arc<Wire>,
+}
+
+impl Server {
+    /// Takes the address; connections wait until the server is run.
+    pub fn bind(config: Config, log: Arc<dyn Log>) -> io::Result<Self> {
+        let listener = listener::bind(config.listen)?;
+        let address = listener.local_addr()?;
+        let (stop, shutdown) = watch::channel(false);
+        let wire = Wire {
+            log,
+            config,
+            shutdown,
+            feeds: feed::Feeds::default(),
+            bodies: bodies::OpenBodies::default(),
+        };
+        Ok(Self { listener, address, stop, wire: Arc::new(wire) })
+    }
+
+    /// Tells the address, with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` is done, then lets requests finish and closes the log.
+    ///
+    /// Readers are told to go, and open bodies are answered with what was written of them. What is not finished
+    /// within [`Config::grace`] is cut off.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        let Self { listener, stop, wire, .. } = self;
+        let housekeeping = housekeeping::start(&wire);
+        let served = listener::serve(listener, &wire, shutdown, stop).await;
+        housekeeping.abort_all();
+        wire.log.close().await;
+        served
+    }
+}

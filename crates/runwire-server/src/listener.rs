@@ -1,0 +1,193 @@
+//! Accepts connections, and bounds what each may take: time, memory, headers, streams.
+//!
+//! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection tell which it is. hyper
+//! answers a head that is malformed or too large by itself (400, 431) and closes the connection.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower_service::Service;
+
+use crate::{Wire, limits, router, write};
+
+/// Takes an address.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // On Windows this would let two servers share a port instead of letting one restart.
+    #[cfg(not(windows))]
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(limits::BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Serves connections until `shutdown` is done, then says so through `stop` and waits for them to finish.
+pub(crate) async fn serve(
+    listener: std::net::TcpListener,
+    wire: &Arc<Wire>,
+    shutdown: impl Future<Output = ()>,
+    stop: watch::Sender<bool>,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let most = wire.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+    let room = Arc::new(Semaphore::new(most));
+    let (cut_off, cut) = watch::channel(false);
+    let builder = Arc::new(builder(wire.config.header_time));
+    let router = router::router(wire.clone());
+
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = async {
+            // Whoever finds no room waits in the kernel's queue, where it costs next to nothing.
+            let place = room.clone().acquire_owned().await;
+            (listener.accept().await, place)
+        };
+        let (accepted, place) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = accepted => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                prepare(&stream);
+                let begun = Arc::new(AtomicBool::new(false));
+                let entry = Entry { wire: wire.clone(), router: router.clone(), begun };
+                let (builder, cut) = (builder.clone(), cut.clone());
+                tokio::spawn(async move {
+                    connection(stream, entry, &builder, cut).await;
+                    drop(place);
+                });
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+    drop(listener);
+    stop.send_replace(true);
+    let everyone = room.acquire_many(u32::try_from(most).unwrap_or(u32::MAX));
+    if tokio::time::timeout(wire.config.grace, everyone).await.is_err() {
+        let left = most - room.available_permits();
+        tracing::warn!(left, "cutting off connections that did not finish in time");
+        cut_off.send_replace(true);
+        let everyone = room.acquire_many(u32::try_from(most).unwrap_or(u32::MAX));
+        // Nothing is left to wait for but the tasks' next wake-up.
+        let _ = tokio::time::timeout(Duration::from_secs(1), everyone).await;
+    }
+    Ok(())
+}
+
+fn builder(header_time: Duration) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_headers(limits::HEADERS)
+        .max_buf_size(limits::HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits::HEADER_LIST_BYTES)
+        .max_concurrent_streams(limits::STREAMS_OF_CONNECTION)
+        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(limits::PROBE_TIME)
+        .keep_alive_timeout(limits::HEADER_TIME);
+    builder
+}
+
+/// Sets what a connection of small, hurried messages needs. A socket that refuses is already gone.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let probes = TcpKeepalive::new().with_time(limits::PROBE_TIME).with_interval(limits::HEADER_TIME);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
+}
+
+/// Waits a little where the next accept would fail for the same reason, such as too many open files.
+async fn pause_after(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        tracing::warn!(%error, "cannot accept a connection");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    entry: Entry,
+    builder: &Builder<TokioExecutor>,
+    mut cut: watch::Receiver<bool>,
+) {
+    let mut stopping = entry.wire.shutdown.clone();
+    let begun = entry.begun.clone();
+    // hyper's own timer begins once it knows the version, for which a client may take its time.
+    let opening_time = entry.wire.config.header_time;
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), entry));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = nothing_begins(&begun, opening_time) => return,
+        _ = stopping.wait_for(|stopping| *stopping) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                _ = cut.wait_for(|cut| *cut) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "a connection broke off");
+    }
+}
+
+/// Comes back if no request has begun in the given time.
+async fn nothing_begins(begun: &AtomicBool, time: Duration) {
+    tokio::time::sleep(time).await;
+    if begun.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Where requests of one connection come in.
+#[derive(Clone)]
+struct Entry {
+    wire: Arc<Wire>,
+    router: Router,
+    begun: Arc<AtomicBool>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Entry {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.begun.store(true, Ordering::Relaxed);
+        // The hottest request of all does without the router, and its body without a box.
+        if let Some(run) = write::hot_run(&request) {
+            let (wire, run) = (self.wire.clone(), run.to_owned());
+            return Box::pin(async move { Ok(write::to_run(wire, &run, request).await) });
+        }
+        let answer = self.router.clone().call(request.map(Body::new));
+        Box::pin(answer)
+    }
+}

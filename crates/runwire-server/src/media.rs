@@ -1,0 +1,75 @@
+//! What a request's body is, by its `Content-Type`.
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use runwire_model::framing::Framing;
+
+use crate::problem::Problem;
+
+/// The framings that can be written, by their media types.
+const FRAMINGS: [(&str, Framing); 6] = [
+    ("application/x-ndjson", Framing::Ndjson),
+    ("application/ndjson", Framing::Ndjson),
+    ("application/jsonl", Framing::Ndjson),
+    ("application/x-jsonl", Framing::Ndjson),
+    ("text/event-stream", Framing::Sse),
+    ("application/json", Framing::Json),
+];
+
+/// What `curl -d` says when nobody told it better; no client means it here.
+const UNSAID: &str = "application/x-www-form-urlencoded";
+
+/// Tells the framing that a request names; `None` leaves it to the first bytes.
+pub(crate) fn framing_of(headers: &HeaderMap) -> Result<Option<Framing>, Problem> {
+    let Some(named) = media_type(headers) else { return Ok(None) };
+    match FRAMINGS.iter().find(|(media, _)| named.eq_ignore_ascii_case(media)) {
+        Some((_, framing)) => Ok(Some(*framing)),
+        None => {
+            let media: Vec<_> = FRAMINGS.iter().map(|(media, _)| *media).collect();
+            Err(unsupported(named, &media))
+        }
+    }
+}
+
+/// Refuses what cannot be JSON.
+pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    match media_type(headers) {
+        Some(named) if !named.eq_ignore_ascii_case("application/json") => {
+            Err(unsupported(named, &["application/json"]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells the media type without its parameters; none where it was not said.
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or("a name that is not ASCII");
+    let named = text.split(';').next().unwrap_or_default().trim();
+    (!named.is_empty() && !named.eq_ignore_ascii_case(UNSAID)).then_some(named)
+}
+
+fn unsupported(named: &str, expected: &[&str]) -> Problem {
+    let detail = format!("`{named}` is not read here; send {}", expected.join(", "));
+    Problem::new("unsupported_media_type", detail).with("expected", expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_content_type_names_a_framing_or_leaves_it_open() {
+        let of = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
+            framing_of(&headers).map_err(|problem| problem.code())
+        };
+        assert_eq!(of("application/x-ndjson; charset=utf-8"), Ok(Some(Framing::Ndjson)));
+        assert_eq!(of("TEXT/Event-Stream"), Ok(Some(Framing::Sse)));
+        assert_eq!(of("application/json"), Ok(Some(Framing::Json)));
+        assert_eq!(of("application/x-www-form-urlencoded"), Ok(None));
+        assert_eq!(of("text/plain"), Err("unsupported_media_type"));
+        assert_eq!(framing_of(&HeaderMap::new()).unwrap(), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! Every way to say no: one table of codes, and the one place that turns errors into answers (RFC 9457).
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use runwire_log::{Fault, FrameProblem, LogError};
+use runwire_model::dialect::DecodeError;
+use runwire_model::framing::FramingError;
+use serde_json::{Map, Value};
+
+mod codes;
+
+pub use codes::{CODES, Code};
+
+/// A refusal, as `application/problem+json`.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    code: &'static Code,
+    detail: String,
+    members: Map<String, Value>,
+}
+
+impl Problem {
+    /// Makes a problem of a code in the table; one that is missing there is an error of the server.
+    pub fn new(code: &str, detail: impl Into<String>) -> Self {
+        let known = CODES.iter().find(|known| known.code == code);
+        debug_assert!(known.is_some(), "`{code}` is not in the table of codes");
+        Self { code: known.unwrap_or(&codes::INTERNAL), detail: detail.into(), members: Map::new() }
+    }
+
+    /// Makes the problem of a query parameter.
+    pub fn bad_query(parameter: &str, detail: impl Into<String>) -> Self {
+        Self::new("bad_query", detail).with("parameter", parameter)
+    }
+
+    /// Makes the problem of a header.
+    pub fn bad_header(header: &str, detail: impl Into<String>) -> Self {
+        Self::new("bad_header", detail).with("header", header)
+    }
+
+    /// Adds a member.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.members.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a member, if there is a value.
+    #[must_use]
+    pub fn with_some(self, member: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(member, value),
+            None => self,
+        }
+    }
+
+    /// Tells the stable code.
+    pub fn code(&self) -> &'static str {
+        self.code.code
+    }
+
+    /// Tells the status.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Tells everything as members of a JSON object, for wires that have an envelope of their own.
+    pub fn into_members(self) -> Map<String, Value> {
+        let mut object = Map::new();
+        let code = self.code;
+        object.insert("type".into(), code.page().into());
+        object.insert("title".into(), code.title.into());
+        object.insert("status".into(), code.status.into());
+        object.insert("code".into(), code.code.into());
+        object.insert("detail".into(), self.detail.into());
+        object.insert("hint".into(), code.hint.into());
+        object.extend(self.members);
+        object
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let body = Value::Object(self.into_members()).to_string();
+        let headers = [
+            (CONTENT_TYPE, HeaderValue::from_static("application/problem+json")),
+            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ];
+        let mut response = (status, headers, body).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<LogError> for Problem {
+    fn from(error: LogError) -> Self {
+        if let LogError::Unavailable(reason) = &error {
+            // The reason may name files and addresses, which are the operator's business alone.
+            tracing::error!(reason, "the store is not available");
+            return Self::new(error.code(), "the store is not available");
+        }
+        let problem = Self::new(error.code(), error.to_string());
+        match error {
+            LogError::RunUnknown(run) | LogError::RunExists(run) | LogError::RunOpen(run) => {
+                problem.with("run_id", run)
+            }
+            LogError::ThreadUnknown(thread)
+            | LogError::ThreadDeleted(thread)
+            | LogError::ThreadExists(thread) => problem.with("thread_id", thread),
+            LogError::RunTrimmed { run, oldest } => problem.with("run_id", run).with("oldest", oldest),
+            LogError::ThreadBusy { thread, run } => problem.with("thread_id", thread).with("run_id", run),
+            LogError::ProducerGap { expected, got } => problem.with("expected", expected).with("got", got),
+            LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
+            LogError::DialectPinned { pinned, .. } => problem.with("dialect", pinned.name()),
+            LogError::TooManyProducers(limit) | LogError::TooManyRuns(limit) => problem.with("limit", limit),
+            LogError::CursorTrimmed { oldest, .. } => problem.with("oldest", oldest),
+            LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
+            LogError::DialectAmbiguous(_) | LogError::Unavailable(_) => problem,
+        }
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Self {
+        Self::new(error.code(), error.to_string()).with_some("field", error.field())
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let problem: Self = match fault.problem {
+            FrameProblem::Decode(error) => error.into(),
+            FrameProblem::Log(error) => error.into(),
+        };
+        problem.with("line", fault.line)
+    }
+}
+
+impl From<FramingError> for Problem {
+    fn from(error: FramingError) -> Self {
+        Self::new(error.code(), error.to_string()).with("line", error.line())
+    }
+}

@@ -1,0 +1,174 @@
+//! The table of codes. Each has a page in `docs/errors/`.
+
+/// A way to say no. Its code stays what it is; the words may get better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// The stable code.
+    pub code: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened, in a few words.
+    pub title: &'static str,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+impl Code {
+    /// Tells where the code is explained, relative to the repository.
+    pub fn page(&self) -> String {
+        format!("docs/errors/{}.md", self.code)
+    }
+}
+
+const fn code(code: &'static str, status: u16, title: &'static str, hint: &'static str) -> Code {
+    Code { code, status, title, hint }
+}
+
+/// What is said when the server itself is at fault.
+pub(super) const INTERNAL: Code = code(
+    "internal",
+    500,
+    "The server made an error",
+    "Try again; if it stays, report it with the server's log.",
+);
+
+/// Every code, in the order of the docs: requests, frames, producers, runs and threads, reading, the server.
+pub const CODES: &[Code] = &[
+    code("not_found", 404, "Nothing answers here", "Look the path up in /openapi.json."),
+    code("method_not_allowed", 405, "The path does not answer this method", "Use a method of the `Allow` header."),
+    code("bad_id", 400, "An id is malformed", "Use 1 to 256 bytes of UTF-8 without control characters."),
+    code("bad_query", 400, "A query parameter is wrong", "Correct the parameter that `parameter` names."),
+    code("bad_header", 400, "A header is wrong", "Correct the header that `header` names."),
+    code("bad_body", 400, "The JSON body has a wrong field", "Correct the field that `detail` names."),
+    code("body_too_large", 413, "The body is too large", "Send less; large runs are written as events."),
+    code("body_broken", 400, "The body broke off", "Send what was not acknowledged again."),
+    code(
+        "body_idle",
+        408,
+        "An open body was silent and its run is not open",
+        "Open a body when there is something to write; send blank lines to keep it alive.",
+    ),
+    code(
+        "unsupported_media_type",
+        415,
+        "The body is of an unknown kind",
+        "Send one of the media types in `expected`.",
+    ),
+    code("not_acceptable", 406, "Nothing that is accepted can be sent", "Accept one of the types in `expected`."),
+    // Frames
+    code("not_json", 400, "This is not JSON", "Correct the line; what came before it is written."),
+    code("not_an_object", 400, "A frame is no JSON object", "Send one JSON object a frame."),
+    code("not_utf8", 400, "A frame is not UTF-8", "Send UTF-8."),
+    code(
+        "lone_surrogate",
+        400,
+        "A frame has half of a surrogate pair",
+        "Cut texts between characters, never inside one.",
+    ),
+    code("too_deep", 422, "A frame is nested too deeply", "Flatten the frame; 128 levels are allowed."),
+    code("frame_too_long", 413, "A frame is too long", "Send large texts and arguments in pieces."),
+    code("bad_field", 422, "A field of a frame is missing or wrong", "Correct the field that `field` names."),
+    code("too_large", 422, "The run would gather too much", "Start another run, or send less."),
+    code("too_many_open", 422, "The run would have too much open", "Finish what is open first."),
+    code(
+        "dialect_ambiguous",
+        422,
+        "The dialect cannot be told from the first frames",
+        "Name it with `?dialect=`.",
+    ),
+    code(
+        "dialect_pinned",
+        409,
+        "The producer speaks another dialect here",
+        "Go on in the dialect that `dialect` names, or write as another producer.",
+    ),
+    // Producers
+    code(
+        "producer_gap",
+        409,
+        "Frames before these were never written",
+        "Send again from the frame that `expected` names.",
+    ),
+    code(
+        "producer_fenced",
+        403,
+        "A newer incarnation of the producer has taken over",
+        "Stop; or take over again with an epoch above `epoch`.",
+    ),
+    code("too_many_producers", 409, "The run has too many producers", "Write under fewer names."),
+    // Runs and threads
+    code("run_unknown", 404, "There is no such run", "Check the id; writing to a run creates it."),
+    code("thread_unknown", 404, "There is no such thread", "Check the id; writing to a thread creates it."),
+    code("thread_deleted", 410, "The thread was deleted", "Use another id; that of a deleted thread stays used up."),
+    code("run_closed", 409, "The run has ended", "Start a new run."),
+    code(
+        "thread_busy",
+        409,
+        "Another run of the thread is open",
+        "Wait for the run that `run_id` names, cancel it, or create the thread with `parallel: true`.",
+    ),
+    code("too_many_runs", 409, "The thread has too many open runs", "End runs before starting more."),
+    code("run_exists", 409, "The run was created differently", "Use another `run_id`, or repeat the same words."),
+    code(
+        "thread_exists",
+        409,
+        "The thread was created differently",
+        "Use another `thread_id`, or repeat the same words.",
+    ),
+    code("run_open", 409, "A run of the thread is open", "Wait for its end, or delete with `force=true`."),
+    // Reading
+    code("run_trimmed", 410, "Retention has removed the run's events", "Read from `oldest` in its thread."),
+    code("cursor_trimmed", 410, "Retention has removed what follows the cursor", "Go on from `oldest`."),
+    code(
+        "cursor_beyond_end",
+        400,
+        "The cursor lies beyond the end",
+        "Use a cursor that a stream of the same run or thread gave.",
+    ),
+    code("bad_cursor", 400, "This is no cursor", "Use `seq-k` or `seq`, as a stream gave it; `0` is the start."),
+    code(
+        "needs_run",
+        409,
+        "Runs lie side by side, and this dialect cannot tell them apart",
+        "Read a single run, or use `runwire`, `agio`, `streaming-engine` or `social-app`.",
+    ),
+    code(
+        "attach_not_offered",
+        400,
+        "This dialect has no snapshot to attach with",
+        "Attach in `runwire`, `ag-ui`, `easyflow-chat` or `streaming-engine`, or replay.",
+    ),
+    code(
+        "message_too_large",
+        422,
+        "The messages are too large to be folded",
+        "Ask for fewer runs with `limit`, or read the events.",
+    ),
+    // The server
+    code("store_unavailable", 503, "The store is not available", "Try again; what was not acknowledged is not written."),
+    code(
+        "shutting_down",
+        503,
+        "The server is stopping",
+        "Connect again and send what was not acknowledged.",
+    ),
+    INTERNAL,
+    code("bad_message", 400, "A WebSocket message is wrong", "Correct what `detail` names; the socket stays open."),
+    code("not_a_websocket", 426, "The request is no WebSocket handshake", "Open the address with a WebSocket client."),
+    code("origin_refused", 403, "The page is of another site", "Open the WebSocket from a page of the same host."),
+    code("too_many_subscriptions", 409, "The socket has too many subscriptions", "Unsubscribe from some, or open another socket."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_stands_in_the_table_once() {
+        let mut codes: Vec<_> = CODES.iter().map(|code| code.code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), CODES.len());
+        assert!(CODES.iter().all(|code| (400..600).contains(&code.status) && !code.hint.is_empty()));
+    }
+}

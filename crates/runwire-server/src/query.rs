@@ -1,0 +1,133 @@
+//! Query parameters, read once each; what nobody asked for is refused by name.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use runwire_model::dialect::Dialect;
+
+use crate::ids;
+use crate::problem::Problem;
+
+/// The parameters of a request.
+pub(crate) struct Query<'a> {
+    left: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Query<'a> {
+    /// Takes the query of an address apart.
+    pub(crate) fn parse(query: Option<&'a str>) -> Self {
+        let pairs = query.filter(|query| !query.is_empty());
+        let left = pairs.map(|query| form_urlencoded::parse(query.as_bytes()).collect()).unwrap_or_default();
+        Self { left, asked: Vec::new() }
+    }
+
+    /// Takes a parameter; the same one twice is refused.
+    pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<Cow<'a, str>>, Problem> {
+        self.asked.push(name);
+        let Some(at) = self.left.iter().position(|(key, _)| key == name) else { return Ok(None) };
+        let (_, value) = self.left.remove(at);
+        if self.left.iter().any(|(key, _)| key == name) {
+            return Err(Problem::bad_query(name, format!("`{name}` is given more than once")));
+        }
+        Ok(Some(value))
+    }
+
+    /// Takes `true` or `false`.
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Problem> {
+        match self.take(name)?.as_deref() {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(other) => {
+                Err(Problem::bad_query(name, format!("`{name}` is `true` or `false`, not `{}`", shown(other))))
+            }
+        }
+    }
+
+    /// Takes a number within bounds.
+    pub(crate) fn number(
+        &mut self,
+        name: &'static str,
+        allowed: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, Problem> {
+        let Some(value) = self.take(name)? else { return Ok(None) };
+        let number = value.parse().ok().filter(|number| allowed.contains(number));
+        let wrong = || {
+            let (least, most) = (allowed.start(), allowed.end());
+            let detail = format!("`{name}` is a number from {least} to {most}, not `{}`", shown(&value));
+            Problem::bad_query(name, detail)
+        };
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    /// Takes an id.
+    pub(crate) fn id(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
+        let Some(value) = self.take(name)? else { return Ok(None) };
+        ids::check(name, &value)?;
+        Ok(Some(value.into_owned()))
+    }
+
+    /// Takes one of the given dialects.
+    pub(crate) fn dialect(
+        &mut self,
+        name: &'static str,
+        allowed: &[Dialect],
+    ) -> Result<Option<Dialect>, Problem> {
+        let Some(value) = self.take(name)? else { return Ok(None) };
+        let known = Dialect::from_name(&value).filter(|dialect| allowed.contains(dialect));
+        let wrong = || {
+            let names: Vec<_> = allowed.iter().map(|dialect| dialect.name()).collect();
+            let detail = format!("`{name}` is `{}`; it can be {}", shown(&value), names.join(", "));
+            Problem::bad_query(name, detail).with("expected", names)
+        };
+        known.map(Some).ok_or_else(wrong)
+    }
+
+    /// Refuses what is left.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        let Some((name, _)) = self.left.first() else { return Ok(()) };
+        let name = shown(name);
+        let known = match self.asked.is_empty() {
+            true => "there are none here".to_owned(),
+            false => format!("known are {}", self.asked.join(", ")),
+        };
+        Err(Problem::bad_query(&name, format!("there is no parameter `{name}`; {known}")))
+    }
+}
+
+/// Shows what came, as far as it is worth showing.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(64) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_once_and_the_rest_is_refused_by_name() {
+        let mut query = Query::parse(Some("end=true&limit=7&thread=a%20b&dialct=loom"));
+        assert_eq!(query.flag("end").unwrap(), Some(true));
+        assert_eq!(query.number("limit", 1..=9).unwrap(), Some(7));
+        assert_eq!(query.id("thread").unwrap().as_deref(), Some("a b"));
+        assert_eq!(query.dialect("dialect", &Dialect::READABLE).unwrap(), None);
+        let problem = query.finish().unwrap_err().into_members();
+        assert_eq!(problem["parameter"], "dialct");
+        assert_eq!(problem["detail"], "there is no parameter `dialct`; known are end, limit, thread, dialect");
+    }
+
+    #[test]
+    fn a_bad_parameter_is_named_with_what_is_allowed() {
+        let refused = |result: Result<(), Problem>| result.unwrap_err().into_members()["parameter"].clone();
+        let query = |text| Query::parse(Some(text));
+        assert_eq!(refused(query("end=1").flag("end").map(drop)), "end");
+        assert_eq!(refused(query("limit=0").number("limit", 1..=9).map(drop)), "limit");
+        assert_eq!(refused(query("a=1&a=1").take("a").map(drop)), "a");
+        let text = query("dialect=text").dialect("dialect", &Dialect::READABLE).unwrap_err().into_members();
+        assert_eq!(text["expected"].as_array().unwrap().len(), Dialect::READABLE.len());
+    }
+}

@@ -1,0 +1,134 @@
+//! A stream: frames as they come, with signs of life between them.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use runwire_log::LogError;
+use tokio::sync::watch;
+
+use crate::feed::{Cursor, Next, Reader, Shape};
+use crate::{Wire, limits};
+
+/// Answers with everything that a reader gets, until it ends.
+pub(crate) fn stream(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Response {
+    let told = reader.at();
+    let streaming = Streaming {
+        reader,
+        shape,
+        shutdown: wire.shutdown.clone(),
+        keep_alive: wire.config.keep_alive,
+        told,
+        ended: false,
+    };
+    let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
+        let bytes = streaming.next().await?;
+        Some((Ok::<_, Infallible>(bytes), streaming))
+    });
+    let media = match shape {
+        Shape::Sse => "text/event-stream",
+        Shape::Ndjson | Shape::NdjsonWithCursors => "application/x-ndjson",
+        Shape::Plain => "text/plain; charset=utf-8",
+    };
+    let mut response = Body::from_stream(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
+    // Proxies that gather answers before they pass them on are asked not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+enum Woke {
+    Next(Result<Next, LogError>),
+    Stop,
+    Beat,
+}
+
+struct Streaming {
+    reader: Reader,
+    shape: Shape,
+    shutdown: watch::Receiver<bool>,
+    keep_alive: Duration,
+    /// The last cursor that the client was told.
+    told: Cursor,
+    ended: bool,
+}
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.ended {
+            let woke = tokio::select! {
+                biased;
+                _ = self.shutdown.wait_for(|stops| *stops) => Woke::Stop,
+                next = self.reader.next() => Woke::Next(next),
+                () = tokio::time::sleep(self.keep_alive) => Woke::Beat,
+            };
+            let next = match woke {
+                Woke::Next(next) => next,
+                Woke::Stop => {
+                    self.ended = true;
+                    return self.farewell();
+                }
+                Woke::Beat => match self.beat() {
+                    Some(beat) => return Some(beat),
+                    None => continue,
+                },
+            };
+            match next {
+                Ok(Next::Frames { segment, from, to }) => {
+                    if let Some(last) = segment.frames(to - 1).next() {
+                        self.told = last.cursor.unwrap_or(self.told);
+                    }
+                    return Some(segment.bytes(self.shape, from, to));
+                }
+                Ok(Next::CaughtUp) if self.shape == Shape::Sse => {
+                    return Some(Bytes::from_static(b": caught-up\n\n"));
+                }
+                Ok(Next::CaughtUp) => {}
+                Ok(Next::Ended) => {
+                    self.ended = true;
+                    return self.last_place();
+                }
+                Err(error) => {
+                    // The status has been sent; coming back tells the reason.
+                    tracing::debug!(%error, "a stream was cut");
+                    self.ended = true;
+                }
+            }
+        }
+        None
+    }
+
+    /// Shows that the stream lives, and where it is: a dialect may have had nothing to say for long.
+    fn beat(&mut self) -> Option<Bytes> {
+        match self.shape {
+            Shape::Sse => {
+                self.told = self.reader.at();
+                Some(format!(": keep-alive\nid: {}\n\n", self.told).into())
+            }
+            Shape::Ndjson | Shape::NdjsonWithCursors => Some(Bytes::from_static(b"\n")),
+            Shape::Plain => None,
+        }
+    }
+
+    /// Tells the last place, where the last frame did not: else a browser would come back for nothing.
+    fn last_place(&self) -> Option<Bytes> {
+        let at = self.reader.at();
+        let untold = self.shape == Shape::Sse && at.seq > self.told.seq;
+        untold.then(|| format!("id: {at}\n\n").into())
+    }
+
+    /// Asks the reader to come back, each at another moment.
+    fn farewell(&self) -> Option<Bytes> {
+        let span = limits::RETRY_MILLIS.end - limits::RETRY_MILLIS.start;
+        let millis = limits::RETRY_MILLIS.start + RandomState::new().hash_one(self.told.seq) % span;
+        (self.shape == Shape::Sse).then(|| format!("retry: {millis}\n\n").into())
+    }
+}

@@ -1,0 +1,24 @@
+//! How far a producer is, so that it knows where to go on.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use runwire_log::ProducerInfo;
+
+use crate::Wire;
+use crate::ids::{ProducerAt, RunAt};
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// Tells a producer's epoch and the index of the frame that it must send next.
+pub(crate) async fn show(
+    State(wire): State<Arc<Wire>>,
+    RunAt(run): RunAt,
+    ProducerAt(producer): ProducerAt,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ProducerInfo>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    let known = wire.log.producer(&run, &producer).await?;
+    Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
+}

@@ -1,0 +1,255 @@
+//! Runs: create, list, show, keep alive, cancel.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use http::{HeaderMap, StatusCode};
+use runwire_log::{Cancel, InteractionInfo, NewRun, RunError, RunInfo, RunQuery};
+use runwire_model::Timestamp;
+use runwire_model::event::InteractionKind;
+use runwire_model::run::Status;
+use serde::{Deserialize, Serialize};
+
+use super::page_of;
+use crate::auth::tenant_of;
+use crate::ids::{self, RunAt};
+use crate::json_body::JsonBody;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::{Wire, limits};
+
+/// A run, as it is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunView {
+    run_id: String,
+    thread_id: String,
+    agent: Option<String>,
+    status: Status,
+    created_at: String,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    cursor: String,
+    counts: Counts,
+    usage: Option<Usage>,
+    interactions: Vec<InteractionView>,
+    error: Option<RunError>,
+    cancel_requested: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Counts {
+    records: u64,
+    events: u64,
+    messages: u64,
+    tool_calls: u64,
+    steps: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct InteractionView {
+    interaction_id: String,
+    kind: InteractionKind,
+    status: String,
+    title: Option<String>,
+    expires_at: Option<String>,
+}
+
+impl From<InteractionInfo> for InteractionView {
+    fn from(asked: InteractionInfo) -> Self {
+        Self {
+            interaction_id: asked.interaction_id,
+            kind: asked.kind,
+            status: asked.status,
+            title: asked.title,
+            expires_at: asked.expires_at.map(|at| Timestamp(at).to_string()),
+        }
+    }
+}
+
+impl From<RunInfo> for RunView {
+    fn from(run: RunInfo) -> Self {
+        let summary = run.summary;
+        let (prompt_tokens, completion_tokens) = (summary.prompt_tokens, summary.completion_tokens);
+        let total_tokens = summary.total_tokens;
+        let known = summary.counted || prompt_tokens + completion_tokens > 0 || total_tokens > 0;
+        Self {
+            run_id: run.run_id,
+            thread_id: run.thread_id,
+            agent: run.agent,
+            status: run.status,
+            created_at: run.created_at.to_string(),
+            started_at: run.started_at.map(|at| at.to_string()),
+            ended_at: run.ended_at.map(|at| at.to_string()),
+            cursor: run.last_seq.to_string(),
+            counts: Counts {
+                records: summary.records,
+                events: summary.events,
+                messages: summary.messages,
+                tool_calls: summary.tool_calls,
+                steps: summary.steps,
+            },
+            usage: known.then_some(Usage { prompt_tokens, completion_tokens, total_tokens }),
+            interactions: summary.interactions.into_iter().map(Into::into).collect(),
+            error: summary.error,
+            cancel_requested: summary.cancel_requested,
+        }
+    }
+}
+
+/// What a new run is said to be.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RunRequest {
+    thread_id: Option<String>,
+    run_id: Option<String>,
+    agent: Option<String>,
+    message: Option<String>,
+    input: Option<runwire_model::Json>,
+}
+
+impl RunRequest {
+    fn check(&self) -> Result<(), Problem> {
+        let ids = [("thread_id", &self.thread_id), ("run_id", &self.run_id), ("agent", &self.agent)];
+        for (name, id) in ids {
+            id.as_deref().map_or(Ok(()), |id| ids::check(name, id))?;
+        }
+        let message = self.message.as_deref().map_or(0, str::len);
+        let input = self.input.as_ref().map_or(0, |input| input.text().len());
+        for (name, bytes) in [("message", message), ("input", input)] {
+            if bytes > limits::INPUT_BYTES {
+                let detail = format!("`{name}` has {bytes} bytes, and {} are allowed", limits::INPUT_BYTES);
+                return Err(Problem::new("too_large", detail).with("field", name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Creates a run; the same words again give the same run.
+pub(crate) async fn create(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<RunRequest>,
+) -> Result<(StatusCode, Json<RunView>), Problem> {
+    request.check()?;
+    let run = NewRun {
+        tenant: tenant_of(&headers).to_string(),
+        run_id: request.run_id,
+        thread_id: request.thread_id,
+        agent: request.agent,
+        message: request.message,
+        input: request.input.filter(|input| !input.is_null()),
+    };
+    let created = wire.log.create_run(run).await?;
+    let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(created.value.into())))
+}
+
+/// A page of runs, newest first.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunList {
+    runs: Vec<RunView>,
+    /// The run to go on from, as `before`.
+    next: Option<String>,
+}
+
+const STATUSES: [Status; 6] = [
+    Status::Pending,
+    Status::Running,
+    Status::Suspended,
+    Status::Completed,
+    Status::Failed,
+    Status::Cancelled,
+];
+
+/// Lists runs.
+pub(crate) async fn list(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Json<RunList>, Problem> {
+    let mut query = Query::parse(query.as_deref());
+    let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
+    let status = match query.take("status")? {
+        None => None,
+        Some(name) => Some(status_of(&name)?),
+    };
+    let asked = RunQuery {
+        tenant: tenant_of(&headers).to_string(),
+        status,
+        agent: query.id("agent")?,
+        thread: query.id("thread")?,
+        before: query.id("before")?,
+        limit: limit + 1,
+    };
+    query.finish()?;
+    let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
+    Ok(Json(RunList { runs: runs.into_iter().map(Into::into).collect(), next }))
+}
+
+fn status_of(name: &str) -> Result<Status, Problem> {
+    STATUSES.into_iter().find(|status| status.as_str() == name).ok_or_else(|| {
+        let names = STATUSES.map(Status::as_str);
+        let detail = format!("`status` is one of {}", names.join(", "));
+        Problem::bad_query("status", detail).with("expected", names.as_slice())
+    })
+}
+
+/// Shows a run.
+pub(crate) async fn show(
+    State(wire): State<Arc<Wire>>,
+    RunAt(run): RunAt,
+    RawQuery(query): RawQuery,
+) -> Result<Json<RunView>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    Ok(Json(wire.log.run(&run).await?.into()))
+}
+
+/// What a producer learns by saying that it lives.
+#[derive(Debug, Serialize)]
+pub(crate) struct Beat {
+    status: Status,
+    cancel_requested: bool,
+}
+
+/// Renews a run's lease.
+pub(crate) async fn heartbeat(
+    State(wire): State<Arc<Wire>>,
+    RunAt(run): RunAt,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Beat>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    let run = wire.log.heartbeat(&run).await?;
+    Ok(Json(Beat { status: run.status, cancel_requested: run.summary.cancel_requested }))
+}
+
+/// Why a run shall stop.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CancelRequest {
+    reason: Option<String>,
+}
+
+/// Asks a run to stop; a closed one is shown as it is.
+pub(crate) async fn cancel(
+    State(wire): State<Arc<Wire>>,
+    RunAt(run): RunAt,
+    RawQuery(query): RawQuery,
+    JsonBody(request): JsonBody<CancelRequest>,
+) -> Result<Json<RunView>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    if request.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
+        let detail = format!("`reason` has more than {} bytes", limits::REASON_BYTES);
+        return Err(Problem::new("too_large", detail).with("field", "reason"));
+    }
+    let cancel = Cancel { reason: request.reason, by: None };
+    Ok(Json(wire.log.cancel(&run, cancel).await?.into()))
+}

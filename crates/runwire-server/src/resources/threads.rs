@@ -1,0 +1,111 @@
+//! Threads: create, list, show, delete.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use http::{HeaderMap, StatusCode};
+use runwire_log::{NewThread, ThreadInfo};
+use serde::{Deserialize, Serialize};
+
+use super::page_of;
+use crate::auth::tenant_of;
+use crate::ids::{self, ThreadAt};
+use crate::json_body::JsonBody;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::{Wire, limits};
+
+/// A thread, as it is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct ThreadView {
+    thread_id: String,
+    parallel: bool,
+    created_at: String,
+    cursor: String,
+    oldest: u64,
+    open_runs: Vec<String>,
+    runs: u64,
+}
+
+impl From<ThreadInfo> for ThreadView {
+    fn from(thread: ThreadInfo) -> Self {
+        Self {
+            thread_id: thread.thread_id,
+            parallel: thread.parallel,
+            created_at: thread.created_at.to_string(),
+            cursor: thread.head.to_string(),
+            oldest: thread.oldest,
+            open_runs: thread.open_runs,
+            runs: thread.runs,
+        }
+    }
+}
+
+/// What a new thread is said to be.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ThreadRequest {
+    thread_id: Option<String>,
+    parallel: bool,
+}
+
+/// Creates a thread; the same words again give the same thread.
+pub(crate) async fn create(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<ThreadRequest>,
+) -> Result<(StatusCode, Json<ThreadView>), Problem> {
+    request.thread_id.as_deref().map_or(Ok(()), |id| ids::check("thread_id", id))?;
+    let tenant = tenant_of(&headers).to_string();
+    let thread = NewThread { tenant, thread_id: request.thread_id, parallel: request.parallel };
+    let created = wire.log.create_thread(thread).await?;
+    let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(created.value.into())))
+}
+
+/// A page of threads, newest first.
+#[derive(Debug, Serialize)]
+pub(crate) struct ThreadList {
+    threads: Vec<ThreadView>,
+    /// The thread to go on from, as `before`.
+    next: Option<String>,
+}
+
+/// Lists threads.
+pub(crate) async fn list(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ThreadList>, Problem> {
+    let mut query = Query::parse(query.as_deref());
+    let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
+    let before = query.id("before")?;
+    query.finish()?;
+    let threads = wire.log.threads(&tenant_of(&headers), before.as_deref(), limit + 1).await?;
+    let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
+    Ok(Json(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next }))
+}
+
+/// Shows a thread.
+pub(crate) async fn show(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ThreadView>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    Ok(Json(wire.log.thread(&thread).await?.into()))
+}
+
+/// Deletes a thread and everything of it.
+pub(crate) async fn remove(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, Problem> {
+    let mut query = Query::parse(query.as_deref());
+    let force = query.flag("force")?.unwrap_or(false);
+    query.finish()?;
+    wire.log.delete_thread(&thread, force).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,44 @@
+//! Which request goes where.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::routing::{get, post};
+
+use crate::problem::Problem;
+use crate::resources::{messages, producers, runs, threads};
+use crate::{Wire, facade, openapi, read, resources, write, ws};
+
+/// Puts all routes together. `tests/it/openapi.rs` checks that `openapi.json` names each of them.
+pub(crate) fn router(wire: Arc<Wire>) -> Router {
+    Router::new()
+        .route("/v1/runs", get(runs::list).post(runs::create))
+        .route("/v1/runs/{run}", get(runs::show))
+        .route("/v1/runs/{run}/events", post(write::run))
+        .route("/v1/runs/{run}/message", get(messages::of_run))
+        .route("/v1/runs/{run}/producers/{producer}", get(producers::show))
+        .route("/v1/runs/{run}/heartbeat", post(runs::heartbeat))
+        .route("/v1/runs/{run}/cancel", post(runs::cancel))
+        .route("/v1/threads", get(threads::list).post(threads::create))
+        .route("/v1/threads/{thread}", get(threads::show).delete(threads::remove))
+        .route("/v1/threads/{thread}/events", post(write::thread))
+        .route("/v1/threads/{thread}/messages", get(messages::of_thread))
+        .route("/openapi.json", get(openapi::show))
+        .route("/healthz", get(resources::healthz))
+        .route("/readyz", get(resources::readyz))
+        .merge(read::routes())
+        .merge(facade::routes())
+        .merge(ws::routes())
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(wire)
+}
+
+async fn unknown_route(method: Method, uri: Uri) -> Problem {
+    Problem::new("not_found", format!("nothing answers {method} {}", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    Problem::new("method_not_allowed", format!("{} does not answer {method}", uri.path()))
+}

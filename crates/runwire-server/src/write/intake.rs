@@ -1,0 +1,158 @@
+//! Bytes of a body, cut into the frames of appends.
+
+use runwire_log::FrameBatch;
+use runwire_model::framing::{Framing, FramingError, Unframer};
+
+use crate::limits;
+
+/// Cuts what arrives; the framing may show only with the first bytes.
+pub(super) struct Intake {
+    named: Option<Framing>,
+    unframer: Option<Unframer>,
+    /// Bytes that do not tell the framing yet.
+    first_bytes: Vec<u8>,
+}
+
+/// How far a batch was filled.
+pub(super) enum Filled {
+    /// With every whole frame that has arrived.
+    WithAll,
+    /// As far as one append goes.
+    Full,
+    /// Up to a place where no frame can be cut.
+    UpTo(FramingError),
+}
+
+impl Intake {
+    pub(super) fn new(named: Option<Framing>) -> Self {
+        Self { named, unframer: None, first_bytes: Vec::new() }
+    }
+
+    /// Takes a whole body that is a single line, without a buffer of its own: the most frequent body by far.
+    pub(super) fn take_single_line(&mut self, body: &[u8], batch: &mut FrameBatch) -> bool {
+        let framing = self.named.or_else(|| Framing::detect(body));
+        let begun = self.unframer.is_some() || !self.first_bytes.is_empty();
+        if begun || framing != Some(Framing::Ndjson) || body.len() > runwire_model::limits::FRAME_BYTES {
+            return false;
+        }
+        let line = body.strip_suffix(b"\n").unwrap_or(body);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // Whatever does not plainly begin with an object may be a byte order mark or blank.
+        if line.first() != Some(&b'{') || line.contains(&b'\n') {
+            return false;
+        }
+        batch.push(1, None, line);
+        true
+    }
+
+    /// Adds bytes as they came.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if let Some(unframer) = &mut self.unframer {
+            return unframer.push(bytes);
+        }
+        match self.named {
+            Some(framing) => self.begin(framing, bytes),
+            None => {
+                self.first_bytes.extend_from_slice(bytes);
+                let detected = Framing::detect(&self.first_bytes);
+                let enough = self.first_bytes.len() >= limits::SNIFFED_BYTES;
+                if let Some(framing) = detected.or(enough.then_some(Framing::Ndjson)) {
+                    self.begin_with_first_bytes(framing);
+                }
+            }
+        }
+    }
+
+    /// Says that the body has come to its clean end, so that what is left is a frame too.
+    pub(super) fn finish(&mut self) {
+        if self.unframer.is_none() {
+            self.begin_with_first_bytes(self.named.unwrap_or(Framing::Ndjson));
+        }
+        if let Some(unframer) = &mut self.unframer {
+            unframer.finish();
+        }
+    }
+
+    fn begin_with_first_bytes(&mut self, framing: Framing) {
+        let first_bytes = std::mem::take(&mut self.first_bytes);
+        self.begin(framing, &first_bytes);
+    }
+
+    fn begin(&mut self, framing: Framing, bytes: &[u8]) {
+        self.unframer.insert(Unframer::new(framing)).push(bytes);
+    }
+
+    /// Puts whole frames into a batch, as many as one append takes.
+    pub(super) fn fill(&mut self, batch: &mut FrameBatch) -> Filled {
+        let Some(unframer) = &mut self.unframer else { return Filled::WithAll };
+        loop {
+            if batch.len() >= limits::BATCH_FRAMES || batch.bytes() >= limits::BATCH_BYTES {
+                return Filled::Full;
+            }
+            match unframer.next() {
+                Some(Ok(frame)) => batch.push(frame.line, frame.name, frame.data),
+                Some(Err(error)) => return Filled::UpTo(error),
+                None => return Filled::WithAll,
+            }
+        }
+    }
+
+    /// Counts the signs of life so far.
+    pub(super) fn beats(&self) -> u64 {
+        self.unframer.as_ref().map_or(0, Unframer::beats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(batch: &FrameBatch) -> Vec<(u64, String)> {
+        batch.iter().map(|frame| (frame.line, String::from_utf8_lossy(frame.data).into_owned())).collect()
+    }
+
+    #[test]
+    fn a_single_line_is_cut_as_the_framing_would_cut_it() {
+        for body in ["{}", "{}\n", "{}\r\n", "{} \n", " {}\n", "\u{feff}{}", "{}\n\n", "\n", "", "{}\n{}", "x", "[{}]"]
+        {
+            for named in [None, Some(Framing::Ndjson)] {
+                let (mut short, mut long) = (FrameBatch::default(), FrameBatch::default());
+                if !Intake::new(named).take_single_line(body.as_bytes(), &mut short) {
+                    continue;
+                }
+                let mut intake = Intake::new(named);
+                intake.push(body.as_bytes());
+                intake.finish();
+                assert!(matches!(intake.fill(&mut long), Filled::WithAll));
+                assert_eq!(frames(&short), frames(&long), "{body:?}");
+            }
+        }
+        let mut batch = FrameBatch::default();
+        assert!(Intake::new(None).take_single_line(b"{\"a\":1}\n", &mut batch));
+    }
+
+    #[test]
+    fn the_framing_shows_in_the_first_bytes_wherever_they_are_cut() {
+        for (body, expected) in [("data: {}\n\n", "{}"), ("[{\"a\":1}]", "{\"a\":1}"), ("\n {\"b\":2}\n", " {\"b\":2}")] {
+            let mut intake = Intake::new(None);
+            let mut batch = FrameBatch::default();
+            for byte in body.as_bytes() {
+                intake.push(&[*byte]);
+            }
+            intake.finish();
+            assert!(matches!(intake.fill(&mut batch), Filled::WithAll));
+            assert_eq!(frames(&batch)[0].1, expected);
+        }
+    }
+
+    #[test]
+    fn white_space_without_end_is_not_kept_while_the_framing_is_unknown() {
+        let mut intake = Intake::new(None);
+        for _ in 0..1000 {
+            intake.push(&[b'\n'; 1024]);
+            assert!(matches!(intake.fill(&mut FrameBatch::default()), Filled::WithAll));
+            assert!(intake.first_bytes.len() < limits::SNIFFED_BYTES);
+        }
+        assert!(intake.beats() > 0);
+    }
+}

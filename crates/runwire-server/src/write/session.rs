@@ -1,0 +1,336 @@
+//! One body, from its first byte to its answer.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use axum::body::Body as Answer;
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use http_body::Body;
+use http_body_util::BodyExt;
+use runwire_log::{Append, FrameBatch, LogError, Stamp, Target};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Writing;
+use super::intake::{Filled, Intake};
+use crate::bodies::OpenBody;
+use crate::problem::Problem;
+use crate::{Wire, limits};
+
+/// How long the bytes of an open body may take that were sent before the server began to stop.
+const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
+
+/// What was written of a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    accepted: u64,
+    duplicates: u64,
+    last_seq: u64,
+}
+
+impl Written {
+    pub(super) fn into_response(self) -> Response {
+        let Self { accepted, duplicates, last_seq } = self;
+        let text = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}}}"#);
+        let mut response = Response::new(Answer::from(text));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+/// What comes next on an open body.
+enum Arrival {
+    Bytes(Bytes),
+    End,
+    Broken(String),
+    Fenced(u64),
+    Stopping,
+    Quiet,
+}
+
+/// The writing of one body.
+pub(super) struct Session<'a> {
+    wire: &'a Wire,
+    writing: Writing,
+    intake: Intake,
+    /// Frames that are cut and not yet written: those that wait for one that tells the dialect.
+    batch: FrameBatch,
+    decided: bool,
+    /// Frames that the log has taken, also those it knew.
+    sent: u64,
+    written: Option<Written>,
+    beats: u64,
+    renewed: Option<Instant>,
+    last_sign: Instant,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(wire: &'a Wire, writing: Writing) -> Self {
+        Self {
+            wire,
+            intake: Intake::new(writing.framing),
+            batch: FrameBatch::default(),
+            decided: writing.dialect.is_some(),
+            sent: 0,
+            written: None,
+            beats: 0,
+            renewed: None,
+            last_sign: Instant::now(),
+            writing,
+        }
+    }
+
+    /// Writes a body to its end, or to where it must stop.
+    pub(super) async fn take_in<B>(mut self, body: &mut B) -> Result<Written, Problem>
+    where
+        B: Body<Data = Bytes, Error: Display> + Unpin,
+    {
+        match self.read(body).await {
+            Ok(()) => match self.written {
+                Some(written) => Ok(written),
+                None => self.unwritten().await,
+            },
+            Err(problem) => {
+                let Written { accepted, duplicates, last_seq } = self.written.unwrap_or_default();
+                let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
+                Err(problem.with("last_seq", last_seq))
+            }
+        }
+    }
+
+    async fn read<B>(&mut self, body: &mut B) -> Result<(), Problem>
+    where
+        B: Body<Data = Bytes, Error: Display> + Unpin,
+    {
+        let small = |size| size <= limits::BATCH_BYTES as u64;
+        if body.size_hint().exact().is_some_and(small) {
+            // It will be over in a moment: no need to look out for anything but its bytes.
+            match self.next_bytes(body).await {
+                Arrival::Bytes(bytes) if body.is_end_stream() => return self.write_whole(&bytes).await,
+                Arrival::End => return self.finish().await,
+                Arrival::Bytes(bytes) => self.write(&bytes).await?,
+                Arrival::Broken(reason) => return Err(broken(&reason)),
+                Arrival::Fenced(_) | Arrival::Stopping | Arrival::Quiet => self.check_run().await?,
+            }
+        }
+        let mut stopping = self.wire.shutdown.clone();
+        let wire = self.wire;
+        let mut open = self.writing.stamp.as_ref().map(|stamp| wire.bodies.enter(&self.writing.target, stamp));
+        loop {
+            let arrival = tokio::select! {
+                biased;
+                epoch = fenced(&mut open) => Arrival::Fenced(epoch),
+                _ = stopping.wait_for(|stopping| *stopping) => Arrival::Stopping,
+                arrival = self.next_bytes(body) => arrival,
+            };
+            match arrival {
+                Arrival::Bytes(bytes) if body.is_end_stream() => {
+                    self.intake.push(&bytes);
+                    return self.finish().await;
+                }
+                Arrival::Bytes(bytes) => self.write(&bytes).await?,
+                Arrival::End => return self.finish().await,
+                Arrival::Broken(reason) => return Err(broken(&reason)),
+                Arrival::Fenced(epoch) => return Err(LogError::ProducerFenced { epoch }.into()),
+                Arrival::Stopping => return self.stop(body).await,
+                Arrival::Quiet => self.check_run().await?,
+            }
+        }
+    }
+
+    /// Waits for bytes, and no longer than an open body may be quiet.
+    async fn next_bytes<B>(&mut self, body: &mut B) -> Arrival
+    where
+        B: Body<Data = Bytes, Error: Display> + Unpin,
+    {
+        let patience = sleep_until(self.last_sign + self.wire.config.body_idle);
+        let bytes = async {
+            loop {
+                match body.frame().await {
+                    None => return Arrival::End,
+                    Some(Err(error)) => return Arrival::Broken(error.to_string()),
+                    Some(Ok(frame)) => {
+                        // Trailers say nothing here.
+                        if let Ok(bytes) = frame.into_data() {
+                            return Arrival::Bytes(bytes);
+                        }
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            arrival = bytes => arrival,
+            () = patience => Arrival::Quiet,
+        }
+    }
+
+    /// Writes a body that came in one piece.
+    async fn write_whole(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        if self.intake.take_single_line(bytes, &mut self.batch) {
+            return self.append(self.writing.end, false).await;
+        }
+        self.intake.push(bytes);
+        self.finish().await
+    }
+
+    /// Writes the whole frames that have arrived.
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        self.intake.push(bytes);
+        self.write_frames(false).await?;
+        self.renew().await;
+        Ok(())
+    }
+
+    /// Writes what is left at the body's clean end.
+    async fn finish(&mut self) -> Result<(), Problem> {
+        self.intake.finish();
+        self.write_frames(true).await
+    }
+
+    async fn write_frames(&mut self, over: bool) -> Result<(), Problem> {
+        loop {
+            let before = self.batch.len();
+            let filled = self.intake.fill(&mut self.batch);
+            let all = matches!(filled, Filled::WithAll);
+            let end = over && all && self.writing.end;
+            let anything_new = self.batch.len() > before || (over && before > 0);
+            if anything_new || end {
+                self.append(end, all && !over).await?;
+            }
+            match filled {
+                Filled::WithAll => return Ok(()),
+                Filled::Full => {}
+                Filled::UpTo(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Appends what is cut. Where more `may_come`, frames that do not tell their dialect wait for it.
+    async fn append(&mut self, end: bool, may_come: bool) -> Result<(), Problem> {
+        let frames = std::mem::take(&mut self.batch);
+        let (count, line) = (frames.len() as u64, frames.iter().next().map(|frame| frame.line));
+        let can_wait = frames.len() < limits::UNDECIDED_FRAMES && frames.bytes() < limits::UNDECIDED_BYTES;
+        let kept = (may_come && !self.decided && can_wait).then(|| frames.clone());
+        let stamp = self.writing.stamp.as_ref().map(|stamp| Stamp {
+            producer: stamp.producer.clone(),
+            epoch: stamp.epoch,
+            index: stamp.index.saturating_add(self.sent),
+        });
+        let append = Append {
+            target: self.writing.target.clone(),
+            thread: self.writing.thread.clone(),
+            dialect: self.writing.dialect,
+            stamp,
+            frames,
+            end,
+        };
+        match (self.wire.log.append(append).await, kept) {
+            (Ok(appended), _) => {
+                let now = Instant::now();
+                (self.decided, self.renewed, self.last_sign) = (true, Some(now), now);
+                self.sent += count;
+                let written = self.written.get_or_insert_default();
+                written.accepted += appended.accepted;
+                written.duplicates += appended.duplicates;
+                written.last_seq = appended.last_seq;
+                if let Some(stamp) = &self.writing.stamp {
+                    self.wire.bodies.fence(&self.writing.target, stamp);
+                }
+                appended.fault.map_or(Ok(()), |fault| Err(fault.into()))
+            }
+            (Err(LogError::DialectAmbiguous(_)), Some(kept)) => {
+                self.batch = kept;
+                self.last_sign = Instant::now();
+                Ok(())
+            }
+            (Err(error), _) => Err(Problem::from(error).with_some("line", line)),
+        }
+    }
+
+    /// Lets blank lines and comments renew the lease.
+    async fn renew(&mut self) {
+        let beats = self.intake.beats();
+        if beats == std::mem::replace(&mut self.beats, beats) {
+            return;
+        }
+        let now = Instant::now();
+        self.last_sign = now;
+        if self.renewed.is_some_and(|renewed| now - renewed < limits::BEAT_TIME) {
+            return;
+        }
+        self.renewed = Some(now);
+        // A run that does not exist yet has no lease, and a store that fails will say so to the next write.
+        match &self.writing.target {
+            Target::Run(run) => drop(self.wire.log.heartbeat(run).await),
+            Target::Thread(thread) => {
+                let open = self.wire.log.thread(thread).await.map(|thread| thread.open_runs);
+                for run in open.unwrap_or_default() {
+                    let run = runwire_log::RunKey::new(thread.tenant.clone(), run);
+                    drop(self.wire.log.heartbeat(&run).await);
+                }
+            }
+        }
+    }
+
+    /// Gives up a quiet body whose run is not open; any other may be quiet for as long as it likes.
+    async fn check_run(&mut self) -> Result<(), Problem> {
+        let open = match &self.writing.target {
+            Target::Run(run) => self.wire.log.run(run).await.map(|run| !run.status.is_closed()),
+            Target::Thread(thread) => {
+                self.wire.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
+            }
+        };
+        if !matches!(open, Ok(true)) {
+            let quiet = self.wire.config.body_idle.as_secs();
+            let detail = format!("nothing came for {quiet} s, and there is no open run to wait for");
+            return Err(Problem::new("body_idle", detail));
+        }
+        self.last_sign = Instant::now();
+        Ok(())
+    }
+
+    /// Takes what was sent before the server began to stop, and says how far it came.
+    async fn stop<B>(&mut self, body: &mut B) -> Result<(), Problem>
+    where
+        B: Body<Data = Bytes, Error: Display> + Unpin,
+    {
+        let until = Instant::now() + 4 * LAST_BYTES_TIME;
+        while Instant::now() < until {
+            match timeout(LAST_BYTES_TIME, self.next_bytes(body)).await {
+                Ok(Arrival::Bytes(bytes)) => self.write(&bytes).await?,
+                Ok(Arrival::End) => return self.finish().await,
+                _ => break,
+            }
+        }
+        let detail = "the server is stopping; the frames that are counted here are written";
+        Err(Problem::new("shutting_down", detail))
+    }
+
+    /// Tells how far the run or thread is that a body without frames was for.
+    async fn unwritten(&self) -> Result<Written, Problem> {
+        let last_seq = match &self.writing.target {
+            Target::Run(run) => self.wire.log.run(run).await.map(|run| run.last_seq),
+            Target::Thread(thread) => self.wire.log.thread(thread).await.map(|thread| thread.head),
+        };
+        match last_seq {
+            Ok(last_seq) => Ok(Written { last_seq, ..Written::default() }),
+            Err(LogError::RunUnknown(_) | LogError::ThreadUnknown(_)) => Ok(Written::default()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Waits for a newer epoch, if the body says whose it is.
+async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
+    match open {
+        Some(open) => open.fenced().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn broken(reason: &str) -> Problem {
+    Problem::new("body_broken", format!("the body broke off: {reason}; half a frame at its end is not written"))
+}

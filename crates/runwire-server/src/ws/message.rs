@@ -1,0 +1,126 @@
+//! What goes over the WebSocket: JSON both ways, one object a message.
+
+use runwire_log::{Appended, FrameBatch};
+use runwire_model::dialect::{Dialect, Fidelity};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::feed::Cursor;
+use crate::problem::Problem;
+use crate::read::cursor_of;
+
+/// A message of the client.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Incoming {
+    pub(super) op: String,
+    #[serde(default)]
+    pub(super) id: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) run: Option<String>,
+    #[serde(default)]
+    pub(super) thread: Option<String>,
+    #[serde(default)]
+    dialect: Option<String>,
+    #[serde(default)]
+    fidelity: Option<String>,
+    #[serde(default)]
+    pub(super) raw: bool,
+    #[serde(default)]
+    pub(super) compact: bool,
+    #[serde(default)]
+    after: Option<String>,
+    #[serde(default)]
+    attach: Option<String>,
+    #[serde(default)]
+    pub(super) producer: Option<String>,
+    #[serde(default)]
+    pub(super) epoch: u64,
+    #[serde(default)]
+    pub(super) seq: Option<u64>,
+    #[serde(default)]
+    frames: Vec<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) end: bool,
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+}
+
+impl Incoming {
+    pub(super) fn read(text: &str) -> Result<Self, Problem> {
+        serde_json::from_str(text).map_err(|error| bad(format!("the message cannot be read: {error}")))
+    }
+
+    /// Tells the id, which names a subscription or an answer; it is a string or a number.
+    pub(super) fn id(&self) -> Result<&str, Problem> {
+        let id = self.id.as_ref().map(|id| id.get()).filter(|id| id.starts_with('"') || id.parse::<i64>().is_ok());
+        match id {
+            Some(id) if id.len() <= 256 => Ok(id),
+            Some(_) => Err(bad("`id` has more than 256 bytes")),
+            None => Err(bad(format!("`{}` needs an `id`: a string or a whole number", self.op))),
+        }
+    }
+
+    pub(super) fn dialect(&self, allowed: &[Dialect]) -> Result<Option<Dialect>, Problem> {
+        let Some(name) = &self.dialect else { return Ok(None) };
+        let known = Dialect::from_name(name).filter(|dialect| allowed.contains(dialect));
+        let names: Vec<_> = allowed.iter().map(|dialect| dialect.name()).collect();
+        known.map(Some).ok_or_else(|| bad(format!("`dialect` is one of {}", names.join(", "))))
+    }
+
+    pub(super) fn fidelity(&self) -> Result<Fidelity, Problem> {
+        match self.fidelity.as_deref() {
+            None | Some("native") => Ok(Fidelity::Native),
+            Some("full") => Ok(Fidelity::Full),
+            Some(_) => Err(bad("`fidelity` is `native` or `full`")),
+        }
+    }
+
+    pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
+        self.after.as_deref().map(|after| cursor_of("after", after)).transpose()
+    }
+
+    pub(super) fn attach(&self) -> Result<bool, Problem> {
+        match self.attach.as_deref() {
+            None => Ok(false),
+            Some("snapshot") => Ok(true),
+            Some(_) => Err(bad("`attach` is `snapshot`, or left out")),
+        }
+    }
+
+    /// Takes the frames; their lines are their places in the list, from 1.
+    pub(super) fn frames(&self) -> FrameBatch {
+        let mut batch = FrameBatch::default();
+        for (at, frame) in self.frames.iter().enumerate() {
+            batch.push(at as u64 + 1, None, frame.get().as_bytes());
+        }
+        batch
+    }
+}
+
+/// Makes the problem of a message that means nothing here.
+pub(super) fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new("bad_message", detail)
+}
+
+/// Writes `{op, id}`.
+pub(super) fn signal(op: &str, id: Option<&str>) -> String {
+    match id {
+        Some(id) => format!(r#"{{"op":"{op}","id":{id}}}"#),
+        None => format!(r#"{{"op":"{op}"}}"#),
+    }
+}
+
+pub(super) fn acknowledgement(id: &str, appended: &Appended) -> String {
+    let Appended { accepted, duplicates, last_seq, .. } = appended;
+    format!(
+        r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}}}"#
+    )
+}
+
+pub(super) fn error(id: Option<&str>, problem: Problem) -> String {
+    let members = serde_json::Value::Object(problem.into_members()).to_string();
+    let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
+    // The members are an object of their own; its fields go into ours.
+    format!(r#"{{"op":"error",{id}{}"#, &members[1..])
+}

@@ -1,0 +1,311 @@
+//! `GET /v1/ws`: several runs over one socket, read and written.
+//!
+//! One task a socket takes the messages in their order, so that writes keep theirs; each subscription is a
+//! reader of its own. All of them write into one short queue: a client that does not read stops its own
+//! subscriptions and nothing else.
+
+mod message;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::{SinkExt, StreamExt};
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+use runwire_log::{Append, Cancel, Form, RunKey, Stamp, Target, ThreadKey};
+use runwire_model::dialect::Dialect;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::auth::tenant_of;
+use crate::feed::{Next, Reader, Shape};
+use crate::problem::Problem;
+use crate::read::{Answer, Ask};
+use crate::{Wire, ids, limits};
+use message::{Incoming, acknowledgement, bad, error, signal};
+
+pub(crate) fn routes() -> Router<Arc<Wire>> {
+    Router::new().route("/v1/ws", get(upgrade))
+}
+
+async fn upgrade(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return Problem::new("not_a_websocket", rejection.to_string()).into_response(),
+    };
+    if let Err(problem) = check_origin(&headers) {
+        return problem.into_response();
+    }
+    let tenant = tenant_of(&headers);
+    upgrade
+        .max_message_size(limits::MESSAGE_BYTES)
+        .max_frame_size(limits::MESSAGE_BYTES)
+        .on_upgrade(move |socket| serve(wire, tenant, socket))
+}
+
+/// Refuses pages of other sites: a browser opens a WebSocket for anyone, and tells from where.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(origin) = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok()) else { return Ok(()) };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let from = origin.split_once("://").map_or(origin, |(_, host)| host);
+    if from.eq_ignore_ascii_case(host) {
+        return Ok(());
+    }
+    Err(Problem::new("origin_refused", format!("pages of `{origin}` may not open a WebSocket here")))
+}
+
+async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
+    let (mut sink, mut stream) = socket.split();
+    let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
+    let mut shutdown = wire.shutdown.clone();
+    let beat = wire.config.keep_alive;
+    let writing = tokio::spawn(async move {
+        loop {
+            let message = tokio::select! {
+                message = queue.recv() => message,
+                () = tokio::time::sleep(beat) => Some(Message::Ping(bytes::Bytes::new())),
+            };
+            let Some(message) = message else { break };
+            let closes = matches!(message, Message::Close(_));
+            if sink.send(message).await.is_err() || closes {
+                break;
+            }
+        }
+        let _ = sink.close().await;
+    });
+    let mut session = Session { wire, tenant, out, subscriptions: HashMap::new(), written: VecDeque::new() };
+    loop {
+        let message = tokio::select! {
+            biased;
+            stops = shutdown.wait_for(|stops| *stops) => Err(drop(stops)),
+            message = stream.next() => Ok(message),
+        };
+        let Ok(message) = message else {
+            let frame = CloseFrame { code: close_code::AWAY, reason: "the server stops; come back".into() };
+            let _ = session.out.send(Message::Close(Some(frame))).await;
+            break;
+        };
+        let answered = match message {
+            Some(Ok(Message::Text(text))) => session.take(&text).await,
+            Some(Ok(Message::Binary(_))) => session.say(error(None, bad("messages are text, not bytes"))).await,
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                session.renew_leases().await;
+                true
+            }
+            Some(Ok(Message::Close(_)) | Err(_)) | None => false,
+        };
+        if !answered {
+            break;
+        }
+    }
+    for (_, subscription) in session.subscriptions.drain() {
+        subscription.abort();
+    }
+    drop(session);
+    let _ = writing.await;
+}
+
+struct Session {
+    wire: Arc<Wire>,
+    tenant: Arc<str>,
+    out: mpsc::Sender<Message>,
+    subscriptions: HashMap<String, JoinHandle<()>>,
+    /// Runs that were written to over this socket, whose leases its pings renew.
+    written: VecDeque<RunKey>,
+}
+
+impl Session {
+    /// Queues a message; false means that the socket is gone.
+    async fn say(&self, text: String) -> bool {
+        self.out.send(Message::Text(text.into())).await.is_ok()
+    }
+
+    /// Does what a message asks for; false means that the socket is gone.
+    async fn take(&mut self, text: &str) -> bool {
+        let incoming = match Incoming::read(text) {
+            Ok(incoming) => incoming,
+            Err(problem) => return self.say(error(None, problem)).await,
+        };
+        if incoming.op == "ping" {
+            self.renew_leases().await;
+            return self.say(signal("pong", incoming.id().ok())).await;
+        }
+        let id = match incoming.id() {
+            Ok(id) => id.to_owned(),
+            Err(problem) => return self.say(error(None, problem)).await,
+        };
+        let done = match incoming.op.as_str() {
+            "subscribe" => self.subscribe(&id, &incoming).await.map(|()| None),
+            "unsubscribe" => self.unsubscribe(&id).map(Some),
+            "write" => self.write(&id, &incoming).await.map(Some),
+            "cancel" => self.cancel(&id, &incoming).await.map(Some),
+            op => Err(bad(format!("there is no op `{op}`; known are subscribe, unsubscribe, write, cancel, ping"))),
+        };
+        match done {
+            Ok(None) => true,
+            Ok(Some(answer)) => self.say(answer).await,
+            Err(problem) => self.say(error(Some(&id), problem)).await,
+        }
+    }
+
+    async fn subscribe(&mut self, id: &str, incoming: &Incoming) -> Result<(), Problem> {
+        self.subscriptions.retain(|_, task| !task.is_finished());
+        if self.subscriptions.contains_key(id) {
+            return Err(bad(format!("there is a subscription {id} already")));
+        }
+        if self.subscriptions.len() >= limits::SUBSCRIPTIONS {
+            let detail = format!("a socket has at most {} subscriptions", limits::SUBSCRIPTIONS);
+            return Err(Problem::new("too_many_subscriptions", detail));
+        }
+        let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
+        let form = Form { dialect, fidelity: incoming.fidelity()? };
+        let ask = Ask {
+            answer: Answer::Stream(Shape::NdjsonWithCursors),
+            form: (!incoming.raw).then_some(form),
+            after: incoming.after()?,
+            follow: true,
+            limit: None,
+            compact: incoming.compact && !incoming.raw,
+            attach: incoming.attach()? && !incoming.raw,
+        };
+        let reader = match (&incoming.run, &incoming.thread) {
+            (Some(run), None) => ask.check_attach()?.read_run(&self.wire, &self.run(run)?).await?,
+            (None, Some(thread)) => {
+                ids::check("thread", thread)?;
+                let key = ThreadKey { tenant: self.tenant.clone(), id: thread.as_str().into() };
+                Some(ask.read_thread(&self.wire, &key).await?)
+            }
+            _ => return Err(bad("`subscribe` needs a `run` or a `thread`, not both")),
+        };
+        let Some(reader) = reader else {
+            let _ = self.say(signal("end", Some(id))).await;
+            return Ok(());
+        };
+        let pump = pump(reader.outlive_responses(), id.to_owned(), self.out.clone());
+        self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, id: &str) -> Result<String, Problem> {
+        match self.subscriptions.remove(id) {
+            Some(subscription) => {
+                subscription.abort();
+                Ok(signal("end", Some(id)))
+            }
+            None => Err(bad(format!("there is no subscription {id}"))),
+        }
+    }
+
+    async fn write(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
+        let target = match (&incoming.run, &incoming.thread) {
+            (Some(run), None) => Target::Run(self.run(run)?),
+            (None, Some(thread)) => {
+                ids::check("thread", thread)?;
+                Target::Thread(ThreadKey { tenant: self.tenant.clone(), id: thread.as_str().into() })
+            }
+            _ => return Err(bad("`write` needs a `run` or a `thread`, not both")),
+        };
+        let stamp = match (&incoming.producer, incoming.seq) {
+            (Some(producer), Some(index)) => {
+                ids::check("producer", producer)?;
+                Some(Stamp { producer: producer.as_str().into(), epoch: incoming.epoch, index })
+            }
+            (Some(_), None) => return Err(bad("`producer` needs `seq`: the index of the first frame")),
+            (None, _) => None,
+        };
+        let dialect = incoming.dialect(&Dialect::READABLE)?;
+        let frames = incoming.frames();
+        if let Target::Run(run) = &target {
+            self.remember(run);
+        }
+        let append = Append { target, thread: None, dialect, stamp, frames, end: incoming.end };
+        let appended = self.wire.log.append(append).await?;
+        match appended.fault.clone() {
+            None => Ok(acknowledgement(id, &appended)),
+            Some(fault) => Err(Problem::from(fault)
+                .with("accepted", appended.accepted)
+                .with("duplicates", appended.duplicates)
+                .with("last_seq", appended.last_seq)),
+        }
+    }
+
+    async fn cancel(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
+        let Some(run) = &incoming.run else { return Err(bad("`cancel` needs a `run`")) };
+        let cancel = Cancel { reason: incoming.reason.clone(), by: None };
+        let run = self.wire.log.cancel(&self.run(run)?, cancel).await?;
+        Ok(format!(
+            r#"{{"op":"ack","id":{id},"accepted":0,"duplicates":0,"last_seq":{},"status":"{}"}}"#,
+            run.last_seq,
+            run.status.as_str()
+        ))
+    }
+
+    fn run(&self, id: &str) -> Result<RunKey, Problem> {
+        ids::check("run", id)?;
+        Ok(RunKey { tenant: self.tenant.clone(), id: id.into() })
+    }
+
+    fn remember(&mut self, run: &RunKey) {
+        if !self.written.contains(run) {
+            if self.written.len() == limits::SUBSCRIPTIONS {
+                self.written.pop_front();
+            }
+            self.written.push_back(run.clone());
+        }
+    }
+
+    /// Shows that the producers of the runs written to are alive.
+    async fn renew_leases(&mut self) {
+        let mut closed = Vec::new();
+        for run in &self.written {
+            match self.wire.log.heartbeat(run).await {
+                Ok(info) if !info.status.is_closed() => {}
+                _ => closed.push(run.clone()),
+            }
+        }
+        self.written.retain(|run| !closed.contains(run));
+    }
+}
+
+/// Sends everything that a reader gets.
+async fn pump(mut reader: Reader, id: String, out: mpsc::Sender<Message>) {
+    loop {
+        let next = match reader.next().await {
+            Ok(next) => next,
+            Err(problem) => {
+                let _ = out.send(Message::Text(error(Some(&id), problem.into()).into())).await;
+                return;
+            }
+        };
+        match next {
+            Next::Frames { segment, from, to } => {
+                for frame in segment.frames(from).take(to - from) {
+                    let mut text = format!(r#"{{"op":"frame","id":{id},"#).into_bytes();
+                    text.extend_from_slice(&segment.with_cursor(frame)[1..]);
+                    let text = String::from_utf8_lossy(&text).into_owned();
+                    if out.send(Message::Text(text.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Next::CaughtUp => {
+                if out.send(Message::Text(signal("caught_up", Some(&id)).into())).await.is_err() {
+                    return;
+                }
+            }
+            Next::Ended => {
+                let _ = out.send(Message::Text(signal("end", Some(&id)).into())).await;
+                return;
+            }
+        }
+    }
+}

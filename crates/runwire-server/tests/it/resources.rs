@@ -1,0 +1,143 @@
+//! Threads, runs, messages: created, listed, shown, cancelled, deleted.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::json;
+
+use crate::harness::{Answer, COMPLETED, Served, delta};
+
+async fn delete(served: &Served, path: &str) -> Answer {
+    served.send(served.request(Method::DELETE, path, &[]).body(Bytes::new()).unwrap()).await
+}
+
+#[tokio::test]
+async fn the_same_words_create_the_same_run_and_others_are_refused() {
+    let served = Served::start().await;
+    let words = r#"{"run_id":"r","thread_id":"t","agent":"demo","message":"hi","input":{"n":1}}"#;
+    let created = served.post("/v1/runs", words).await;
+    assert_eq!(created.status, 201);
+    let run = created.json();
+    assert_eq!((&run["run_id"], &run["thread_id"], &run["status"]), (&"r".into(), &"t".into(), &"pending".into()));
+    assert_eq!((&run["cursor"], &run["agent"], &run["usage"]), (&"0".into(), &"demo".into(), &json!(null)));
+    let again = served.post("/v1/runs", words).await;
+    assert_eq!((again.status.as_u16(), &again.json()["run_id"]), (200, &"r".into()));
+    let other = served.post("/v1/runs", r#"{"run_id":"r","thread_id":"t","message":"ho"}"#).await;
+    assert_eq!(other.problem(409, "run_exists")["run_id"], "r");
+    let minted = served.post("/v1/runs", "").await;
+    assert_eq!(minted.status, 201);
+    assert!(minted.json()["run_id"].as_str().is_some_and(|id| !id.is_empty()));
+}
+
+#[tokio::test]
+async fn a_run_shows_what_was_written() {
+    let served = Served::start().await;
+    let body = delta("Hello")
+        + "{\"type\":\"tool.called\",\"call_id\":\"c1\",\"name\":\"search\",\"arguments\":{}}\n"
+        + "{\"type\":\"usage\",\"prompt_tokens\":3,\"completion_tokens\":4}\n"
+        + "{\"type\":\"run.failed\",\"error\":{\"code\":\"E1\",\"message\":\"no luck\"}}\n";
+    served.post("/v1/runs/r/events?thread=t", &body).await.written(4, 0);
+    let run = served.get("/v1/runs/r").await.json();
+    assert_eq!((&run["status"], &run["cursor"]), (&"failed".into(), &"4".into()));
+    assert_eq!((&run["counts"]["records"], &run["counts"]["tool_calls"]), (&4.into(), &1.into()));
+    assert_eq!(run["usage"], json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}));
+    assert_eq!(run["error"], json!({"code": "E1", "message": "no luck"}));
+    assert!(run["ended_at"].as_str().is_some_and(|at| at.ends_with('Z')));
+    let message = served.get("/v1/runs/r/message").await.json();
+    assert_eq!((&message["mainContent"], &message["hasError"]), (&"Hello".into(), &true.into()));
+    assert_eq!(message["toolCalls"][0]["toolName"], "search");
+}
+
+#[tokio::test]
+async fn lists_are_newest_first_and_paged() {
+    let served = Served::start().await;
+    for at in 0..5 {
+        let path = format!("/v1/runs/r{at}/events?thread=t{at}");
+        served.post(&path, &(delta("a") + if at % 2 == 0 { COMPLETED } else { "" })).await;
+    }
+    let ids = |page: &serde_json::Value, of: &str, id: &str| -> Vec<String> {
+        let items = page[of].as_array().unwrap();
+        items.iter().map(|item| item[id].as_str().unwrap().to_owned()).collect()
+    };
+    let first = served.get("/v1/runs?limit=2").await.json();
+    assert_eq!((ids(&first, "runs", "run_id"), &first["next"]), (vec!["r4".into(), "r3".into()], &"r3".into()));
+    let second = served.get("/v1/runs?limit=3&before=r3").await.json();
+    assert_eq!(ids(&second, "runs", "run_id"), ["r2", "r1", "r0"]);
+    assert_eq!(second["next"], json!(null));
+    let open = served.get("/v1/runs?status=running").await.json();
+    assert_eq!(ids(&open, "runs", "run_id"), ["r3", "r1"]);
+    assert_eq!(ids(&served.get("/v1/runs?thread=t1").await.json(), "runs", "run_id"), ["r1"]);
+    let threads = served.get("/v1/threads?limit=2").await.json();
+    assert_eq!((ids(&threads, "threads", "thread_id"), &threads["next"]), (vec!["t4".into(), "t3".into()], &"t3".into()));
+}
+
+#[tokio::test]
+async fn a_threads_messages_come_in_order_and_in_pages() {
+    let served = Served::start().await;
+    for at in 0..4 {
+        let path = format!("/v1/runs/r{at}/events?thread=t");
+        served.post(&path, &(delta(&format!("answer {at}")) + COMPLETED)).await.written(2, 0);
+    }
+    let texts = |page: &serde_json::Value| -> Vec<String> {
+        let messages = page["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["mainContent"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = served.get("/v1/threads/t/messages").await.json();
+    assert_eq!(texts(&all), ["answer 0", "answer 1", "answer 2", "answer 3"]);
+    assert_eq!(all["next"], json!(null));
+    let newest = served.get("/v1/threads/t/messages?limit=2").await.json();
+    assert_eq!((texts(&newest), &newest["next"]), (vec!["answer 2".into(), "answer 3".into()], &"r2".into()));
+    let older = served.get("/v1/threads/t/messages?limit=2&before=r2").await.json();
+    assert_eq!(texts(&older), ["answer 0", "answer 1"]);
+    served.get("/v1/threads/t/messages?before=other").await.problem(404, "run_unknown");
+    served.get("/v1/threads/nothing/messages").await.problem(404, "thread_unknown");
+}
+
+#[tokio::test]
+async fn a_cancel_stops_what_waits_and_asks_what_runs() {
+    let served = Served::start().await;
+    served.post("/v1/runs", r#"{"run_id":"waiting"}"#).await;
+    let cancelled = served.post("/v1/runs/waiting/cancel", "").await;
+    assert_eq!((cancelled.status.as_u16(), &cancelled.json()["status"]), (200, &"cancelled".into()));
+
+    served.post("/v1/runs/r/events", &delta("a")).await.written(1, 0);
+    assert_eq!(served.post("/v1/runs/r/heartbeat", "").await.json()["cancel_requested"], false);
+    let asked = served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await.json();
+    assert_eq!((&asked["status"], &asked["cancel_requested"]), (&"running".into(), &true.into()));
+    let beat = served.post("/v1/runs/r/heartbeat", "").await.json();
+    assert_eq!(beat, json!({"status": "running", "cancel_requested": true}));
+    served.post("/v1/runs/r/events", "{\"type\":\"run.cancelled\"}\n").await.written(1, 0);
+    assert_eq!(served.post("/v1/runs/r/cancel", "").await.json()["status"], "cancelled");
+    served.post("/v1/runs/unknown/cancel", "").await.problem(404, "run_unknown");
+    served.post("/v1/runs/unknown/heartbeat", "").await.problem(404, "run_unknown");
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_gone_and_its_id_used_up() {
+    let served = Served::start().await;
+    served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
+    assert_eq!(delete(&served, "/v1/threads/t").await.problem(409, "run_open")["run_id"], "r");
+    assert_eq!(delete(&served, "/v1/threads/t?force=true").await.status, 204);
+    served.get("/v1/threads/t").await.problem(410, "thread_deleted");
+    served.post("/v1/runs/q/events?thread=t", &delta("a")).await.problem(410, "thread_deleted");
+    delete(&served, "/v1/threads/nothing").await.problem(404, "thread_unknown");
+}
+
+#[tokio::test]
+async fn a_thread_is_created_once_and_shown() {
+    let served = Served::start().await;
+    assert_eq!(served.post("/v1/threads", r#"{"thread_id":"t","parallel":true}"#).await.status, 201);
+    assert_eq!(served.post("/v1/threads", r#"{"thread_id":"t","parallel":true}"#).await.status, 200);
+    let other = served.post("/v1/threads", r#"{"thread_id":"t"}"#).await;
+    assert_eq!(other.problem(409, "thread_exists")["thread_id"], "t");
+    let thread = served.get("/v1/threads/t").await.json();
+    assert_eq!((&thread["parallel"], &thread["cursor"]), (&true.into(), &"0".into()));
+    served.get("/v1/threads/nothing").await.problem(404, "thread_unknown");
+}
+
+#[tokio::test]
+async fn the_server_says_that_it_lives_and_is_ready() {
+    let served = Served::start().await;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(served.get(path).await.json(), json!({"status": "ok"}));
+    }
+}
