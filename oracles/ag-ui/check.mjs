@@ -1,7 +1,8 @@
-// Checks our AG-UI output with the official client: node check.mjs <vectors-dir>
+// Checks our AG-UI output with the official client: node check.mjs <vectors-dir> [<attach-dir>]
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { findAttachFiles, problemsOfAttaching, readAttachFile } from "./attach.mjs";
 import { ThreadClients } from "./client.mjs";
 import { differences, viewOfRun } from "./compare.mjs";
 import { cutIntoRuns, parseLines, verifyWhole } from "./stream.mjs";
@@ -115,9 +116,38 @@ function located(file, text) {
   return line ? `${file}:${line[1]}: ${text.slice(line[0].length)}` : `${file}: ${text}`;
 }
 
-async function main([vectors]) {
+/** Where the Rust tests put what a client that attaches receives. */
+function attachFolder() {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  return path.join(path.resolve(root, process.env.CARGO_TARGET_DIR ?? "target"), "tmp", "attach");
+}
+
+/** Checks the streams of attached clients; gives the number of cases that fail. */
+async function checkAttaching(vectors, folder) {
+  const files = findAttachFiles(folder);
+  if (files.length === 0) {
+    console.log(`no streams of attached clients under ${folder}: \`cargo test -p runwire-model\` writes them`);
+    return 1;
+  }
+  let failed = 0;
+  let count = 0;
+  for (const file of files) {
+    const streams = readAttachFile(file);
+    const replay = path.join(vectors, path.relative(folder, file).replace(/\.json$/, ""), "ag-ui.ndjson");
+    if (!existsSync(replay)) continue; // of a vector that is gone
+    const problems = await problemsOfAttaching(streams, replay);
+    count += streams.length;
+    if (problems.length === 0) continue;
+    failed++;
+    console.log(`${file}: ${summary(problems)}`);
+  }
+  console.log(`${count} streams of attached clients in ${files.length} cases, ${failed} cases failed`);
+  return count === 0 ? 1 : failed;
+}
+
+async function main([vectors, attached = attachFolder()]) {
   if (vectors === undefined) {
-    console.error("usage: node check.mjs <vectors-dir>");
+    console.error("usage: node check.mjs <vectors-dir> [<attach-dir>]");
     return 2;
   }
   const files = findStreams(vectors);
@@ -130,6 +160,7 @@ async function main([vectors]) {
     console.log(located(file, summary(problems)));
   }
   console.log(`${files.length - failed} passed, ${failed} failed`);
+  failed += await checkAttaching(vectors, attached);
   return failed > 0 || files.length === 0 ? 1 : 0;
 }
 

@@ -4,6 +4,8 @@
 //! stream translated twice, or on two machines, gives the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod attach;
+pub mod compact;
 pub mod convert;
 pub mod dialect;
 pub mod event;

@@ -23,5 +23,7 @@ pub const RUN_INTERACTIONS: usize = 1000;
 pub const THREAD_MEMORY_BYTES: usize = 4 << 20;
 /// Runs that may be open at once in one converted stream.
 pub const OPEN_RUNS: usize = 2;
+/// Bytes of the pieces that are merged into one frame for a reader who catches up or attaches.
+pub const MERGED_BYTES: usize = 64 << 10;
 /// Ids that a thread remembers to recognise one that is used twice.
 pub(crate) const RECENT_IDS: usize = 64;

@@ -1,8 +1,11 @@
 //! `ag-ui`: the official AG-UI protocol, version 1.0 (`docs/dialects/ag-ui.md`).
 
+mod mirror;
 mod write;
 
+pub(crate) use mirror::Mirror;
 pub(super) use write::Encoder;
+pub(crate) use write::are_messages;
 
 use serde::{Deserialize, Serialize};
 

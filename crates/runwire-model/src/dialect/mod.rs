@@ -20,6 +20,7 @@ mod text;
 mod track;
 mod weave;
 
+pub(crate) use ag_ui::{Mirror, are_messages};
 pub use decode::{DecodeError, Decoder, DecoderState, Envelope, Opened};
 pub use detect::{Ambiguous, detect};
 pub use encode::{Encoder, Fidelity};

@@ -335,6 +335,7 @@ fn every_limit_is_documented_with_its_value() {
         ("RUN_INTERACTIONS", limits::RUN_INTERACTIONS as u64),
         ("THREAD_MEMORY_BYTES", limits::THREAD_MEMORY_BYTES as u64),
         ("OPEN_RUNS", limits::OPEN_RUNS as u64),
+        ("MERGED_BYTES", limits::MERGED_BYTES as u64),
     ]);
     let source = read("crates/runwire-model/src/limits.rs");
     let mut table = "| limit | value | of what |\n|---|---|---|\n".to_owned();
@@ -366,6 +367,7 @@ fn readable(name: &str, value: u64) -> String {
     match value {
         _ if !name.ends_with("BYTES") => value.to_string(),
         value if value % (1 << 20) == 0 => format!("{} MiB", value >> 20),
+        value if value % (1 << 10) == 0 => format!("{} KiB", value >> 10),
         value => format!("{value} bytes"),
     }
 }

@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod ag_ui_rules;
+mod attach;
+mod compact;
 mod docs;
 mod properties;
 mod replay;

@@ -36,13 +36,22 @@ pub(crate) fn encode(records: &[Record], dialect: Dialect, fidelity: Fidelity) -
 
 /// The records that frames become, in a log that trusts them.
 pub(crate) fn decode(frames: &[WireFrame], dialect: Dialect) -> Result<Vec<Record>, String> {
+    decode_into(&mut RunState::new(THREAD, RUN), frames, dialect)
+}
+
+/// The records that frames become in a run that may follow another.
+pub(crate) fn decode_into(
+    state: &mut RunState,
+    frames: &[WireFrame],
+    dialect: Dialect,
+) -> Result<Vec<Record>, String> {
     let mut decoder = Decoder::new(dialect);
-    let (mut state, mut window, mut records) = (RunState::new(THREAD, RUN), Window::default(), Vec::new());
+    let (mut window, mut records) = (Window::default(), Vec::new());
     for (name, data) in frames {
         let show = |error| format!("{error}: {}", String::from_utf8_lossy(data));
         let opened = decoder.open(name.as_deref(), data).map_err(show)?;
         let (seq, mut entries) = (records.len() as u64 + 1, Vec::new());
-        let mut weave = Weave::new(&mut state, &window, Authority::Server, dialect, seq, &mut entries);
+        let mut weave = Weave::new(state, &window, Authority::Server, dialect, seq, &mut entries);
         decoder.decode(opened, &mut weave).map_err(show)?;
         let record = Record { seq, at: Timestamp(0), source_time: None, dialect: Some(dialect), entries };
         window.absorb(&record);
@@ -96,7 +105,7 @@ fn as_acts(records: &[Record]) -> Vec<Record> {
 }
 
 /// What a person sees of a run, without ids and times.
-fn seen(records: &[Record], dialect: Dialect) -> Value {
+pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
     let mut message = MessageState::new(RUN);
     records.iter().for_each(|record| message.apply_record(record));
     let call_at = |id: &Option<String>| {

@@ -479,7 +479,7 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
 }
 
 /// Tells whether the official client would take these messages.
-fn are_messages(messages: &Json) -> bool {
+pub(crate) fn are_messages(messages: &Json) -> bool {
     let value = messages.to_value();
     let Some(items) = value.as_array() else { return false };
     items.iter().all(|message| {
