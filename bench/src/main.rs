@@ -5,6 +5,8 @@
 
 mod codecs;
 mod memory;
+mod program;
+mod wire;
 mod workload;
 
 use std::process::ExitCode;
@@ -14,6 +16,16 @@ usage: cargo xtask bench NAME
 
   codecs [--rounds N] [DIALECT]...   decoding and encoding beside serde_json, each dialect
   memory [--mebibytes N]             the peak memory of `convert` on a large input
+  wire [OPTION]... [SECTION]...      the server under load, beside its HTTP stack with nothing behind it
+
+sections of wire: append, fan-out, catch-up, resume (all of them unless some are named)
+options of wire:
+  --quick          smaller and shorter, under a minute
+  --rounds N       rounds of each load
+  --json           all figures and rounds as one JSON document
+  --server PATH    a `runwire` that is there, instead of building it
+  --folder PATH    where the stores are, instead of the system's temporary folder
+  --floor-only     nothing but the floor
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +37,8 @@ fn main() -> ExitCode {
     let result = match name {
         "codecs" => codecs::run(rest),
         "memory" => memory::run(rest),
+        "wire" => wire::run(rest),
+        wire::FLOOR => wire::serve_floor(),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -37,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 /// What a benchmark gives up with.
-type Failure = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Takes the value of an option like `--rounds 15` out of the arguments.
 fn take_option(arguments: &mut Vec<String>, option: &str, default: usize) -> Result<usize, Failure> {
@@ -46,4 +60,20 @@ fn take_option(arguments: &mut Vec<String>, option: &str, default: usize) -> Res
     let value = value.ok_or_else(|| format!("{option} wants a whole number"))?;
     arguments.drain(at..at + 2);
     Ok(value)
+}
+
+/// Takes the value of an option like `--folder PATH` out of the arguments.
+fn take_text(arguments: &mut Vec<String>, option: &str) -> Result<Option<String>, Failure> {
+    let Some(at) = arguments.iter().position(|argument| argument == option) else { return Ok(None) };
+    if at + 1 == arguments.len() {
+        return Err(format!("{option} wants a value").into());
+    }
+    Ok(arguments.drain(at..at + 2).next_back())
+}
+
+/// Takes a flag like `--quick` out of the arguments.
+fn take_flag(arguments: &mut Vec<String>, flag: &str) -> bool {
+    let before = arguments.len();
+    arguments.retain(|argument| argument != flag);
+    arguments.len() < before
 }

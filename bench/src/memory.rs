@@ -3,7 +3,7 @@
 //! The input is made while it is converted and lies nowhere; what is measured is the `runwire` program.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::framing::{Framing, write_frame};
 use runwire_model::window::Window;
 
+use crate::program::build_runwire;
 use crate::workload::{self, Shape};
 use crate::{Failure, take_option};
 
@@ -103,15 +104,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-/// Builds the program, so that what is measured is what the sources say.
-fn build_runwire() -> Result<PathBuf, Failure> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built =
-        Command::new(cargo).args(["build", "--release", "--quiet", "--package", "runwire"]).status()?;
-    let program = std::env::current_exe()?.with_file_name("runwire");
-    if built.success() { Ok(program) } else { Err("`runwire` could not be built".into()) }
 }
 
 struct Measured {

@@ -1,0 +1,352 @@
+//! What the server carries over HTTP, beside the same HTTP stack with nothing behind it.
+//!
+//! Server and floor are child processes, so that each one's CPU time is known. Rounds of both alternate, and what
+//! is told are medians: figures belong to a machine and an hour, quotients much less so.
+
+mod append;
+mod client;
+mod fan_out;
+mod floor;
+mod frame;
+mod process;
+mod replay;
+mod report;
+mod statistics;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use self::append::Load;
+use self::fan_out::Crowd;
+use self::process::{Kind, Server};
+use self::report::{Figure, Goal};
+use crate::program::build_runwire;
+use crate::{Failure, take_flag, take_option, take_text};
+
+pub(crate) use self::floor::serve as serve_floor;
+
+/// The subcommand of this program that is the floor.
+pub(crate) const FLOOR: &str = "wire-floor";
+
+/// Single events come first: what open bodies carry stands beside them.
+const LOADS: [(Load, &str); 4] = [
+    (Load::Requests { events: 1 }, "an event a request"),
+    (Load::Requests { events: 16 }, "16 events a request"),
+    (Load::OpenBodies { chunks_at_once: 1 }, "open bodies, an event a write"),
+    (Load::OpenBodies { chunks_at_once: 8 }, "open bodies, 8 events a write"),
+];
+
+/// Connections of all readers, with room for what else is open.
+const OPEN_FILES: u64 = 16 << 10;
+
+/// What is measured, and how long.
+struct Plan {
+    sections: Vec<String>,
+    json: bool,
+    rounds: usize,
+    append: Duration,
+    crowds: [Crowd; 2],
+    fan_out_rounds: usize,
+    fan_out: Duration,
+    idle_readers: usize,
+    replayed_events: usize,
+    short_run: usize,
+    long_run: usize,
+    resumes: usize,
+}
+
+const SECTIONS: [&str; 4] = ["append", "fan-out", "catch-up", "resume"];
+
+impl Plan {
+    fn new(arguments: &mut Vec<String>) -> Result<Self, Failure> {
+        let quick = take_flag(arguments, "--quick");
+        let json = take_flag(arguments, "--json");
+        let mut plan = Self {
+            sections: Vec::new(),
+            json,
+            rounds: 7,
+            append: Duration::from_secs(2),
+            crowds: [
+                Crowd { readers: 500, events_per_second: 500 },
+                Crowd { readers: 2000, events_per_second: 50 },
+            ],
+            fan_out_rounds: 3,
+            fan_out: Duration::from_secs(5),
+            idle_readers: 2000,
+            replayed_events: 100_000,
+            short_run: 1000,
+            long_run: 1_000_000,
+            resumes: 300,
+        };
+        if quick {
+            plan.rounds = 3;
+            plan.append = Duration::from_millis(700);
+            plan.fan_out_rounds = 1;
+            plan.fan_out = Duration::from_secs(2);
+            plan.replayed_events = 50_000;
+            plan.long_run = 100_000;
+            plan.resumes = 100;
+        }
+        plan.rounds = take_option(arguments, "--rounds", plan.rounds)?.max(1);
+        plan.sections = std::mem::take(arguments);
+        if let Some(unknown) = plan.sections.iter().find(|section| !SECTIONS.contains(&section.as_str())) {
+            return Err(format!("`{unknown}` is none of {}", SECTIONS.join(", ")).into());
+        }
+        Ok(plan)
+    }
+
+    fn wants(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|wanted| wanted == section)
+    }
+}
+
+/// Starts servers, each with a folder of its own.
+struct Launcher {
+    /// None where only the floor is measured.
+    program: Option<PathBuf>,
+    folder: tempfile::TempDir,
+    started: usize,
+}
+
+impl Launcher {
+    fn server(&mut self) -> Result<Option<Server>, Failure> {
+        let Some(program) = &self.program else { return Ok(None) };
+        self.started += 1;
+        let store = self.folder.path().join(format!("{}.db", self.started));
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).args(["serve", "--listen", "127.0.0.1:0", "--store"]);
+        command.arg(format!("sqlite:{}", store.display()));
+        // Settings of whoever measures are no part of what is measured.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"RUNWIRE_") {
+                command.env_remove(name);
+            }
+        }
+        Server::start(Kind::Runwire, &mut command).map(Some)
+    }
+
+    fn floor(&self) -> Result<Server, Failure> {
+        Server::start(Kind::Floor, Command::new(std::env::current_exe()?).arg(FLOOR))
+    }
+}
+
+/// Figures as they come: people see each at once, programs get all of them at the end.
+struct Report {
+    json: bool,
+    figures: Vec<Figure>,
+}
+
+impl Report {
+    fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        for figure in figures {
+            let measured = !figure.server.is_empty() || !figure.beside.is_empty();
+            if measured && !self.json {
+                report::print_row(&figure);
+            }
+            self.figures.push(figure);
+        }
+    }
+}
+
+/// Prints what the server carries, beside the floor.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let mut arguments = arguments.to_vec();
+    let given = take_text(&mut arguments, "--server")?.map(PathBuf::from);
+    let folder = take_text(&mut arguments, "--folder")?.map_or_else(std::env::temp_dir, PathBuf::from);
+    let floor_only = take_flag(&mut arguments, "--floor-only");
+    let plan = Plan::new(&mut arguments)?;
+    let program = match given {
+        _ if floor_only => None,
+        Some(program) => {
+            Some(program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?)
+        }
+        None => Some(build_runwire()?),
+    };
+    let folder = tempfile::Builder::new().prefix("runwire-bench-").tempdir_in(folder)?;
+    let mut launcher = Launcher { program, folder, started: 0 };
+    raise_open_files()?;
+
+    let mut report = Report { json: plan.json, figures: Vec::new() };
+    if !plan.json {
+        report::print_heading();
+    }
+    // One thread is enough to generate the load, and leaves the other cores to what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        if plan.wants("append") {
+            appends(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("fan-out") {
+            fan_outs(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("catch-up") {
+            catch_ups(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("resume") {
+            resumes(&plan, &mut launcher, &mut report).await?;
+        }
+        Ok::<_, Failure>(())
+    })?;
+    if plan.json {
+        report::print_json(&report.figures);
+    }
+    Ok(())
+}
+
+async fn appends(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    let (server, floor) = (launcher.server()?, launcher.floor()?);
+    let mut rates: Vec<Figure> = LOADS.iter().map(|(_, name)| Figure::new(*name, "events/s")).collect();
+    rates[0].goal = Some(Goal::RatioAtLeast(0.6));
+    let mut tails: Vec<Figure> =
+        LOADS[..2].iter().map(|(_, name)| Figure::new(format!("  {name}, p99"), "ms")).collect();
+    let mut beside_single: Vec<Figure> = LOADS[2..]
+        .iter()
+        .map(|(_, name)| Figure::new(format!("  {name}, beside single"), "events/s"))
+        .map(|figure| figure.with_goal(Goal::RatioAtLeast(2.5)))
+        .collect();
+    for round in 0..plan.rounds {
+        let mut single = None;
+        for (number, (load, _)) in LOADS.iter().enumerate() {
+            let label = format!("append-{round}-{number}");
+            let floor = append::measure(&floor, *load, &label, plan.append).await?;
+            rates[number].beside.push(floor.events_per_second);
+            rates[number].cpu[1].push(floor.cpu_microseconds_per_event);
+            if let Some(tail) = tails.get_mut(number) {
+                tail.beside.extend(floor.p99_milliseconds);
+            }
+            let Some(server) = &server else { continue };
+            let written = append::measure(server, *load, &label, plan.append).await?;
+            rates[number].server.push(written.events_per_second);
+            rates[number].cpu[0].push(written.cpu_microseconds_per_event);
+            if let Some(tail) = tails.get_mut(number) {
+                tail.server.extend(written.p99_milliseconds);
+            }
+            let single = *single.get_or_insert(written.events_per_second);
+            if let Some(figure) = number.checked_sub(2).and_then(|open| beside_single.get_mut(open)) {
+                figure.server.push(written.events_per_second);
+                figure.beside.push(single);
+            }
+        }
+    }
+    report.add(rates);
+    report.add(tails);
+    report.add(beside_single);
+    Ok(())
+}
+
+async fn fan_outs(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    // First, while both are new.
+    let (server, floor) = (launcher.server()?, launcher.floor()?);
+    let mut idle = Figure::new(format!("an idle reader, of {}", plan.idle_readers), "KiB resident")
+        .with_goal(Goal::ValueAtMost(16.0));
+    idle.beside.push(fan_out::kibibytes_per_idle_reader(&floor, plan.idle_readers).await?);
+    if let Some(server) = &server {
+        idle.server.push(fan_out::kibibytes_per_idle_reader(server, plan.idle_readers).await?);
+    }
+    report.add([idle]);
+
+    for crowd in plan.crowds {
+        let name = format!("{} readers at {}/s", crowd.readers, crowd.events_per_second);
+        let mut figures = [
+            Figure::new(format!("{name}, p50"), "ms"),
+            Figure::new(format!("{name}, p99"), "ms"),
+            Figure::new(format!("{name}, arrived"), "per second"),
+            Figure::new(format!("{name}, delivered"), "per CPU s"),
+        ];
+        for round in 0..plan.fan_out_rounds {
+            let run = format!("crowd-{}-{round}", crowd.readers);
+            let floor = fan_out::measure(&floor, crowd, &run, plan.fan_out).await?;
+            for (figure, value) in figures.iter_mut().zip(values_of(&floor)) {
+                figure.beside.push(value);
+            }
+            let Some(server) = &server else { continue };
+            let server = fan_out::measure(server, crowd, &run, plan.fan_out).await?;
+            for (figure, value) in figures.iter_mut().zip(values_of(&server)) {
+                figure.server.push(value);
+            }
+        }
+        report.add(figures);
+    }
+    Ok(())
+}
+
+fn values_of(delivered: &fan_out::Delivered) -> [f64; 4] {
+    [
+        delivered.p50_milliseconds,
+        delivered.p99_milliseconds,
+        delivered.deliveries_per_second,
+        delivered.deliveries_per_cpu_second,
+    ]
+}
+
+async fn catch_ups(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    const RUN: &str = "catch-up";
+    /// Reads in each round, so that the clock of CPU time is fine enough.
+    const TIMES: u32 = 3;
+    let Some(server) = launcher.server()? else { return Ok(()) };
+    let floor = launcher.floor()?;
+    replay::fill(&server, RUN, plan.replayed_events).await?;
+    let events = plan.replayed_events as f64;
+    for dialect in [frame::DIALECT, "ag-ui"] {
+        let name = format!("{} events from the start, {dialect}", plan.replayed_events);
+        let mut figure = Figure::new(name, "events/s");
+        let path = replay::replay_path(RUN, dialect);
+        let stream = replay::read_whole(&server, &path).await?;
+        let frames = replay::frames_in(&stream);
+        if frames < plan.replayed_events {
+            return Err(format!("{frames} frames came of {} events", plan.replayed_events).into());
+        }
+        let stored = client::post("/stored", "text/event-stream", &stream);
+        let mut connection = client::Connection::open(floor.address).await?;
+        let status = connection.exchange(&stored, &mut Vec::new()).await?;
+        append::expect_success(status, b"")?;
+        for _ in 0..plan.rounds {
+            let reads = [
+                replay::measure(&server, &path, stream.len(), TIMES).await?,
+                replay::measure(&floor, "/stored", stream.len(), TIMES).await?,
+            ];
+            figure.server.push(events / reads[0].took.as_secs_f64());
+            figure.beside.push(events / reads[1].took.as_secs_f64());
+            for (cpu, read) in figure.cpu.iter_mut().zip(&reads) {
+                cpu.push(read.cpu.as_secs_f64() * 1e6 / events);
+            }
+        }
+        report.add([figure]);
+    }
+    Ok(())
+}
+
+async fn resumes(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    const RUNS: [&str; 2] = ["short", "long"];
+    let Some(server) = launcher.server()? else { return Ok(()) };
+    replay::fill(&server, RUNS[0], plan.short_run).await?;
+    replay::fill(&server, RUNS[1], plan.long_run).await?;
+    for dialect in [frame::DIALECT, "ag-ui"] {
+        let resumed = replay::resume(&server, &RUNS, dialect, plan.resumes).await?;
+        let [short, long] = &resumed[..] else { return Err("not every run was resumed".into()) };
+        let mut figure =
+            Figure::new(format!("resume {} beside {}, {dialect}", plan.long_run, plan.short_run), "ms")
+                .with_goal(Goal::RatioAtMost(2.0));
+        figure.server.push(long.median);
+        figure.beside.push(short.median);
+        let mut first = Figure::new("  the first time", "ms");
+        first.server.push(long.first);
+        first.beside.push(short.first);
+        report.add([figure, first]);
+    }
+    Ok(())
+}
+
+/// Lets this process, and the servers it starts, hold as many connections as there are readers.
+fn raise_open_files() -> Result<(), Failure> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= OPEN_FILES) {
+        return Ok(());
+    }
+    let raised = limit.maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum })
+        .map_err(|error| format!("no more than {:?} open files: {error}", limit.current).into())
+}

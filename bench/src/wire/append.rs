@@ -1,0 +1,222 @@
+//! Writing: many connections that each send the next event once the one before is durable.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::client::{self, Connection};
+use super::frame;
+use super::process::{Kind, Server};
+use super::statistics::percentile;
+use crate::Failure;
+
+/// Connections that write at the same time.
+const CONNECTIONS: usize = 64;
+/// Runs that are written to, one request after the other.
+const RUNS: usize = 100;
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// So many events in each request.
+    Requests { events: usize },
+    /// One request that stays open; each event is a chunk of its own, and so many are handed to the kernel at once.
+    OpenBodies { chunks_at_once: usize },
+}
+
+/// What a round of writing shows.
+pub(crate) struct Written {
+    pub(crate) events_per_second: f64,
+    /// From the first byte of a request to the last of its answer; not told for open bodies.
+    pub(crate) p99_milliseconds: Option<f64>,
+    pub(crate) cpu_microseconds_per_event: f64,
+}
+
+/// Writes for a while to runs that nobody has written to, named after `label`.
+pub(crate) async fn measure(
+    server: &Server,
+    load: Load,
+    label: &str,
+    duration: Duration,
+) -> Result<Written, Failure> {
+    let runs: Vec<String> = (0..runs_of(load)).map(|number| format!("{label}-{number:03}")).collect();
+    begin(server, &runs).await?;
+
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(Connection::open(server.address).await?);
+    }
+    let (cpu, begun) = (server.cpu_time()?, Instant::now());
+    let deadline = begun + duration;
+    let mut writers = JoinSet::new();
+    for (number, connection) in connections.into_iter().enumerate() {
+        let kind = server.kind;
+        match load {
+            Load::Requests { events } => {
+                let requests: Vec<Vec<u8>> = (0..RUNS)
+                    .map(|turn| &runs[(number + turn * CONNECTIONS) % RUNS])
+                    .map(|run| {
+                        let body = frame::usual(run).repeat(events);
+                        client::post(&frame::write_path(run), frame::CONTENT_TYPE, &body)
+                    })
+                    .collect();
+                writers.spawn(write_requests(connection, requests, events, deadline));
+            }
+            Load::OpenBodies { chunks_at_once } => {
+                writers.spawn(write_open_body(
+                    connection,
+                    runs[number].clone(),
+                    chunks_at_once,
+                    kind,
+                    deadline,
+                ));
+            }
+        }
+    }
+    let (mut events, mut latencies) = (0, Vec::new());
+    while let Some(writer) = writers.join_next().await {
+        let mut wrote = writer??;
+        events += wrote.events;
+        latencies.append(&mut wrote.latencies);
+    }
+    let (took, cpu) = (begun.elapsed(), server.cpu_time()?.saturating_sub(cpu));
+
+    if server.kind == Kind::Runwire {
+        let stored = end(server, &runs).await?;
+        if stored < events {
+            return Err(format!("{events} events were acknowledged, {stored} are stored").into());
+        }
+    }
+    Ok(Written {
+        events_per_second: events as f64 / took.as_secs_f64(),
+        p99_milliseconds: percentile(&mut latencies, 0.99).map(|microseconds| f64::from(microseconds) / 1e3),
+        cpu_microseconds_per_event: cpu.as_secs_f64() * 1e6 / events as f64,
+    })
+}
+
+fn runs_of(load: Load) -> usize {
+    match load {
+        Load::Requests { .. } => RUNS,
+        Load::OpenBodies { .. } => CONNECTIONS,
+    }
+}
+
+/// What one connection wrote.
+struct Wrote {
+    events: usize,
+    /// Microseconds of each request.
+    latencies: Vec<u32>,
+}
+
+async fn write_requests(
+    mut connection: Connection,
+    requests: Vec<Vec<u8>>,
+    events: usize,
+    deadline: Instant,
+) -> Result<Wrote, Failure> {
+    let mut wrote = Wrote { events: 0, latencies: Vec::with_capacity(1 << 12) };
+    let mut body = Vec::new();
+    let mut sent = Instant::now();
+    for request in requests.iter().cycle() {
+        let status = connection.exchange(request, &mut body).await?;
+        expect_success(status, &body)?;
+        wrote.events += events;
+        let answered = Instant::now();
+        wrote.latencies.push((answered - sent).as_micros() as u32);
+        if answered >= deadline {
+            break;
+        }
+        sent = answered;
+    }
+    Ok(wrote)
+}
+
+async fn write_open_body(
+    mut connection: Connection,
+    run: String,
+    chunks_at_once: usize,
+    kind: Kind,
+    deadline: Instant,
+) -> Result<Wrote, Failure> {
+    let mut chunks = Vec::new();
+    for _ in 0..chunks_at_once {
+        client::push_chunk(&mut chunks, &frame::usual(&run));
+    }
+    connection.send(&client::post_open(&frame::write_path(&run), frame::CONTENT_TYPE)).await?;
+    let mut events = 0;
+    // A server that refuses a frame answers and closes: what it says is worth more than the broken pipe.
+    let mut open = true;
+    while open && Instant::now() < deadline {
+        open = connection.send(&chunks).await.is_ok();
+        events += chunks_at_once;
+    }
+    if open {
+        connection.send(client::LAST_CHUNK).await?;
+    }
+    let mut body = Vec::new();
+    let status = connection.answer(&mut body).await?;
+    expect_success(status, &body)?;
+    let accepted = number_in(&body, "/accepted");
+    if kind == Kind::Runwire && accepted != Some(events as u64) {
+        return Err(format!("{events} events were sent, {accepted:?} accepted").into());
+    }
+    Ok(Wrote { events, latencies: Vec::new() })
+}
+
+/// Writes a first event to each run, so that starting runs is no part of what is measured.
+pub(crate) async fn begin(server: &Server, runs: &[String]) -> Result<(), Failure> {
+    let mut connection = Connection::open(server.address).await?;
+    let mut body = Vec::new();
+    for run in runs {
+        let request = client::post(&frame::write_path(run), frame::CONTENT_TYPE, &frame::usual(run));
+        let status = connection.exchange(&request, &mut body).await?;
+        expect_success(status, &body)?;
+    }
+    Ok(())
+}
+
+/// Ends the runs and counts the records that they have together, beyond the first of each.
+async fn end(server: &Server, runs: &[String]) -> Result<usize, Failure> {
+    let mut connection = Connection::open(server.address).await?;
+    let mut stored = 0;
+    for run in runs {
+        stored += last_seq(&mut connection, run).await?.saturating_sub(1) as usize;
+        finish(&mut connection, run).await?;
+    }
+    Ok(stored)
+}
+
+/// Ends a run.
+pub(crate) async fn finish(connection: &mut Connection, run: &str) -> Result<(), Failure> {
+    let path = format!("{}&end=true", frame::write_path(run));
+    let mut body = Vec::new();
+    let status = connection.exchange(&client::post(&path, frame::CONTENT_TYPE, b""), &mut body).await?;
+    expect_success(status, &body)
+}
+
+/// Reads the `seq` that a run has come to.
+pub(crate) async fn last_seq(connection: &mut Connection, run: &str) -> Result<u64, Failure> {
+    let mut body = Vec::new();
+    let request = client::get(&format!("/v1/runs/{run}"), "application/json");
+    let status = connection.exchange(&request, &mut body).await?;
+    expect_success(status, &body)?;
+    let answer: serde_json::Value = serde_json::from_slice(&body)?;
+    let cursor = &answer["cursor"];
+    let seq = match cursor.as_str() {
+        Some(cursor) => cursor.split('-').next().and_then(|seq| seq.parse().ok()),
+        None => cursor.as_u64(),
+    };
+    Ok(seq.ok_or_else(|| format!("no cursor in {answer}"))?)
+}
+
+/// Turns an answer that is no success into a failure that says what the server said.
+pub(crate) fn expect_success(status: u16, body: &[u8]) -> Result<(), Failure> {
+    if (200..300).contains(&status) {
+        return Ok(());
+    }
+    Err(format!("the server answered {status}: {}", String::from_utf8_lossy(body)).into())
+}
+
+fn number_in(body: &[u8], pointer: &str) -> Option<u64> {
+    serde_json::from_slice::<serde_json::Value>(body).ok()?.pointer(pointer)?.as_u64()
+}

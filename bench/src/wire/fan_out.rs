@@ -1,0 +1,275 @@
+//! One writer, many readers of one run.
+//!
+//! Each event carries its number and the time it was written at; each reader looks for both in what it reads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use super::append::{begin, expect_success, finish};
+use super::client::{self, Connection};
+use super::frame;
+use super::process::{Kind, Server};
+use super::statistics::percentile;
+use crate::Failure;
+
+/// What a waiting reader keeps for reading.
+const READER_BYTES: usize = 4 << 10;
+/// The server has this long to come to rest before its memory is read or the first event is written.
+const REST: Duration = Duration::from_millis(500);
+/// Readers may take this long for what is still on its way after the last event.
+const STRAGGLERS: Duration = Duration::from_secs(10);
+/// Readers that attach at the same time.
+const ATTACH_AT_ONCE: usize = 64;
+
+/// A number of readers and how many events are written for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Crowd {
+    pub(crate) readers: usize,
+    pub(crate) events_per_second: usize,
+}
+
+/// What a round of fan-out shows.
+pub(crate) struct Delivered {
+    pub(crate) p50_milliseconds: f64,
+    pub(crate) p99_milliseconds: f64,
+    pub(crate) deliveries_per_second: f64,
+    pub(crate) deliveries_per_cpu_second: f64,
+}
+
+/// Writes events at an even pace and measures when each reader has them.
+pub(crate) async fn measure(
+    server: &Server,
+    crowd: Crowd,
+    run: &str,
+    duration: Duration,
+) -> Result<Delivered, Failure> {
+    let epoch = Instant::now();
+    let events = (crowd.events_per_second as f64 * duration.as_secs_f64()) as u64;
+    if server.kind == Kind::Runwire {
+        begin(server, &[run.to_owned()]).await?;
+    }
+    let latencies = Arc::new(Mutex::new(Vec::with_capacity(crowd.readers * events as usize)));
+    let mut readers = JoinSet::new();
+    for connection in attach(server, run, crowd.readers).await? {
+        readers.spawn(read(connection, epoch, events, Arc::clone(&latencies)));
+    }
+    sleep(REST).await;
+
+    let (cpu, begun) = (server.cpu_time()?, Instant::now());
+    let mut writer = Connection::open(server.address).await?;
+    writer.send(&client::post_open(&write_path(server.kind, run), frame::CONTENT_TYPE)).await?;
+    let mut pace = interval(Duration::from_secs(1) / crowd.events_per_second as u32);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let filling = frame::words(120);
+    let mut chunk = Vec::new();
+    for number in 1..=events {
+        pace.tick().await;
+        let mark = Mark { number, written: epoch.elapsed().as_micros() as u64 };
+        chunk.clear();
+        client::push_chunk(&mut chunk, &frame::with_text(run, &format!("{}{filling}", mark.render())));
+        writer.send(&chunk).await?;
+    }
+    writer.send(client::LAST_CHUNK).await?;
+    let mut body = Vec::new();
+    let status = writer.answer(&mut body).await?;
+    expect_success(status, &body)?;
+    let all = async {
+        while let Some(reader) = readers.join_next().await {
+            reader??;
+        }
+        Ok::<_, Failure>(())
+    };
+    let complete = timeout(STRAGGLERS, all).await;
+    let (took, cpu) = (begun.elapsed(), server.cpu_time()?.saturating_sub(cpu));
+    readers.abort_all();
+
+    if server.kind == Kind::Runwire {
+        finish(&mut Connection::open(server.address).await?, run).await?;
+    }
+
+    let mut latencies = latencies.lock().unwrap_or_else(PoisonError::into_inner);
+    let (delivered, expected) = (latencies.len(), crowd.readers * events as usize);
+    match complete {
+        Ok(read) => read?,
+        Err(_) => return Err(format!("{delivered} of {expected} deliveries arrived").into()),
+    }
+    let mut milliseconds =
+        |share| percentile(&mut latencies, share).map_or(0.0, |micros| f64::from(micros) / 1e3);
+    Ok(Delivered {
+        p50_milliseconds: milliseconds(0.5),
+        p99_milliseconds: milliseconds(0.99),
+        deliveries_per_second: delivered as f64 / took.as_secs_f64(),
+        deliveries_per_cpu_second: delivered as f64 / cpu.as_secs_f64(),
+    })
+}
+
+/// Measures how many KiB the server needs for each reader that waits for a next event.
+///
+/// The server should be new: memory that it has used before would be used again, and not be seen.
+pub(crate) async fn kibibytes_per_idle_reader(server: &Server, readers: usize) -> Result<f64, Failure> {
+    let run = "idle";
+    if server.kind == Kind::Runwire {
+        begin(server, &[run.to_owned()]).await?;
+    }
+    // What the first readers need is there once, not once for each.
+    let first = attach(server, run, ATTACH_AT_ONCE).await?;
+    sleep(REST).await;
+    let before = server.resident_kibibytes()?;
+    let more = attach(server, run, readers).await?;
+    sleep(REST).await;
+    let after = server.resident_kibibytes()?;
+    drop((first, more));
+    Ok((after - before) / readers as f64)
+}
+
+fn write_path(kind: Kind, run: &str) -> String {
+    match kind {
+        Kind::Runwire => frame::write_path(run),
+        Kind::Floor => "/broadcast".to_owned(),
+    }
+}
+
+/// Attaches readers and waits until each has had its first bytes.
+async fn attach(server: &Server, run: &str, readers: usize) -> Result<Vec<Connection>, Failure> {
+    let path = match server.kind {
+        Kind::Runwire => format!("/v1/runs/{run}/events?dialect=ag-ui"),
+        Kind::Floor => "/broadcast".to_owned(),
+    };
+    let request = Arc::new(client::get(&path, "text/event-stream"));
+    let mut attached = Vec::with_capacity(readers);
+    while attached.len() < readers {
+        let mut attaching = JoinSet::new();
+        for _ in 0..ATTACH_AT_ONCE.min(readers - attached.len()) {
+            let (address, request) = (server.address, Arc::clone(&request));
+            attaching.spawn(async move {
+                let mut connection = Connection::open(address).await?;
+                connection.send(&request).await?;
+                let head = connection.head().await?;
+                expect_success(head.status, b"")?;
+                connection.wait_for_bytes().await?;
+                connection.shrink(READER_BYTES);
+                Ok::<_, Failure>(connection)
+            });
+        }
+        while let Some(connection) = attaching.join_next().await {
+            attached.push(connection??);
+        }
+    }
+    Ok(attached)
+}
+
+async fn read(
+    mut connection: Connection,
+    epoch: Instant,
+    events: u64,
+    latencies: Arc<Mutex<Vec<u32>>>,
+) -> Result<(), Failure> {
+    let mut marks = Marks::default();
+    while marks.last < events {
+        let bytes = connection.wait_for_bytes().await?;
+        let now = epoch.elapsed().as_micros() as u64;
+        let mut latencies = latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        marks.find(bytes, |written| latencies.push(now.saturating_sub(written) as u32))?;
+    }
+    Ok(())
+}
+
+/// An event's number, and when it was written.
+struct Mark {
+    number: u64,
+    /// Microseconds since the round began.
+    written: u64,
+}
+
+impl Mark {
+    /// Renders it so that it is found in any dialect: nothing in it needs an escape.
+    fn render(&self) -> String {
+        format!("@{}:{}@ ", self.number, self.written)
+    }
+}
+
+/// Finds the marks in a stream of bytes.
+#[derive(Default)]
+struct Marks {
+    /// The number of the last mark that was found.
+    last: u64,
+    /// The beginning of a mark that has not come whole.
+    begun: Vec<u8>,
+}
+
+impl Marks {
+    /// Finds each mark once, though a dialect may say a text twice; a mark that is skipped is a failure.
+    fn find(&mut self, bytes: &[u8], mut found: impl FnMut(u64)) -> Result<(), Failure> {
+        let mut rest = bytes;
+        if !self.begun.is_empty() {
+            let end = memchr::memchr(b'@', rest);
+            self.begun.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            let Some(end) = end else { return Ok(()) };
+            rest = &rest[end + 1..];
+            let begun = std::mem::take(&mut self.begun);
+            self.take(&begun[1..], &mut found)?;
+        }
+        while let Some(start) = memchr::memchr(b'@', rest) {
+            match memchr::memchr(b'@', &rest[start + 1..]) {
+                Some(length) => {
+                    self.take(&rest[start + 1..start + 1 + length], &mut found)?;
+                    rest = &rest[start + length + 2..];
+                }
+                None => {
+                    self.begun.extend_from_slice(&rest[start..]);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, mark: &[u8], found: &mut impl FnMut(u64)) -> Result<(), Failure> {
+        let (number, written) = std::str::from_utf8(mark)
+            .ok()
+            .and_then(|mark| mark.split_once(':'))
+            .and_then(|(number, written)| Some((number.parse::<u64>().ok()?, written.parse().ok()?)))
+            .ok_or_else(|| format!("no mark: {}", String::from_utf8_lossy(mark)))?;
+        if number > self.last + 1 {
+            return Err(format!("a reader got event {number} after event {}", self.last).into());
+        }
+        if number == self.last + 1 {
+            self.last = number;
+            found(written);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_in(pieces: &[&str]) -> Result<Vec<u64>, String> {
+        let (mut marks, mut found) = (Marks::default(), Vec::new());
+        for piece in pieces {
+            marks.find(piece.as_bytes(), |written| found.push(written)).map_err(|error| error.to_string())?;
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn a_mark_is_found_however_it_is_cut() {
+        let stream = "data: @1:17@ a\n\ndata: @2:29@ b\n\n";
+        for cut in 0..stream.len() {
+            let (before, after) = stream.split_at(cut);
+            assert_eq!(found_in(&[before, after]), Ok(vec![17, 29]), "cut at {cut}");
+        }
+        let letters: Vec<String> = stream.chars().map(String::from).collect();
+        assert_eq!(found_in(&letters.iter().map(String::as_str).collect::<Vec<_>>()), Ok(vec![17, 29]));
+    }
+
+    #[test]
+    fn a_mark_counts_once_and_none_may_be_missing() {
+        assert_eq!(found_in(&["@1:5@ @1:5@ @2:6@"]), Ok(vec![5, 6]));
+        assert_eq!(found_in(&["@1:5@ @3:6@"]), Err("a reader got event 3 after event 1".to_owned()));
+    }
+}
