@@ -1,6 +1,12 @@
 //! What can be said on the command line, and the help that teaches it.
 
+mod client;
+mod server;
+
 use std::path::PathBuf;
+
+pub(crate) use client::{PushArguments, RunsArguments, ShowArguments, TailArguments, TailForm};
+pub(crate) use server::{CheckConfigArguments, DevArguments, ServeArguments};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -22,14 +28,30 @@ pub(crate) enum Command {
     Convert(ConvertArguments),
     /// Report everything in a stream that breaks its dialect's document
     Validate(ValidateArguments),
+    /// Start a server on this machine, to try things out
+    Dev(DevArguments),
+    /// Start a server
+    Serve(ServeArguments),
+    /// Show what the server would go by, or what is wrong with its configuration
+    CheckConfig(CheckConfigArguments),
+    /// Write a stream of events to a run, as they come
+    Push(PushArguments),
+    /// Read a run, and follow it to its end
+    Tail(TailArguments),
+    /// List runs, newest first
+    Runs(RunsArguments),
+    /// Show a run: how it stands, and what it said
+    Show(ShowArguments),
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well (also when the reader of the output went away)
-  1  the stream has problems; they are on standard error (validate: on standard output)
+  1  the stream or the configuration has problems, or the server refused; what is wrong is on
+     standard error (validate: on standard output)
   2  the command line was not understood
-  3  reading or writing failed";
+  3  reading or writing failed, or the server cannot be reached
+ 70  the server's store failed; starting it again recovers everything that was acknowledged";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:

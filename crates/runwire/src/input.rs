@@ -9,13 +9,47 @@ use runwire_model::framing::{Frame, Framing, FramingError, Unframer};
 use crate::failure::Failure;
 
 /// Bytes that are read at once.
-const PIECE: usize = 64 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
+
+/// A file, or standard input.
+pub(crate) struct Source {
+    pub(crate) reader: Box<dyn Read + Send>,
+    pub(crate) name: String,
+    /// The file's size; nothing for a pipe or a terminal.
+    pub(crate) size: Option<u64>,
+}
+
+impl Source {
+    /// Opens a file, or standard input without one, or with `-`.
+    pub(crate) fn open(file: Option<&Path>) -> Result<Self, Failure> {
+        match file.filter(|path| *path != Path::new("-")) {
+            Some(path) => {
+                let name = path.display().to_string();
+                let file = File::open(path).map_err(|error| Failure::Read { name: name.clone(), error })?;
+                let size = size_of(&file);
+                Ok(Self { reader: Box::new(file), name, size })
+            }
+            None => {
+                let (reader, size) = standard_input();
+                Ok(Self { reader, name: "standard input".to_owned(), size })
+            }
+        }
+    }
+
+    /// Reads what is there, and waits where there is nothing yet; 0 means the end.
+    pub(crate) fn read(&mut self, piece: &mut [u8]) -> Result<usize, Failure> {
+        loop {
+            match self.reader.read(piece) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Failure::Read { name: self.name.clone(), error }),
+            }
+        }
+    }
+}
 
 pub(crate) struct Input {
-    reader: Box<dyn Read>,
-    name: String,
-    /// The file's size; nothing for a pipe or a terminal.
-    size: Option<u64>,
+    source: Source,
     read: u64,
     piece: Box<[u8]>,
     cutting: Cutting,
@@ -31,29 +65,18 @@ enum Cutting {
 impl Input {
     /// Opens a file, or standard input without one; without a framing it is guessed from the first bytes.
     pub(crate) fn open(file: Option<&Path>, framing: Option<Framing>) -> Result<Self, Failure> {
-        let (reader, name, size) = match file.filter(|path| *path != Path::new("-")) {
-            Some(path) => {
-                let name = path.display().to_string();
-                let file = File::open(path).map_err(|error| Failure::Read { name: name.clone(), error })?;
-                let size = size_of(&file);
-                (Box::new(file) as Box<dyn Read>, name, size)
-            }
-            None => {
-                let (reader, size) = standard_input();
-                (reader, "standard input".to_owned(), size)
-            }
-        };
+        let source = Source::open(file)?;
         let cutting = match framing {
             Some(framing) => Cutting::Decided(Unframer::new(framing)),
             None => Cutting::Undecided(Vec::new()),
         };
         let piece = vec![0; PIECE].into_boxed_slice();
-        Ok(Self { reader, name, size, read: 0, piece, cutting, ended: false })
+        Ok(Self { source, read: 0, piece, cutting, ended: false })
     }
 
     /// Tells the size of a file, which also means that reading never waits for a producer.
     pub(crate) fn size(&self) -> Option<u64> {
-        self.size
+        self.source.size
     }
 
     /// Counts the bytes read so far.
@@ -74,13 +97,7 @@ impl Input {
         if self.ended {
             return Ok(false);
         }
-        let count = loop {
-            match self.reader.read(&mut self.piece) {
-                Ok(count) => break count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Failure::Read { name: self.name.clone(), error }),
-            }
-        };
+        let count = self.source.read(&mut self.piece)?;
         self.read += count as u64;
         self.ended = count == 0;
         self.cut(count);
@@ -114,7 +131,7 @@ fn size_of(file: &File) -> Option<u64> {
 
 /// Opens standard input past the standard library's buffer, and tells its size where it is a file.
 #[cfg(unix)]
-fn standard_input() -> (Box<dyn Read>, Option<u64>) {
+fn standard_input() -> (Box<dyn Read + Send>, Option<u64>) {
     use std::os::fd::AsFd;
     match io::stdin().as_fd().try_clone_to_owned() {
         Ok(fd) => {
@@ -122,11 +139,11 @@ fn standard_input() -> (Box<dyn Read>, Option<u64>) {
             let size = size_of(&file);
             (Box::new(file), size)
         }
-        Err(_) => (Box::new(io::stdin().lock()), None),
+        Err(_) => (Box::new(io::stdin()), None),
     }
 }
 
 #[cfg(not(unix))]
-fn standard_input() -> (Box<dyn Read>, Option<u64>) {
-    (Box::new(io::stdin().lock()), None)
+fn standard_input() -> (Box<dyn Read + Send>, Option<u64>) {
+    (Box::new(io::stdin()), None)
 }

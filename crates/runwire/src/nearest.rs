@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// Finds the candidate that differs least from a word, if it differs little.
-pub(super) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub(crate) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     // Long words are no typing mistakes, and comparing them costs.
     const LONGEST: usize = 64;
     let plain = plain(word);
@@ -22,17 +22,21 @@ fn plain(word: &str) -> Vec<char> {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Counts the letters that must change (Levenshtein).
+/// Counts the letters that must change; two that changed places count as one (optimal string alignment).
 fn distance(from: &[char], to: &[char]) -> usize {
+    let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (at, letter) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
+        let mut next = vec![at + 1];
         for (column, other) in to.iter().enumerate() {
-            let change = diagonal + usize::from(letter != other);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
+            let mut least = row[column] + usize::from(letter != other);
+            least = least.min(row[column + 1] + 1).min(next[column] + 1);
+            if at > 0 && column > 0 && *letter == to[column - 1] && from[at - 1] == *other {
+                least = least.min(before[column - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[to.len()]
 }
@@ -47,6 +51,7 @@ mod tests {
         assert_eq!(nearest("node_entr", &types), Some("node_enter"));
         assert_eq!(nearest("NodeExit", &types), Some("node_exit"));
         assert_eq!(nearest("conversation_id", &["conversationId"]), Some("conversationId"));
+        assert_eq!(nearest("stroe", &["listen", "store"]), Some("store"));
         assert_eq!(nearest("run_started", &types), None);
     }
 }

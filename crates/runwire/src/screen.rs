@@ -48,9 +48,7 @@ impl Screen {
 
     /// Says something that is worth knowing and no problem.
     pub(crate) fn note(&self, note: impl Display) {
-        self.progress.suspend(|| {
-            let _ = writeln!(anstream::stderr().lock(), "{NOTE}note:{NOTE:#} {note}");
-        });
+        self.progress.suspend(|| say_note(note));
     }
 
     /// Says something that only a person at a terminal wonders about.
@@ -68,9 +66,32 @@ impl Screen {
     }
 }
 
-/// Says why a command gave up.
-pub(crate) fn say_error(error: impl Display) {
-    let _ = writeln!(anstream::stderr().lock(), "{PROBLEM}error:{PROBLEM:#} {error}");
+/// Says why a command gave up, and what helps.
+pub(crate) fn say_error(error: impl Display, hint: Option<&str>) {
+    say(format_args!("{PROBLEM}error:{PROBLEM:#} {error}"), hint);
+}
+
+/// Says what is wrong, and what helps.
+pub(crate) fn say_problem(problem: impl Display, hint: Option<&str>) {
+    say(format_args!("{PROBLEM}{problem}{PROBLEM:#}"), hint);
+}
+
+/// Says something that is worth knowing and no problem.
+pub(crate) fn say_note(note: impl Display) {
+    say(format_args!("{NOTE}note:{NOTE:#} {note}"), None);
+}
+
+/// Says something to a person as it stands.
+pub(crate) fn say_plainly(text: impl Display) {
+    say(text, None);
+}
+
+fn say(what: impl Display, hint: Option<&str>) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{what}");
+    if let Some(hint) = hint {
+        let _ = writeln!(stderr, "  {HINT}hint:{HINT:#} {hint}");
+    }
 }
 
 fn style() -> ProgressStyle {

@@ -5,8 +5,8 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::nearest::nearest;
 use super::schema::Schema;
+use crate::nearest::nearest;
 
 /// Explains all errors of a frame, each thing once.
 pub(super) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Finding> {

@@ -6,7 +6,6 @@
 mod explain;
 mod finding;
 mod keys;
-mod nearest;
 mod order;
 mod schema;
 
@@ -26,6 +25,7 @@ use crate::ending;
 use crate::failure::Failure;
 use crate::hint;
 use crate::input::Input;
+use crate::nearest::nearest;
 use crate::screen::Screen;
 use finding::{Finding, Report, Severity};
 use order::{Rules, Seen};
@@ -304,7 +304,7 @@ impl Judge {
     fn unknown(&self, kind: &str, data: &[u8], breaks_schema: bool) -> Finding {
         let message = format!("`{kind}` is no event of the document; it is handed on as `foreign`");
         let known: Vec<&str> = self.schema.kinds().iter().map(String::as_str).collect();
-        let near = || nearest::nearest(kind, &known).map(|near| format!("is `{near}` meant?"));
+        let near = || nearest(kind, &known).map(|near| format!("is `{near}` meant?"));
         // A frame in the dialect's own envelope is not another's; Loom's may have none.
         let may_be_another = breaks_schema || self.dialect == Dialect::Loom;
         let other = || {

@@ -1,0 +1,116 @@
+//! The configuration file: TOML, flattened to dotted keys that know their line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::problem::Problem;
+use super::value::{Form, Setting, Wrong};
+use crate::failure::Failure;
+
+/// The file that is read where nobody names one.
+pub(super) const USUAL: &str = "runwire.toml";
+
+/// What a file says, as far as nobody has taken it.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The key with the tables it is in: `log.level`.
+    pub(super) key: String,
+    pub(super) line: usize,
+    value: FileValue,
+}
+
+#[derive(Debug)]
+enum FileValue {
+    Text(String),
+    Number(String),
+    Other(&'static str),
+}
+
+impl File {
+    /// Reads a file; what is no TOML is a problem, and what cannot be read at all a failure.
+    pub(super) fn read(path: &Path) -> Result<Result<Self, Box<Problem>>, Failure> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| Failure::Read { name: path.display().to_string(), error })?;
+        Ok(Self::parse(path, &text))
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Box<Problem>> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let line = line_of(text, error.span().map_or(0, |span| span.start));
+            Box::new(Problem::in_file(path, line, format!("is no TOML: {}", error.message().trim_end())))
+        })?;
+        let mut entries = Vec::new();
+        flatten(text, "", table.get_ref(), &mut entries);
+        entries.sort_by_key(|entry| entry.line);
+        Ok(Self { path: path.to_owned(), entries })
+    }
+
+    /// Takes what the file says about a key.
+    pub(super) fn take(&mut self, key: &str) -> Option<Entry> {
+        let at = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(at))
+    }
+
+    /// Gives the entries that nobody has taken.
+    pub(super) fn left(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+}
+
+impl Entry {
+    pub(super) fn parse<T: Setting>(&self) -> Result<T, String> {
+        let (text, fits) = match &self.value {
+            FileValue::Text(text) => (text, T::FORM != Form::Number),
+            FileValue::Number(number) => (number, T::FORM != Form::Text),
+            FileValue::Other(kind) => {
+                return Err(format!("{}, and is {kind}", Wrong::not_allowed::<T>()));
+            }
+        };
+        if fits {
+            return text.parse::<T>().map_err(|wrong| format!("{wrong}, and is `{text}`"));
+        }
+        let (is, remedy) = match self.value {
+            FileValue::Number(_) => ("a number", "write it in quotes"),
+            _ => ("a string", "write it without quotes"),
+        };
+        Err(format!("{}, and is {is}: {remedy}", Wrong::not_allowed::<T>()))
+    }
+}
+
+fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) {
+    for (name, value) in table {
+        let key = format!("{prefix}{}", name.get_ref());
+        let line = line_of(text, name.span().start);
+        let value = match value.get_ref() {
+            DeValue::Table(table) if !table.is_empty() => {
+                flatten(text, &format!("{key}."), table, entries);
+                continue;
+            }
+            DeValue::String(text) => FileValue::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => FileValue::Number(in_decimal(number.as_str(), number.radix())),
+            DeValue::Float(number) => FileValue::Number(number.as_str().to_owned()),
+            DeValue::Boolean(true) => FileValue::Other("`true`"),
+            DeValue::Boolean(false) => FileValue::Other("`false`"),
+            DeValue::Datetime(_) => FileValue::Other("a date"),
+            DeValue::Array(_) => FileValue::Other("an array"),
+            DeValue::Table(_) => FileValue::Other("a table"),
+        };
+        entries.push(Entry { key, line, value });
+    }
+}
+
+fn in_decimal(digits: &str, radix: u32) -> String {
+    i128::from_str_radix(digits, radix).map_or_else(|_| digits.to_owned(), |number| number.to_string())
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}

@@ -1,0 +1,141 @@
+//! One setting after another, taken from the highest place that names it.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use super::file::{self, File};
+use super::problem::Problem;
+use super::value::Setting;
+use crate::failure::Failure;
+use crate::nearest::nearest;
+
+const PREFIX: &str = "RUNWIRE_";
+
+/// Variables of this prefix that are no settings of the server.
+const OTHER_VARIABLES: [&str; 3] = ["RUNWIRE_CONFIG", "RUNWIRE_TOKEN", "RUNWIRE_URL"];
+
+/// The places where a setting may stand.
+pub(super) struct Layers {
+    file: Option<File>,
+    variables: BTreeMap<String, String>,
+    lines: Vec<Line>,
+    problems: Vec<Problem>,
+}
+
+/// A setting with its value and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+}
+
+/// Where a setting's value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag(&'static str),
+    Variable(String),
+    File { path: PathBuf, line: usize },
+    Default,
+}
+
+impl Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => formatter.write_str(name),
+            Self::Variable(name) => formatter.write_str(name),
+            Self::File { path, line } => write!(formatter, "{}:{line}", path.display()),
+            Self::Default => formatter.write_str("default"),
+        }
+    }
+}
+
+impl Layers {
+    /// Reads the file that is named, else the usual one if it exists.
+    pub(super) fn new(
+        named: Option<&Path>,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, Failure> {
+        let usual = Path::new(file::USUAL);
+        let mut problems = Vec::new();
+        let file = match named.or_else(|| usual.exists().then_some(usual)) {
+            Some(path) => File::read(path)?.map_err(|problem| problems.push(*problem)).ok(),
+            None => None,
+        };
+        let variables = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        Ok(Self { file, variables, lines: Vec::new(), problems })
+    }
+
+    /// Takes a setting. Every place that names it is read, so that a fault is told even where it is overruled.
+    pub(super) fn take<T: Setting>(
+        &mut self,
+        key: &'static str,
+        flag: Option<(&'static str, T)>,
+        default: T,
+    ) -> T {
+        let in_file = self.read_file(key);
+        let in_variable = self.read_variable(key);
+        let (value, origin) = flag
+            .map(|(name, value)| (value, Origin::Flag(name)))
+            .or(in_variable)
+            .or(in_file)
+            .unwrap_or((default, Origin::Default));
+        self.lines.push(Line { key, value: value.to_string(), origin });
+        value
+    }
+
+    fn read_file<T: Setting>(&mut self, key: &str) -> Option<(T, Origin)> {
+        let file = self.file.as_mut()?;
+        let entry = file.take(key)?;
+        match entry.parse() {
+            Ok(value) => Some((value, Origin::File { path: file.path.clone(), line: entry.line })),
+            Err(wrong) => {
+                self.problems.push(Problem::in_file(&file.path, entry.line, wrong).about(key));
+                None
+            }
+        }
+    }
+
+    fn read_variable<T: Setting>(&mut self, key: &str) -> Option<(T, Origin)> {
+        let name = variable(key);
+        // An empty variable is how a shell or a container says "not set".
+        let text = self.variables.remove(&name).filter(|text| !text.is_empty())?;
+        match text.parse() {
+            Ok(value) => Some((value, Origin::Variable(name))),
+            Err(wrong) => {
+                let message = format!("{wrong}, and is `{text}`");
+                self.problems.push(Problem::in_variable(&name, key, message));
+                None
+            }
+        }
+    }
+
+    /// Tells what was taken, what is wrong with it, and what nobody asked for.
+    pub(super) fn finish(mut self) -> (Vec<Line>, Vec<Problem>, Vec<String>) {
+        let keys: Vec<&str> = self.lines.iter().map(|line| line.key).collect();
+        if let Some(file) = &self.file {
+            for entry in file.left() {
+                let near = nearest(&entry.key, &keys).map(|key| format!("is `{key}` meant?"));
+                let all = format!("there are {}", keys.join(", "));
+                let problem = Problem::in_file(&file.path, entry.line, "is no setting".to_owned());
+                self.problems.push(problem.about(&entry.key).hint(near.or(Some(all))));
+            }
+        }
+        // The file's faults in the order of its lines, then those of the variables.
+        self.problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
+        let names: Vec<String> = keys.iter().map(|key| variable(key)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let strangers = self.variables.keys().filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
+        let notes = strangers
+            .filter_map(|name| Some((name, nearest(name, &names)?)))
+            .map(|(name, near)| format!("the variable {name} means nothing here; is {near} meant?"))
+            .collect();
+        (self.lines, self.problems, notes)
+    }
+}
+
+/// The variable of a setting: `log.level` is `RUNWIRE_LOG_LEVEL`.
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
+}

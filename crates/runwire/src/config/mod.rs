@@ -1,0 +1,138 @@
+//! The server's configuration: flags win over variables, which win over the file, which wins over defaults.
+
+mod file;
+mod layers;
+mod problem;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+pub(crate) use layers::{Line, Origin};
+pub(crate) use problem::Problem;
+pub(crate) use value::{Age, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Store};
+
+use crate::failure::Failure;
+use layers::Layers;
+
+/// The settings that can be given on the command line.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Flags {
+    /// The configuration file [default: runwire.toml in this directory, if there is one]
+    #[arg(long, value_name = "FILE", env = CONFIG_VARIABLE, hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where to listen; port 0 takes any that is free [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<Listen>,
+
+    /// Where events are kept [default: sqlite:runwire.db]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<Store>,
+
+    /// How long a run whose producer is silent stays open [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lease: Option<Seconds>,
+
+    /// How old a closed run may grow before it is removed: 90s, 15m, 12h, 30d, 8w [default: none]
+    #[arg(long, value_name = "AGE")]
+    pub(crate) retention_age: Option<Age>,
+
+    /// How many bytes of records to keep, the oldest closed runs going first: 500MB, 10GiB [default: none]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) retention_bytes: Option<Bytes>,
+
+    /// How much to log, to standard error [default: info]
+    #[arg(long, value_name = "LEVEL", hide_possible_values = false)]
+    pub(crate) log_level: Option<LogLevel>,
+
+    /// How a line of the log looks [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+const CONFIG_VARIABLE: &str = "RUNWIRE_CONFIG";
+
+const LEASE: Seconds = Seconds(60);
+const CANCEL: Seconds = Seconds(30);
+const KEEP_ALIVE: Seconds = Seconds(15);
+const CONNECTIONS: Connections = Connections(50_000);
+
+/// What the server goes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) listen: Listen,
+    pub(crate) store: Store,
+    pub(crate) lease: Duration,
+    pub(crate) cancel_grace: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) connections: u32,
+    pub(crate) log_level: LogLevel,
+    pub(crate) log_format: LogFormat,
+    pub(crate) retention_age: Option<Duration>,
+    pub(crate) retention_bytes: Option<u64>,
+}
+
+/// A configuration, where each part of it comes from, and what is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) settings: Settings,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) problems: Vec<Problem>,
+    /// What is worth a look and wrong for nobody.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads the configuration from all its places.
+///
+/// With problems the settings are what is left without the parts that are wrong.
+pub(crate) fn read(flags: &Flags) -> Result<Configuration, Failure> {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
+    let mut layers = Layers::new(flags.config.as_deref(), variables)?;
+    let settings = Settings {
+        listen: layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default()),
+        store: layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default()),
+        lease: layers.take("lease_seconds", flags.lease.map(|value| ("--lease", value)), LEASE).duration(),
+        cancel_grace: layers.take("cancel_seconds", None, CANCEL).duration(),
+        keep_alive: layers.take("keep_alive_seconds", None, KEEP_ALIVE).duration(),
+        connections: layers.take("connections", None, CONNECTIONS).0,
+        log_level: layers.take(
+            "log.level",
+            flags.log_level.map(|value| ("--log-level", value)),
+            LogLevel::Info,
+        ),
+        log_format: layers.take(
+            "log.format",
+            flags.log_format.map(|value| ("--log-format", value)),
+            LogFormat::Text,
+        ),
+        retention_age: layers
+            .take("retention.age", flags.retention_age.map(|value| ("--retention-age", value)), Age(None))
+            .0,
+        retention_bytes: layers
+            .take(
+                "retention.bytes",
+                flags.retention_bytes.map(|value| ("--retention-bytes", value)),
+                Bytes(None),
+            )
+            .0,
+    };
+    let (lines, problems, notes) = layers.finish();
+    Ok(Configuration { settings, lines, problems, notes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_log_and_the_server() {
+        assert_eq!(u64::from(LEASE.0), runwire_log::limits::LEASE_SECONDS);
+        assert_eq!(u64::from(CANCEL.0), runwire_log::limits::CANCEL_SECONDS);
+        assert_eq!(KEEP_ALIVE.duration(), runwire_server::limits::KEEP_ALIVE_TIME);
+        assert_eq!(usize::try_from(CONNECTIONS.0), Ok(runwire_server::limits::CONNECTIONS));
+    }
+}

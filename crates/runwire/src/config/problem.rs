@@ -1,0 +1,58 @@
+//! What is wrong with a configuration.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// One thing that is wrong: where it stands, what it is about, and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Problem {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) variable: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn in_file(path: &Path, line: usize, message: String) -> Self {
+        let (file, line) = (Some(path.to_owned()), Some(line));
+        Self { file, line, variable: None, key: None, message, hint: None }
+    }
+
+    pub(super) fn in_variable(name: &str, key: &str, message: String) -> Self {
+        let (variable, key) = (Some(name.to_owned()), Some(key.to_owned()));
+        Self { file: None, line: None, variable, key, message, hint: None }
+    }
+
+    pub(super) fn about(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    pub(super) fn hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(formatter, "{}:{}: ", file.display(), self.line.unwrap_or(1))?;
+        }
+        match (&self.variable, &self.key) {
+            (Some(variable), _) => write!(formatter, "{variable}: ")?,
+            (None, Some(key)) => write!(formatter, "`{key}`: ")?,
+            (None, None) => {}
+        }
+        formatter.write_str(&self.message)
+    }
+}

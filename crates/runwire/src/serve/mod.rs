@@ -1,0 +1,139 @@
+//! `runwire serve` and `runwire dev`: the server with the embedded store.
+
+mod logging;
+mod open_files;
+mod signals;
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use runwire_log::sqlite::{Options, Sqlite};
+use runwire_server::{Config, Retention, Server};
+
+use crate::Verdict;
+use crate::arguments::{DevArguments, ServeArguments};
+use crate::check_config;
+use crate::config::{self, Configuration, Settings, Store};
+use crate::failure::Failure;
+use crate::screen;
+
+/// The exit code of a server whose store failed: what was acknowledged is safe, the rest is unknown until the
+/// store is opened again.
+const STORE_FAILED: i32 = 70;
+
+/// Serves until a signal.
+pub(crate) fn run(arguments: &ServeArguments) -> Result<Verdict, Failure> {
+    let configuration = config::read(&arguments.flags)?;
+    start(&configuration, arguments.insecure, Greeting::Line)
+}
+
+/// Serves this machine alone until a signal, and says what to try.
+pub(crate) fn dev(arguments: &DevArguments) -> Result<Verdict, Failure> {
+    let configuration = config::read(&arguments.flags)?;
+    start(&configuration, false, Greeting::Banner)
+}
+
+/// What is said once connections are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Greeting {
+    Line,
+    Banner,
+}
+
+fn start(configuration: &Configuration, insecure: bool, greeting: Greeting) -> Result<Verdict, Failure> {
+    let Configuration { settings, problems, notes, .. } = configuration;
+    if !problems.is_empty() {
+        return Ok(check_config::report(problems));
+    }
+    if !insecure && !settings.listen.0.ip().is_loopback() {
+        return Err(exposed(configuration, greeting));
+    }
+    logging::start(settings.log_level, settings.log_format);
+    for note in notes {
+        tracing::warn!("{note}");
+    }
+    open_files::allow_as_many_as_possible();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    runtime.block_on(serve(settings, greeting))?;
+    Ok(Verdict::Fine)
+}
+
+async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
+    // Before the store is opened: from here on a signal is an orderly end.
+    let stop = signals::stop().map_err(Failure::Start)?;
+    let Store::Sqlite(path) = settings.store.clone();
+    let options =
+        Options { lease: settings.lease, cancel_grace: settings.cancel_grace, fatal: Arc::new(end_at_once) };
+    let opening = tokio::task::spawn_blocking(move || Sqlite::open(&path, options)).await;
+    let log = opening.map_err(|panic| Failure::Start(io::Error::other(panic)))??;
+    let config = Config {
+        listen: settings.listen.0,
+        keep_alive: settings.keep_alive,
+        connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
+        retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
+        ..Config::default()
+    };
+    let server = Server::bind(config, Arc::new(log))
+        .map_err(|error| Failure::Listen { address: settings.listen.0, error })?;
+    let address = server.address();
+    tracing::info!(%address, store = %settings.store, version = env!("CARGO_PKG_VERSION"), "listening");
+    greet(address, settings, greeting).map_err(Failure::Write)?;
+    server.run(stop).await.map_err(Failure::Serve)?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Ends the process after a commit that failed: going on would mean guessing what is stored.
+fn end_at_once(reason: &str) {
+    tracing::error!(reason, "ending; a restart recovers everything that was acknowledged");
+    std::process::exit(STORE_FAILED);
+}
+
+/// Says where the server is. Programs read the first line.
+fn greet(address: SocketAddr, settings: &Settings, greeting: Greeting) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "runwire listening on http://{address}")?;
+    stdout.flush()?;
+    if greeting == Greeting::Banner {
+        screen::say_plainly(banner(address, settings));
+    }
+    Ok(())
+}
+
+fn banner(address: SocketAddr, settings: &Settings) -> String {
+    let url = format!("http://{address}");
+    let hello = r#"{"type":"run_start","message":"Hello?"}"#;
+    let reply = r#"{"reply":"Hello!"}"#;
+    format!(
+        "
+  Events are kept in {store}. Control-C stops the server. Try:
+
+    curl {url}/v1/runs/r1/events -H 'content-type: application/x-ndjson' --data-binary $'{hello}\\n{reply}\\n'
+    curl -N '{url}/v1/runs/r1/events?dialect=ag-ui'
+    curl {url}/v1/runs/r1
+",
+        store = settings.store,
+    )
+}
+
+fn exposed(configuration: &Configuration, greeting: Greeting) -> Failure {
+    let address = configuration.settings.listen.0;
+    let origin = configuration.lines.iter().find(|line| line.key == "listen").map(|line| &line.origin);
+    let from = origin.map(|origin| format!(" (from {origin})")).unwrap_or_default();
+    match greeting {
+        Greeting::Line => Failure::Usage {
+            message: format!(
+                "{address}{from} can be reached by others, and there are no tokens yet: whoever reaches it \
+                 may read and write everything"
+            ),
+            hint: "listen on 127.0.0.1, or say --insecure if something else guards the address",
+        },
+        Greeting::Banner => Failure::Usage {
+            message: format!(
+                "{address}{from} can be reached by others; `runwire dev` is for this machine alone"
+            ),
+            hint: "listen on 127.0.0.1, or use `runwire serve`",
+        },
+    }
+}

@@ -1,0 +1,225 @@
+//! The configuration: which place wins, where each value comes from, and what is said of mistakes.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::command::{Outcome, run_command, runwire};
+
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn with(file: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("runwire.toml"), file).unwrap();
+        Self { directory }
+    }
+
+    fn run(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+        let mut command = runwire(arguments);
+        command.current_dir(self.directory.path()).envs(variables.iter().copied());
+        run_command(&mut command, "")
+    }
+
+    /// Tells a setting's value and where it comes from.
+    fn setting(&self, key: &str, variables: &[(&str, &str)], flags: &[&str]) -> (String, Value) {
+        let outcome = self.run(variables, &[&["check-config", "--json"], flags].concat());
+        let all: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!((outcome.code, &all["valid"]), (0, &json!(true)), "{all:#}");
+        let settings = all["settings"].as_array().unwrap();
+        let setting = settings.iter().find(|setting| setting["key"] == key).unwrap();
+        (setting["value"].as_str().unwrap().to_owned(), setting["from"].clone())
+    }
+}
+
+const EVERYTHING: &str = r#"
+listen = "127.0.0.1:8001"
+store = "sqlite:file.db"
+lease_seconds = 11
+cancel_seconds = 12
+keep_alive_seconds = 13
+connections = 14
+
+[log]
+level = "warn"
+format = "json"
+
+[retention]
+age = "15d"
+bytes = "16GiB"
+"#;
+
+/// Key, its line in `EVERYTHING` and value there, variable and value, flag and value.
+type Row =
+    (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const EVERY_SETTING: [Row; 10] = [
+    ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
+    (
+        "store",
+        3,
+        "sqlite:file.db",
+        "RUNWIRE_STORE",
+        "sqlite:variable.db",
+        Some(("--store", "sqlite:flag.db")),
+    ),
+    ("lease_seconds", 4, "11", "RUNWIRE_LEASE_SECONDS", "21", Some(("--lease", "31"))),
+    ("cancel_seconds", 5, "12", "RUNWIRE_CANCEL_SECONDS", "22", None),
+    ("keep_alive_seconds", 6, "13", "RUNWIRE_KEEP_ALIVE_SECONDS", "23", None),
+    ("connections", 7, "14", "RUNWIRE_CONNECTIONS", "24", None),
+    ("log.level", 10, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
+    ("log.format", 11, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
+    ("retention.age", 14, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
+    ("retention.bytes", 15, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+];
+
+#[test]
+fn a_flag_wins_over_a_variable_which_wins_over_the_file_which_wins_over_the_default() {
+    let (nothing, file) = (Place::with(""), Place::with(EVERYTHING));
+    for (key, line, in_file, variable, in_variable, flag) in EVERY_SETTING {
+        let (default, from) = nothing.setting(key, &[], &[]);
+        assert_eq!(from, "default", "{key}");
+        assert_ne!(default, in_file, "{key}");
+        let at = json!({"file": "runwire.toml", "line": line});
+        assert_eq!(file.setting(key, &[], &[]), (in_file.to_owned(), at.clone()));
+        assert_eq!(file.setting(key, &[(variable, "")], &[]), (in_file.to_owned(), at));
+        let variables = [(variable, in_variable)];
+        let from = json!({"variable": variable});
+        assert_eq!(file.setting(key, &variables, &[]), (in_variable.to_owned(), from));
+        if let Some((flag, on_flag)) = flag {
+            let from = json!({"flag": flag});
+            assert_eq!(file.setting(key, &variables, &[flag, on_flag]), (on_flag.to_owned(), from));
+        }
+    }
+}
+
+#[test]
+fn check_config_shows_each_setting_with_its_value_and_where_it_comes_from() {
+    let place = Place::with("# ours\n[retention]\nage = \"30d\"\n");
+    let outcome = place.run(&[("RUNWIRE_LEASE_SECONDS", "90")], &["check-config", "--listen", "127.0.0.1:0"]);
+    let expected = "\
+SETTING             VALUE              FROM
+listen              127.0.0.1:0        --listen
+store               sqlite:runwire.db  default
+lease_seconds       90                 RUNWIRE_LEASE_SECONDS
+cancel_seconds      30                 default
+keep_alive_seconds  15                 default
+connections         50000              default
+log.level           info               default
+log.format          text               default
+retention.age       30d                runwire.toml:3
+retention.bytes     none               default
+";
+    assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, expected, ""));
+}
+
+#[test]
+fn every_mistake_is_told_with_its_file_line_and_key_and_what_is_allowed() {
+    let place = Place::with(
+        r#"listen = 7420
+stroe = "sqlite:runwire.db"
+lease_seconds = "60"
+connections = 0
+keep_alive_seconds = true
+
+[log]
+level = "loud"
+colour = "red"
+
+[retention]
+age = "30"
+
+[agents.demo]
+kind = "demo"
+"#,
+    );
+    let variables = [("RUNWIRE_STORE", "postgres://localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
+    let outcome = place.run(&variables, &["check-config"]);
+    let all = "there are listen, store, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
+               log.level, log.format, retention.age, retention.bytes";
+    let expected = format!(
+        "\
+note: the variable RUNWIRE_LISTN means nothing here; is RUNWIRE_LISTEN meant?
+runwire.toml:1: `listen`: must be an IP address and a port, such as `127.0.0.1:7420` (port 0: any that is free), and is a number: write it in quotes
+runwire.toml:2: `stroe`: is no setting
+  hint: is `store` meant?
+runwire.toml:3: `lease_seconds`: must be a whole number of seconds from 1 to 86400, and is a string: write it without quotes
+runwire.toml:4: `connections`: must be a whole number from 1 to 1000000, and is `0`
+runwire.toml:5: `keep_alive_seconds`: must be a whole number of seconds from 1 to 86400, and is `true`
+runwire.toml:8: `log.level`: must be `error`, `warn`, `info`, `debug` or `trace`, and is `loud`
+runwire.toml:9: `log.colour`: is no setting
+  hint: {all}
+runwire.toml:12: `retention.age`: must be a whole number and a unit (`90s`, `15m`, `12h`, `30d`, `8w`), or `none`, and is `30`
+runwire.toml:15: `agents.demo.kind`: is no setting
+  hint: {all}
+RUNWIRE_STORE: this build has the embedded store only: must be `sqlite:PATH`, such as `sqlite:runwire.db`, and is `postgres://localhost/runwire`
+"
+    );
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
+    assert_eq!(outcome.stderr, expected);
+    let json: Value =
+        serde_json::from_str(&place.run(&variables, &["check-config", "--json"]).stdout).unwrap();
+    assert_eq!((&json["valid"], json["problems"].as_array().map(Vec::len)), (&json!(false), Some(10)));
+    assert_eq!(json["problems"][1]["line"], 2);
+}
+
+#[test]
+fn a_mistake_is_told_even_where_another_place_overrules_it() {
+    let place = Place::with("lease_seconds = 0\n");
+    let outcome = place.run(&[("RUNWIRE_LEASE_SECONDS", "soon")], &["check-config", "--lease", "5"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("runwire.toml:1: `lease_seconds`"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("RUNWIRE_LEASE_SECONDS: must be"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_server_does_not_start_with_a_mistake() {
+    let place = Place::with("listen = \"127.0.0.1:0\"\nlease = 5\n");
+    let outcome = place.run(&[], &["serve"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
+    assert!(outcome.stderr.contains("runwire.toml:2: `lease`: is no setting"), "{}", outcome.stderr);
+    assert!(!place.directory.path().join("runwire.db").exists());
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_line() {
+    let outcome = Place::with("listen = \"127.0.0.1:0\"\nstore = sqlite\n").run(&[], &["check-config"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.starts_with("runwire.toml:2: is no TOML: "), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_file_is_the_one_that_is_named() {
+    let place = Place::with("connections = 1\n");
+    fs::write(place.directory.path().join("other.toml"), "connections = 2\n").unwrap();
+    let flag =
+        place.setting("connections", &[("RUNWIRE_CONFIG", "runwire.toml")], &["--config", "other.toml"]);
+    assert_eq!(flag, ("2".to_owned(), json!({"file": "other.toml", "line": 1})));
+    let variable = place.setting("connections", &[("RUNWIRE_CONFIG", "other.toml")], &[]);
+    assert_eq!(variable.0, "2");
+    let missing = place.run(&[], &["check-config", "--config", "none.toml"]);
+    assert_eq!(missing.code, 3);
+    assert!(missing.stderr.contains("cannot read none.toml"), "{}", missing.stderr);
+}
+
+#[test]
+fn the_document_names_every_setting_with_its_flag_and_default() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let document = fs::read_to_string(path).unwrap();
+    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+    let nothing = Place::with("");
+    assert_eq!(rows.len(), EVERY_SETTING.len());
+    for (row, (key, .., flag)) in rows.iter().zip(EVERY_SETTING) {
+        let (default, _) = nothing.setting(key, &[], &[]);
+        let flag = flag.map_or_else(|| "–".to_owned(), |(flag, _)| format!("`{flag}`"));
+        let beginning = format!("| `{key}` | {flag} | `{default}` |");
+        assert!(row.starts_with(&beginning), "{row}\nshould begin with\n{beginning}");
+    }
+    let example = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let outcome = Place::with(example).run(&[], &["check-config"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(outcome.stdout.matches("runwire.toml:").count(), EVERY_SETTING.len());
+}

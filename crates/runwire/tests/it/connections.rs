@@ -1,0 +1,127 @@
+//! What clients make of connections that end in every possible way, played by a server of the test's own.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use crate::command::{Outcome, run_command, runwire};
+
+/// Answers one connection after another, each with the bytes given for it, and gathers what was asked.
+struct Script {
+    url: String,
+    requests: JoinHandle<Vec<String>>,
+}
+
+impl Script {
+    fn play(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = std::thread::spawn(move || {
+            let answer = |answer: String| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.push(byte[0]);
+                }
+                stream.write_all(answer.as_bytes()).unwrap();
+                String::from_utf8(request).unwrap()
+            };
+            answers.into_iter().map(answer).collect()
+        });
+        Self { url, requests }
+    }
+
+    fn tail(self, arguments: &[&str]) -> (Outcome, Vec<String>) {
+        let mut command = runwire(&[&["tail", "r1", "--url", &self.url], arguments].concat());
+        let outcome = run_command(command.env("RUNWIRE_TOKEN", "secret"), "");
+        (outcome, self.requests.join().unwrap())
+    }
+}
+
+fn chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}
+
+/// A stream that breaks after these bytes.
+fn cut(text: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{}",
+        chunk(text)
+    )
+}
+
+/// A stream that the server ends.
+fn ended(text: &str) -> String {
+    cut(text) + "0\r\n\r\n"
+}
+
+fn over() -> String {
+    "HTTP/1.1 204 No Content\r\n\r\n".to_owned()
+}
+
+fn target(request: &str) -> &str {
+    request.split(' ').nth(1).unwrap()
+}
+
+#[test]
+fn an_event_that_a_break_cuts_off_is_asked_for_again_and_printed_once() {
+    let script = Script::play(vec![
+        cut("id: 1-0\ndata: {\"n\":1}\n\nid: 2-0\ndata: {\"n\""),
+        cut(": keep-alive\nid: 1-5\n\n"),
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".to_owned(),
+        String::new(),
+        ended("id: 2-0\ndata: {\"n\":2}\n\n"),
+        over(),
+    ]);
+    let (outcome, requests) = script.tail(&[]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "{\"n\":1}\n{\"n\":2}\n"), "{}", outcome.stderr);
+    let after = |request: &String| target(request).split_once("after=").map(|(_, after)| after.to_owned());
+    let cursors: Vec<_> = requests.iter().map(after).collect();
+    let expected = [None, Some("1-0"), Some("1-5"), Some("1-5"), Some("1-5"), Some("2-0")];
+    assert_eq!(cursors, expected.map(|cursor| cursor.map(str::to_owned)));
+}
+
+#[test]
+fn a_snapshot_that_a_break_cuts_off_is_not_printed_by_halves() {
+    let script = Script::play(vec![
+        cut("data: {\"snapshot\":1}\n\n"),
+        ended("data: {\"snapshot\":1}\n\nid: 9-0\ndata: {\"snapshot\":2}\n\n"),
+        over(),
+    ]);
+    let (outcome, requests) = script.tail(&["--attach"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "{\"snapshot\":1}\n{\"snapshot\":2}\n"));
+    assert!(target(&requests[1]).contains("attach=snapshot"));
+    assert!(target(&requests[2]).contains("after=9-0") && !target(&requests[2]).contains("attach"));
+}
+
+#[test]
+fn a_server_that_stops_is_no_end_even_for_a_reader_that_does_not_follow() {
+    let script = Script::play(vec![
+        ended("id: 1-0\ndata: {\"n\":1}\n\nretry: 1\n\n"),
+        ended("id: 2-0\ndata: {\"n\":2}\n\n"),
+    ]);
+    let (outcome, requests) = script.tail(&["--no-follow"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "{\"n\":1}\n{\"n\":2}\n"));
+    assert!(requests.iter().all(|request| target(request).contains("follow=false")));
+}
+
+#[test]
+fn a_token_is_sent_and_a_refusal_is_told() {
+    let problem = "{\"code\":\"unauthorized\",\"detail\":\"the token is not known\\u001b[2J\"}";
+    let head = "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/problem+json\r\ncontent-length";
+    let script = Script::play(vec![format!("{head}: {}\r\n\r\n{problem}", problem.len())]);
+    let (outcome, requests) = script.tail(&[]);
+    assert!(requests[0].contains("authorization: Bearer secret\r\n"), "{}", requests[0]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
+    assert_eq!(outcome.stderr, "error: the token is not known\u{fffd}[2J [unauthorized]\n");
+}
+
+#[test]
+fn a_fault_of_the_server_at_the_very_beginning_is_told_and_not_waited_out() {
+    let answer = "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let (outcome, _) = Script::play(vec![answer]).tail(&[]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("the server answers 500"), "{}", outcome.stderr);
+}

@@ -1,0 +1,64 @@
+//! Help that teaches: every command says what it does, shows examples, and names the exit codes.
+
+use crate::command::run;
+
+const COMMANDS: [&str; 9] =
+    ["convert", "validate", "dev", "serve", "check-config", "push", "tail", "runs", "show"];
+
+#[test]
+fn the_overview_names_every_command_and_every_exit_code() {
+    let help = run(&["--help"], "");
+    assert_eq!(help.code, 0);
+    for command in COMMANDS {
+        assert!(help.stdout.contains(&format!("\n  {command}")), "{command} is missing:\n{}", help.stdout);
+    }
+    for code in ["\n  0  ", "\n  1  ", "\n  2  ", "\n  3  ", "\n 70  "] {
+        assert!(help.stdout.contains(code), "`{code}` is missing:\n{}", help.stdout);
+    }
+}
+
+#[test]
+fn every_command_teaches_by_examples() {
+    for command in COMMANDS {
+        let help = run(&[command, "--help"], "");
+        assert_eq!(help.code, 0);
+        assert!(help.stdout.contains("Examples:"), "{command} has no examples");
+        assert!(help.stdout.contains(&format!("runwire {command}")), "{command} does not show itself");
+        assert!(help.stdout.contains("Exit codes:"), "{command} does not name its exit codes");
+        let short = run(&[command, "-h"], "").stdout;
+        assert!(short.contains("Examples:") && short.len() <= help.stdout.len());
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_exit_code_2() {
+    for arguments in [
+        &["sreve"][..],
+        &["serve", "--listen", "7420"],
+        &["serve", "--store", "postgres://localhost/runwire"],
+        &["serve", "--lease", "0"],
+        &["serve", "--retention-bytes", "10 gigs"],
+        &["push"],
+        &["push", "r1", "--epoch", "1"],
+        &["push", "--to-thread", "t1", "--thread", "t2"],
+        &["tail", "r1", "--after", "yesterday"],
+        &["tail", "r1", "--attach", "--after", "1-0"],
+        &["tail", "r1", "-o", "text", "--dialect", "ag-ui"],
+        &["tail", "r1", "--url", "https://example.org"],
+        &["runs", "--status", "asleep"],
+        &["runs", "--limit", "0"],
+        &["show"],
+    ] {
+        let outcome = run(arguments, "");
+        assert_eq!(outcome.code, 2, "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stdout.is_empty() && !outcome.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_store_that_this_build_does_not_have_is_named() {
+    let outcome = run(&["serve", "--store", "postgres://localhost/runwire"], "");
+    assert!(outcome.stderr.contains("this build has the embedded store only"), "{}", outcome.stderr);
+    let outcome = run(&["runs", "--url", "https://example.org"], "");
+    assert!(outcome.stderr.contains("this build has no TLS"), "{}", outcome.stderr);
+}
