@@ -19,7 +19,9 @@ pub trait RecordSource {
     fn before(&self, first_seq: u64) -> Window;
 }
 
-/// The thread's state after a record, so that the next patch need not begin at the start.
+/// The thread's state after a record of a run, so that the next patch need not begin at the start.
+///
+/// It belongs to one reader of one run, who goes forward.
 #[derive(Debug, Clone, Default)]
 pub struct KnownState(RefCell<Option<(u64, Window)>>);
 
@@ -38,38 +40,35 @@ pub struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Shows the run's events from a record on, up to the current one.
-    fn events(&self, from_seq: u64, visit: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
+    /// Shows the run's events from a place on, up to and including the current record.
+    fn events(&self, from: Place, visit: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
         let end = self.current.map_or(u64::MAX, |record| record.seq);
+        let mut show = |record: &Record| {
+            let skip = if record.seq == from.seq { from.index as usize } else { 0 };
+            record.entries.iter().skip(skip).try_for_each(|entry| visit(&entry.event))
+        };
         let mut stopped = false;
         // What a run left unanswered is answered in the next: places may lie before the run.
-        let any_run = from_seq < self.first_seq;
-        self.source.visit(from_seq.saturating_sub(1), &mut |stored| {
+        let any_run = from.seq < self.first_seq;
+        self.source.visit(from.seq.saturating_sub(1), &mut |stored| {
             if stored.record.seq >= end {
                 return ControlFlow::Break(());
             }
             if any_run || *stored.run == *self.run {
-                for entry in &stored.record.entries {
-                    if visit(&entry.event).is_break() {
-                        stopped = true;
-                        return ControlFlow::Break(());
-                    }
-                }
+                let flow = show(&stored.record);
+                stopped |= flow.is_break();
+                return flow;
             }
             ControlFlow::Continue(())
         });
         if let (false, Some(current)) = (stopped, self.current) {
-            for entry in &current.entries {
-                if visit(&entry.event).is_break() {
-                    return;
-                }
-            }
+            let _ = show(current);
         }
     }
 
-    fn find<T>(&self, from_seq: u64, mut pick: impl FnMut(&Event) -> Option<T>) -> Option<T> {
+    fn find<T>(&self, from: Place, mut pick: impl FnMut(&Event) -> Option<T>) -> Option<T> {
         let mut found = None;
-        self.events(from_seq, &mut |event| {
+        self.events(from, &mut |event| {
             found = pick(event);
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -100,7 +99,7 @@ impl Lookup<'_> {
 impl Earlier for Lookup<'_> {
     fn text(&self, start: Place, message_id: &str) -> String {
         let mut text = String::new();
-        self.events(start.seq, &mut |event| {
+        self.events(start, &mut |event| {
             match &event.body {
                 Body::TextStarted(started) if started.message_id == message_id => text.clear(),
                 Body::TextDelta(delta) if delta.message_id == message_id => text.push_str(&delta.content),
@@ -118,7 +117,7 @@ impl Earlier for Lookup<'_> {
 
     fn arguments(&self, start: Place, call_id: &str) -> String {
         let mut text = String::new();
-        self.events(start.seq, &mut |event| {
+        self.events(start, &mut |event| {
             match &event.body {
                 Body::ToolArgsStarted(started) if started.call_id == call_id => text.clear(),
                 Body::ToolArgsDelta(delta) if delta.call_id == call_id => text.push_str(&delta.delta),
@@ -130,38 +129,38 @@ impl Earlier for Lookup<'_> {
     }
 
     fn call(&self, start: Place, call_id: &str) -> Option<ToolCalled> {
-        self.find(start.seq, |event| match &event.body {
+        self.find(start, |event| match &event.body {
             Body::ToolCalled(called) if called.call_id == call_id => Some(called.clone()),
             _ => None,
         })
     }
 
     fn question(&self, place: Place, interaction_id: &str) -> Option<InteractionRequested> {
-        self.find(place.seq, |event| match &event.body {
-            Body::InteractionRequested(asked) if asked.interaction_id == interaction_id => Some(asked.clone()),
+        self.find(place, |event| match &event.body {
+            Body::InteractionRequested(asked) if asked.interaction_id == interaction_id => {
+                Some(asked.clone())
+            }
             _ => None,
         })
     }
 
     fn notice(&self, place: Place) -> Option<Notice> {
-        // The place is that of the last fatal notice; its record may have several.
-        let mut last = None;
-        let mut seen = 0;
+        if let Some(current) = self.current.filter(|record| record.seq == place.seq) {
+            return fatal_notice(current, place.index);
+        }
+        let mut found = None;
         self.source.visit(place.seq.saturating_sub(1), &mut |stored| {
-            if stored.record.seq != place.seq {
-                return ControlFlow::Break(());
+            if stored.record.seq == place.seq {
+                found = fatal_notice(&stored.record, place.index);
             }
-            last = fatal_notice(&stored.record, place.index).or(last.take());
-            seen += 1;
             ControlFlow::Break(())
         });
-        let current = self.current.filter(|record| record.seq == place.seq);
-        last.or_else(|| current.and_then(|record| fatal_notice(record, place.index)))
+        found
     }
 
     fn run_text(&self) -> String {
         let mut texts: Vec<(String, String, bool)> = Vec::new();
-        self.events(self.first_seq, &mut |event| {
+        self.events(Place { seq: self.first_seq, index: 0 }, &mut |event| {
             match &event.body {
                 Body::TextStarted(started) => {
                     let anothers = started.is_anothers();
@@ -189,7 +188,12 @@ impl Earlier for Lookup<'_> {
     fn state(&self) -> Option<Json> {
         let upto = self.current.map_or(u64::MAX, |record| record.seq);
         let mut known = self.state.0.borrow_mut();
-        let (from, mut window) = match known.take().filter(|(seq, _)| *seq < upto) {
+        let (from, mut window) = match known.take().filter(|(seq, _)| *seq <= upto) {
+            Some((seq, window)) if seq == upto => {
+                let state = window.state();
+                *known = Some((seq, window));
+                return state;
+            }
             Some(known) => known,
             None => {
                 // Only the state is asked for: messages of earlier runs would weigh the fold down.
@@ -227,8 +231,9 @@ fn fatal_notice(record: &Record, index: u32) -> Option<Notice> {
 
 /// Keeps of a record what changes the thread's state.
 fn state_events(record: &Record) -> Record {
-    let is_state =
-        |event: &Event| matches!(event.body, Body::StateSnapshot(_) | Body::StateUpdated(_) | Body::StatePatched(_));
+    let is_state = |event: &Event| {
+        matches!(event.body, Body::StateSnapshot(_) | Body::StateUpdated(_) | Body::StatePatched(_))
+    };
     let entries = record.entries.iter().filter(|entry| is_state(&entry.event)).cloned().collect();
     Record { entries, ..record.clone() }
 }

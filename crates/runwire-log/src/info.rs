@@ -1,11 +1,13 @@
 //! What the log tells of threads, runs and producers.
 
+use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Body, ErrorInfo, Event, InteractionKind, Summary};
 use runwire_model::json::Json;
 use runwire_model::run::Status;
-use runwire_model::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::limits;
 
 /// A thread that is to be created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -172,10 +174,10 @@ pub struct InteractionInfo {
     pub kind: InteractionKind,
     /// `open`, or what became of it.
     pub status: String,
-    /// Its title.
+    /// Its title, the beginning of a very long one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// When it expires, in milliseconds since the epoch.
+    /// When it expires, in milliseconds since the epoch: when it says, or after a week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
 }
@@ -197,8 +199,8 @@ impl RunError {
 }
 
 impl RunSummary {
-    /// Takes in an event of the run.
-    pub(crate) fn absorb(&mut self, event: &Event) {
+    /// Takes in an event of the run that is written at this time.
+    pub(crate) fn absorb(&mut self, event: &Event, at: Timestamp) {
         self.events += 1;
         match &event.body {
             Body::TextStarted(_) => self.messages += 1,
@@ -209,13 +211,17 @@ impl RunSummary {
                 self.count(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens);
             }
             Body::RunCancelRequested(_) => self.cancel_requested = true,
-            Body::InteractionRequested(asked) => self.interactions.push(InteractionInfo {
-                interaction_id: asked.interaction_id.clone(),
-                kind: asked.kind,
-                status: "open".to_owned(),
-                title: asked.title.clone(),
-                expires_at: asked.expires_at.as_deref().and_then(Timestamp::parse).map(|at| at.0),
-            }),
+            Body::InteractionRequested(asked) => {
+                let said = asked.expires_at.as_deref().and_then(Timestamp::parse);
+                let expires_at = said.map_or(at.0 + limits::QUESTION_MILLIS, |said| said.0);
+                self.interactions.push(InteractionInfo {
+                    interaction_id: asked.interaction_id.clone(),
+                    kind: asked.kind,
+                    status: "open".to_owned(),
+                    title: asked.title.as_deref().map(|title| beginning(title).to_owned()),
+                    expires_at: Some(expires_at),
+                });
+            }
             Body::InteractionResolved(resolved) => {
                 let id = &resolved.interaction_id;
                 if let Some(asked) = self.interactions.iter_mut().rfind(|asked| asked.interaction_id == *id) {
@@ -245,4 +251,9 @@ impl RunSummary {
             self.count(summary.prompt_tokens, summary.completion_tokens, summary.total_tokens);
         }
     }
+}
+
+/// Cuts a title that is too long for a list; the record has all of it.
+fn beginning(title: &str) -> &str {
+    &title[..title.floor_char_boundary(limits::TITLE_BYTES)]
 }

@@ -1,7 +1,7 @@
 //! The log: what Runwire stores, in which order, and what it promises about it.
 //!
-//! One small trait, [`Log`]; its embedded implementation, [`sqlite::Sqlite`]; and [`conformance`], the suite
-//! that any implementation must pass. This page is the specification of what is stored.
+//! One small trait, [`Log`]; its embedded implementation, [`sqlite::Sqlite`]; and `conformance`, the suite that
+//! any implementation must pass (a cargo feature). This page is the specification of what is stored.
 //!
 //! # What is stored
 //!
@@ -28,6 +28,8 @@
 //! - A commit that fails ends the use of the log: whether it happened is found out by opening the store again.
 
 pub mod append;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod earlier;
 pub mod error;
 pub mod info;
@@ -150,8 +152,12 @@ pub trait Log: Send + Sync + 'static {
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError>;
 
     /// Finds the newest checkpoint of a run that is not after `seq`.
-    async fn checkpoint(&self, run: &RunKey, form: Form, seq: u64)
-    -> Result<Option<(u64, Encoder)>, LogError>;
+    async fn checkpoint(
+        &self,
+        run: &RunKey,
+        form: Form,
+        seq: u64,
+    ) -> Result<Option<(u64, Encoder)>, LogError>;
 
     /// Keeps the state of an encoder after a record, when there is time for it.
     fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder);

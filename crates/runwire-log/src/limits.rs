@@ -22,5 +22,7 @@ pub const PURGE_ROWS: usize = 256;
 pub const LEASE_SECONDS: u64 = 60;
 /// Seconds that a producer has to end a run that was asked to stop.
 pub const CANCEL_SECONDS: u64 = 30;
-/// Days that a question waits for its answer, where it does not say.
-pub const QUESTION_DAYS: u64 = 7;
+/// Milliseconds that a question waits for its answer, where it does not say: a week.
+pub const QUESTION_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Bytes of a question's title that lists show.
+pub const TITLE_BYTES: usize = 512;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
-use runwire_model::event::Event;
+use runwire_model::event::{Body, Event};
 use runwire_model::json::ObjectWriter;
 use runwire_model::record::{By, Entry, Record};
 
@@ -25,8 +25,15 @@ pub struct Stored {
 impl Stored {
     /// Tells about how many bytes the record takes in memory.
     pub fn weight(&self) -> usize {
+        // Events say about what their frame says; those that no frame says are measured themselves.
+        let unframed = |entry: &&Entry| {
+            self.frame.is_none()
+                || matches!(&entry.event.body, Body::RunStarted(started) if started.input.is_some())
+        };
+        let entries = self.record.entries.iter();
+        let said: usize = entries.filter(unframed).map(|entry| entry.event.to_json().text().len()).sum();
         let frame = self.frame.as_ref().map_or(0, Bytes::len);
-        size_of::<Self>() + 2 * frame + self.record.entries.len() * size_of::<Entry>()
+        size_of::<Self>() + 2 * frame + said + self.record.entries.len() * size_of::<Entry>()
     }
 
     /// Tells whether the record ends its run.
@@ -40,14 +47,14 @@ impl Stored {
 #[error("a stored record is damaged: {0}")]
 pub struct Damaged(pub(crate) &'static str);
 
-const NO_FRAME: u32 = u32::MAX;
+const NOTHING: u32 = u32::MAX;
 const NO_DIALECT: u8 = u8::MAX;
 
 /// Appends a record in the store's form. `run` is the store's number of the run.
 ///
 /// All numbers are little-endian: `seq` u64, run u64, `at` u64, source time u64 (all ones: none), dialect u8
-/// (its number, 255: none), name length u16 and name (length 65535: none), frame length u32 and bytes (all
-/// ones: none), entries u16, then for each: who added it u8, length u32 and the event as JSON.
+/// (its number, 255: none), name length u32 and name (all ones: none), frame length u32 and bytes (all ones:
+/// none), entries u32, then for each: who added it u8, length u32 and the event as JSON.
 pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
     let record = &stored.record;
     out.extend_from_slice(&record.seq.to_le_bytes());
@@ -57,17 +64,17 @@ pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
     out.push(record.dialect.map_or(NO_DIALECT, number_of));
     match &stored.name {
         Some(name) => {
-            out.extend_from_slice(&(name.len() as u16).to_le_bytes());
+            out.extend_from_slice(&(name.len() as u32).to_le_bytes());
             out.extend_from_slice(name.as_bytes());
         }
-        None => out.extend_from_slice(&u16::MAX.to_le_bytes()),
+        None => out.extend_from_slice(&NOTHING.to_le_bytes()),
     }
     match &stored.frame {
         Some(frame) => {
             out.extend_from_slice(&(frame.len() as u32).to_le_bytes());
             out.extend_from_slice(frame);
         }
-        None => out.extend_from_slice(&NO_FRAME.to_le_bytes()),
+        None => out.extend_from_slice(&NOTHING.to_le_bytes()),
     }
     out.extend_from_slice(&(record.entries.len() as u32).to_le_bytes());
     for entry in &record.entries {
@@ -120,7 +127,7 @@ impl Records {
         Ok(u32::from_le_bytes(self.number()?))
     }
 
-    /// Reads the next record; with `skip_to`, records up to that `seq` are passed over unread.
+    /// Reads the next record after a `seq`; those up to it are passed over unread.
     pub(crate) fn next(&mut self, after: u64) -> Result<Option<Numbered>, Damaged> {
         while !self.bytes.is_empty() {
             if let Some(record) = self.read(after)? {
@@ -140,15 +147,15 @@ impl Records {
             NO_DIALECT => None,
             number => Some(dialect_of(number).ok_or(Damaged("its dialect is unknown"))?),
         };
-        let name = match u16::from_le_bytes(self.number()?) {
-            u16::MAX => None,
+        let name = match self.u32()? {
+            NOTHING => None,
             length => {
-                let name = self.take(length.into())?;
+                let name = self.take(length as usize)?;
                 Some(std::str::from_utf8(&name).map_err(|_| Damaged("its name is no text"))?.into())
             }
         };
         let frame = match self.u32()? {
-            NO_FRAME => None,
+            NOTHING => None,
             length => Some(self.take(length as usize)?),
         };
         let count = self.u32()? as usize;
@@ -209,7 +216,8 @@ mod tests {
     fn stored(seq: u64) -> Stored {
         let delta = TextDelta { message_id: "m".repeat(600), content: "你好".into(), format: None };
         let entries = vec![Entry { event: Event::new(delta), by: By::Guard }];
-        let record = Record { seq, at: Timestamp(9), source_time: None, dialect: Some(Dialect::Agio), entries };
+        let record =
+            Record { seq, at: Timestamp(9), source_time: None, dialect: Some(Dialect::Agio), entries };
         let frame = Some(Bytes::from_static(b"{\"raw\": true}"));
         Stored { run: "r".into(), record, name: Some("text_delta".into()), frame }
     }

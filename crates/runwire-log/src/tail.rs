@@ -53,7 +53,7 @@ impl Tail {
     pub fn after(&self, seq: u64) -> Option<Vec<Arc<Stored>>> {
         let recent = lock(&self.recent);
         let first = recent.records.front()?.record.seq;
-        let skip = (seq + 1).checked_sub(first)?;
+        let skip = seq.saturating_add(1).checked_sub(first)?;
         let skip = usize::try_from(skip).ok()?;
         Some(recent.records.iter().skip(skip).cloned().collect())
     }
@@ -101,6 +101,8 @@ impl Tails {
         let tail = Arc::new(Tail::new());
         if threads.len() >= 64 && threads.len() == threads.capacity() {
             threads.retain(|_, tail| tail.strong_count() > 0);
+            let room = 2 * threads.len();
+            threads.shrink_to(room);
         }
         threads.insert(thread.clone(), Arc::downgrade(&tail));
         tail

@@ -15,7 +15,7 @@ pub(super) enum Lease {
     Alive(Instant),
     /// It was asked to stop, and is stopped then.
     Stopping(Instant),
-    /// Its first open question expires then.
+    /// Its first open question expires then, in milliseconds since the epoch.
     Asking(u64),
 }
 
@@ -31,8 +31,8 @@ impl Leases {
             _ => Lease::Alive(Instant::now() + term),
         };
         let lease = self.0.entry(run.id).or_insert(next);
-        // Writing on does not put off the end of a run that was asked to stop.
-        if !matches!((*lease, next), (Lease::Stopping(_), Lease::Alive(_))) {
+        // Neither writing on nor asking a question puts off the end of a run that was asked to stop.
+        if !matches!(lease, Lease::Stopping(_)) {
             *lease = next;
         }
     }

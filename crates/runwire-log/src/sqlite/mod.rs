@@ -3,11 +3,17 @@
 //! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. The file can be opened
 //! with any SQLite tool; a lock file beside it keeps a second server away.
 
+mod acts;
+mod append;
 mod heads;
 mod leases;
+mod producer;
 mod read;
+mod retention;
+mod route;
+mod rows;
 mod schema;
-mod write;
+mod source;
 mod writer;
 
 use std::fs::File;
@@ -27,8 +33,10 @@ use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, R
 use crate::key::{RunKey, ThreadKey};
 use crate::tail::{Tail, Tails};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
-use read::{Base, Reader};
-use writer::{Cut, Op, Writer};
+use read::Reader;
+use retention::plan;
+use schema::Found;
+use writer::{Op, Writer};
 
 /// How the store behaves.
 #[derive(Clone)]
@@ -90,7 +98,6 @@ pub struct Sqlite {
     tails: Arc<Tails>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
-    _lock: File,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -105,21 +112,19 @@ impl Sqlite {
         let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
         let lock = lock(path)?;
         let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
-        let prepared = schema::prepare(&connection).and_then(|()| schema::migrate(&mut connection));
-        match prepared.map_err(|error| unusable(error.to_string()))? {
-            Ok(()) => {}
-            Err(found) => {
+        match schema::migrate(&mut connection).map_err(|error| unusable(error.to_string()))? {
+            Found::Ours => {}
+            Found::Newer(found) => {
                 return Err(OpenError::Newer { path: path.to_owned(), found, known: schema::newest() });
             }
+            Found::Anothers => return Err(unusable("it is a database of another program".into())),
         }
+        schema::prepare(&connection).map_err(|error| unusable(error.to_string()))?;
         // What a failed flush may have left in the write-ahead log is written and flushed anew before anyone
         // sees it.
-        let fold = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
-        connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], fold)
-            .map_err(|error| unusable(error.to_string()))?;
+        schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
-        let writer = Writer::open(connection, options, tails.clone());
+        let writer = Writer::open(connection, lock, options, tails.clone());
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
         std::thread::Builder::new()
@@ -127,14 +132,22 @@ impl Sqlite {
             .spawn(move || writer.run(inbox))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
-        Ok(Self { path: path.to_owned(), requests, tails, idle: Arc::default(), readers, _lock: lock })
+        Ok(Self { path: path.to_owned(), requests, tails, idle: Arc::default(), readers })
     }
 
-    async fn ask<T>(&self, op: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Op) -> Result<T, LogError> {
-        let (reply, answer) = oneshot::channel();
+    async fn ask<T>(
+        &self,
+        op: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Op,
+    ) -> Result<T, LogError> {
+        let (reply, mut answer) = oneshot::channel();
         let gone = || LogError::Unavailable("the store has stopped".into());
         self.requests.send(op(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        // A request that is sent in the moment the writer ends may be left lying, and is never answered.
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer.map_err(|_| gone())?,
+            () = self.requests.closed() => answer.try_recv().map_err(|_| gone())?,
+        }
     }
 
     /// Reads on a thread where waiting for the disk stops nobody.
@@ -152,7 +165,7 @@ impl Sqlite {
                 Some(reader) => reader,
                 None => Reader::new(open_reader(&path)?),
             };
-            let result = read(&mut reader);
+            let result = reader.at_one_moment(read)?;
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
             result
         });
@@ -171,7 +184,8 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Keeps a second server away from the store.
 fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
+    // A link to a store is that store, so the lock stands beside the file that the link names.
+    let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(".lock");
     let unusable =
         |error: std::io::Error| OpenError::Unusable { path: path.to_owned(), problem: error.to_string() };
@@ -298,67 +312,13 @@ impl Log for Sqlite {
     }
 
     async fn close(&self) {
-        let (reply, closed) = oneshot::channel();
-        if self.requests.send(Op::Close(reply)).await.is_ok() {
-            let _ = closed.await;
-        }
+        // Readers go first: the writer's end then leaves one file that nobody has open.
+        let reads = self.readers.acquire_many(READERS as u32).await;
+        self.readers.close();
+        drop(reads);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // The writer lets go of its requests after everything else.
+        let _ = self.requests.send(Op::Close).await;
+        self.requests.closed().await;
     }
-}
-
-/// Finds out what retention removes.
-fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Cut>, LogError> {
-    let runs = reader.trimmable()?;
-    let mut excess = match retention.most_bytes {
-        Some(most) => reader.record_bytes(None)?.saturating_sub(most),
-        None => 0,
-    };
-    // For each thread, how many of its runs go: those at its beginning that share no record with what stays.
-    let mut threads: Vec<(&[read::Trimmable], usize)> = Vec::new();
-    for thread in runs.chunk_by(|one, next| one.thread == next.thread) {
-        let mut count = 0;
-        if let Some(moment) = retention.ended_before {
-            let old = |run: &read::Trimmable| run.ended_at.is_some_and(|ended| ended < moment);
-            let most = thread.iter().take_while(|run| old(run)).count();
-            count = (0..=most).rev().find(|count| is_clean_cut(thread, *count)).unwrap_or(0);
-        }
-        threads.push((thread, count));
-    }
-    if excess > 0 {
-        for (thread, count) in threads.iter().filter(|(_, count)| *count > 0) {
-            let last = thread[*count - 1].last_seq;
-            excess = excess.saturating_sub(reader.record_bytes(Some((thread[0].thread, last)))?);
-        }
-    }
-    while excess > 0 {
-        // The oldest run that may go; with it go those that it cannot be cut from.
-        let next = |(thread, count): &(&[read::Trimmable], usize)| {
-            let closed = thread.iter().take_while(|run| run.ended_at.is_some()).count();
-            (*count + 1..=closed).find(|more| is_clean_cut(thread, *more))
-        };
-        let oldest = threads.iter().enumerate().filter_map(|(at, thread)| {
-            let more = next(thread)?;
-            Some((thread.0[more - 1].ended_at, at, more))
-        });
-        let Some((_, at, more)) = oldest.min() else { break };
-        let thread = threads[at].0;
-        let upto = |count: usize| count.checked_sub(1).map_or(0, |last| thread[last].last_seq);
-        let bytes = |seq| reader.record_bytes(Some((thread[0].thread, seq)));
-        excess = excess.saturating_sub((bytes(upto(more))? - bytes(upto(threads[at].1))?).max(1));
-        threads[at].1 = more;
-    }
-    let mut cuts = Vec::new();
-    for (thread, count) in threads.into_iter().filter(|(_, count)| *count > 0) {
-        let oldest = thread.get(count).map_or(thread[count - 1].last_seq + 1, |run| run.first_seq);
-        let window = reader.before(&thread[0].key, oldest)?;
-        let base = serde_json::to_string(&Base::of(&window)).map_err(heads::json_error)?;
-        let runs = thread[..count].iter().map(|run| run.run.clone()).collect();
-        cuts.push(Cut { thread: thread[0].thread, runs, oldest, base });
-    }
-    Ok(cuts)
-}
-
-/// Tells whether the first runs of a thread end before the next begins.
-fn is_clean_cut(thread: &[read::Trimmable], count: usize) -> bool {
-    let ends = thread[..count].iter().map(|run| run.last_seq).max().unwrap_or(0);
-    thread[count..].iter().all(|run| run.first_seq > ends)
 }

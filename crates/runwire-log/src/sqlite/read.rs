@@ -7,13 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
-use runwire_model::record::ChatMessage;
+use runwire_model::record::{ChatMessage, Record};
 use runwire_model::run::Status;
 use runwire_model::window::Window;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use super::heads::{RUN_COLUMNS, json_error, run_of_row};
+use super::rows::{RUN_COLUMNS, json_error, run_of_row};
 use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
@@ -40,18 +40,19 @@ pub(super) struct ThreadRow {
 /// The thread's messages and state before what is kept.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Base {
-    pub(super) messages: Vec<ChatMessage>,
-    pub(super) state: Option<serde_json::Value>,
+    messages: Vec<ChatMessage>,
+    /// As JSON text, so that numbers keep their digits.
+    state: Option<String>,
 }
 
 impl Base {
     pub(super) fn of(window: &Window) -> Self {
         use runwire_model::record::Earlier;
-        Self { messages: window.messages(), state: window.state().map(|state| state.to_value()) }
+        Self { messages: window.messages(), state: window.state().map(|state| state.text().to_owned()) }
     }
 
     fn window(self) -> Window {
-        Window::after(self.messages, self.state.as_ref().map(runwire_model::Json::from_value))
+        Window::after(self.messages, self.state.and_then(|state| runwire_model::Json::parse(&state).ok()))
     }
 }
 
@@ -60,12 +61,24 @@ impl Reader {
         Self { connection, names: HashMap::new() }
     }
 
+    /// Reads in one transaction, so that nothing changes between two looks at the store.
+    pub(super) fn at_one_moment<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, LogError>,
+    ) -> rusqlite::Result<Result<T, LogError>> {
+        self.connection.prepare_cached("BEGIN")?.execute([])?;
+        let result = read(self);
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(result)
+    }
+
     pub(super) fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL FROM thread WHERE tenant = ?1 AND name = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let row = statement.query_row(params![&*key.tenant, &*key.id], |row| {
             let deleted: bool = row.get(4)?;
-            let row = ThreadRow { id: row.get(0)?, oldest: row.get(1)?, head: row.get(2)?, base: row.get(3)? };
+            let row =
+                ThreadRow { id: row.get(0)?, oldest: row.get(1)?, head: row.get(2)?, base: row.get(3)? };
             Ok((row, deleted))
         });
         match row.optional()? {
@@ -84,7 +97,7 @@ impl Reader {
     /// Reads the records after a `seq`, a page at most.
     pub(super) fn page(&mut self, key: &ThreadKey, after: u64) -> Result<Page, LogError> {
         let row = self.thread_row(key)?;
-        if after + 1 < row.oldest {
+        if after < row.oldest - 1 {
             return Err(LogError::CursorTrimmed { after, oldest: row.oldest });
         }
         if after > row.head {
@@ -92,9 +105,9 @@ impl Reader {
         }
         let mut records = Vec::new();
         let mut bytes = 0;
-        visit(&self.connection, &mut self.names, row.id, after, &mut |stored, weight| {
+        visit(&self.connection, &mut self.names, row.id, after, &mut |stored| {
+            bytes += stored.weight();
             records.push(Arc::new(stored));
-            bytes += weight;
             if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         Ok(Page { records, head: row.head, oldest: row.oldest })
@@ -106,22 +119,28 @@ impl Reader {
         let base = row.base.as_deref().map(serde_json::from_str::<Base>).transpose().map_err(json_error)?;
         let mut window = base.unwrap_or_default().window();
         let spans = self.spans_of(row.id)?;
-        let earlier: Vec<_> = spans.into_iter().filter(|span| span.first_seq < seq).collect();
-        for (at, span) in earlier.iter().enumerate() {
+        for span in spans.iter().filter(|span| span.first_seq < seq) {
             window.next_run(&span.run_id);
-            // Runs side by side are told one after the other; those that are not share no record.
+            // Runs side by side are told one after the other.
             let end = seq.min(span.last_seq + 1);
-            let alone = earlier.get(at + 1).is_none_or(|next| next.first_seq > span.last_seq);
-            visit(&self.connection, &mut self.names, row.id, span.first_seq - 1, &mut |stored, _| {
+            visit(&self.connection, &mut self.names, row.id, span.first_seq - 1, &mut |stored| {
                 if stored.record.seq >= end {
                     return ControlFlow::Break(());
                 }
-                if alone || *stored.run == *span.run_id {
+                if *stored.run == *span.run_id {
                     window.absorb(&stored.record);
                 }
                 ControlFlow::Continue(())
             })?;
         }
+        // A patch that did not fit hides the state only where it stands.
+        window.absorb(&Record {
+            seq,
+            at: Timestamp(0),
+            source_time: None,
+            dialect: None,
+            entries: Vec::new(),
+        });
         Ok(window)
     }
 
@@ -160,7 +179,9 @@ impl Reader {
 
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let before = match &query.before {
-            Some(before) => self.row_id("run", &query.tenant, before)?.ok_or_else(|| LogError::RunUnknown(before.clone()))?,
+            Some(before) => self
+                .row_id("run", &query.tenant, before)?
+                .ok_or_else(|| LogError::RunUnknown(before.clone()))?,
             None => i64::MAX,
         };
         let sql = format!(
@@ -172,7 +193,14 @@ impl Reader {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let status = query.status.map(Status::as_str);
         let rows = statement.query_map(
-            params![query.tenant, before, status, query.agent, query.thread, query.limit],
+            params![
+                query.tenant,
+                before,
+                status,
+                query.agent,
+                query.thread,
+                whole_number(query.limit as u64)
+            ],
             |row| Ok(run_of_row(row)?.info()),
         )?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -203,7 +231,8 @@ impl Reader {
                 runs: row.get(5)?,
             })
         })?;
-        let sql = "SELECT name FROM run WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
+        let sql = "SELECT name FROM run INDEXED BY run_open \
+                   WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
         let mut open = self.connection.prepare_cached(sql)?;
         thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok(thread)
@@ -224,7 +253,8 @@ impl Reader {
         };
         let sql = "SELECT id FROM thread WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map(params![tenant, before, limit], |row| row.get(0))?;
+        let ids =
+            statement.query_map(params![tenant, before, whole_number(limit as u64)], |row| row.get(0))?;
         let ids = ids.collect::<Result<Vec<i64>, _>>()?;
         ids.into_iter().map(|id| self.thread_info(id)).collect()
     }
@@ -239,63 +269,35 @@ impl Reader {
             let speech: Option<super::heads::Speech> =
                 speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
             let dialect = speech.and_then(|speech| speech.decoder).map(|decoder| decoder.dialect());
-            Ok(ProducerInfo { epoch: row.get::<_, i64>(0)? as u64, next: row.get::<_, i64>(1)? as u64, dialect })
+            Ok(ProducerInfo {
+                epoch: row.get::<_, i64>(0)? as u64,
+                next: row.get::<_, i64>(1)? as u64,
+                dialect,
+            })
         });
         Ok(row.optional()?)
     }
 
-    pub(super) fn checkpoint(&self, run: &RunKey, form: Form, seq: u64) -> Result<Option<(u64, Encoder)>, LogError> {
+    pub(super) fn checkpoint(
+        &self,
+        run: &RunKey,
+        form: Form,
+        seq: u64,
+    ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
                    AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let by = params![&*run.tenant, &*run.id, form_name(form), seq];
+        let by = params![&*run.tenant, &*run.id, form_name(form), whole_number(seq)];
         let row = statement.query_row(by, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
         let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
         Ok(row.optional()?.and_then(read))
     }
-
-    /// Lists what retention may remove first: for each thread the runs at its beginning that are closed.
-    pub(super) fn trimmable(&self) -> Result<Vec<Trimmable>, LogError> {
-        let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, run.ended_at \
-                   FROM thread JOIN run ON run.thread = thread.id \
-                   WHERE thread.deleted_at IS NULL AND run.trimmed = 0 AND run.first_seq IS NOT NULL \
-                   ORDER BY thread.id, run.first_seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([], |row| {
-            Ok(Trimmable {
-                thread: row.get(0)?,
-                key: ThreadKey::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?),
-                run: row.get(3)?,
-                first_seq: row.get(4)?,
-                last_seq: row.get(5)?,
-                ended_at: row.get::<_, Option<u64>>(6)?.map(Timestamp),
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Counts the bytes of all records, and of those of a thread up to a `seq`.
-    pub(super) fn record_bytes(&self, upto: Option<(i64, u64)>) -> Result<u64, LogError> {
-        let bytes = match upto {
-            None => self.connection.query_row("SELECT coalesce(sum(length(body)), 0) FROM chunk", [], |row| row.get(0))?,
-            Some((thread, seq)) => {
-                let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk WHERE thread = ?1 AND last <= ?2";
-                self.connection.prepare_cached(sql)?.query_row(params![thread, seq], |row| row.get(0))?
-            }
-        };
-        Ok(bytes)
-    }
 }
 
-/// A run that retention may remove.
-pub(super) struct Trimmable {
-    pub(super) thread: i64,
-    pub(super) key: ThreadKey,
-    pub(super) run: String,
-    pub(super) first_seq: u64,
-    pub(super) last_seq: u64,
-    pub(super) ended_at: Option<Timestamp>,
+/// Makes a number that the store can hold; no `seq` or count comes near the largest.
+pub(super) fn whole_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Tells the name of a form, as checkpoints have it.
@@ -308,7 +310,10 @@ pub(super) fn form_name(form: Form) -> String {
 }
 
 /// Tells the `seq` and the time of a thread's last record.
-pub(super) fn last_record(connection: &Connection, thread: i64) -> rusqlite::Result<Option<(u64, Timestamp)>> {
+pub(super) fn last_record(
+    connection: &Connection,
+    thread: i64,
+) -> rusqlite::Result<Option<(u64, Timestamp)>> {
     let sql = "SELECT last, body FROM chunk WHERE thread = ?1 ORDER BY last DESC LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let row = statement.query_row([thread], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?)));
@@ -317,13 +322,13 @@ pub(super) fn last_record(connection: &Connection, thread: i64) -> rusqlite::Res
     Ok(record.map(|read| (read.record.seq, read.record.at)))
 }
 
-/// Shows the stored records of a thread after a `seq`, each with its weight, until it is told to stop.
+/// Shows the stored records of a thread after a `seq`, until it is told to stop.
 pub(super) fn visit(
     connection: &Connection,
     names: &mut HashMap<u64, Arc<str>>,
     thread: i64,
     after: u64,
-    show: &mut dyn FnMut(Stored, usize) -> ControlFlow<()>,
+    show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let sql = "SELECT body FROM chunk WHERE thread = ?1 AND last > ?2 ORDER BY last";
     let mut statement = connection.prepare_cached(sql)?;
@@ -336,7 +341,8 @@ pub(super) fn visit(
                 Some(name) => name.clone(),
                 None => {
                     let sql = "SELECT name FROM run WHERE id = ?1";
-                    let name: String = connection.prepare_cached(sql)?.query_row([read.run], |row| row.get(0))?;
+                    let name: String =
+                        connection.prepare_cached(sql)?.query_row([read.run], |row| row.get(0))?;
                     if names.len() >= NAMES {
                         names.clear();
                     }
@@ -344,8 +350,7 @@ pub(super) fn visit(
                 }
             };
             let stored = Stored { run, record: read.record, name: read.name, frame: read.frame };
-            let weight = stored.weight();
-            if show(stored, weight).is_break() {
+            if show(stored).is_break() {
                 return Ok(());
             }
         }

@@ -47,8 +47,8 @@ CREATE TABLE run (
     head       TEXT,
     UNIQUE (tenant, name)
 ) STRICT;
-CREATE INDEX run_of_thread ON run (thread, id);
-CREATE INDEX run_open ON run (status) WHERE status IN ('pending', 'running', 'suspended');
+CREATE INDEX run_of_thread ON run (thread, first_seq);
+CREATE INDEX run_open ON run (thread, id) WHERE status IN ('pending', 'running', 'suspended');
 
 CREATE TABLE producer (
     -- 'run' or 'thread', and the number of that.
@@ -99,20 +99,38 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Brings a file to the newest version, or tells that it is newer than this program.
-pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), u32>> {
+/// What a file is, by its version and its tables.
+pub(super) enum Found {
+    /// A store of ours, of this version now.
+    Ours,
+    /// One that a newer version has written.
+    Newer(u32),
+    /// A database that is none of ours.
+    Anothers,
+}
+
+/// Brings a file to the newest version, if it is ours.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Err(version)) };
+    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Found::Newer(version)) };
+    if version == 0 && connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? {
+        return Ok(Found::Anothers);
+    }
     for (at, step) in steps.iter().enumerate() {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
         transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
         transaction.commit()?;
     }
-    Ok(Ok(()))
+    Ok(Found::Ours)
 }
 
 /// Tells the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
+}
+
+/// Writes what is in the write-ahead log into the file, and flushes it.
+pub(super) fn fold_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }

@@ -1,3 +1,7 @@
 //! The embedded store, tested.
+#![allow(clippy::unwrap_used)]
 
-mod smoke;
+mod bed;
+mod conformance;
+mod file;
+mod vectors;

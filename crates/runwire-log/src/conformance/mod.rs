@@ -1,0 +1,155 @@
+//! The suite that any [`Log`] must pass: one function per promise, named after it.
+//!
+//! An implementation says how a store of it is opened ([`Bed`]) and calls
+//! [`log_conformance!`](crate::log_conformance), which makes one test of each promise, so that none can be
+//! forgotten. A promise that is broken panics.
+
+pub mod deleting;
+pub mod dialects;
+pub mod exactly_once;
+pub mod extremes;
+pub mod faults;
+pub mod leases;
+pub mod lists;
+pub mod order;
+pub mod runs;
+mod stage;
+pub mod tails;
+pub mod threads;
+pub mod trimming;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::Log;
+
+/// How long a store waits for its producers.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// How long a run may be silent.
+    pub lease: Duration,
+    /// How long a producer has to end a run that was asked to stop.
+    pub cancel_grace: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(600), cancel_grace: Duration::from_secs(600) }
+    }
+}
+
+/// One store, empty at first, that a test has for itself.
+#[async_trait]
+pub trait Bed: Send + Sync {
+    /// Opens the store.
+    async fn open(&self, timing: Timing) -> Arc<dyn Log>;
+
+    /// Closes the store, whose only user hands it in, and opens it again.
+    async fn reopen(&self, log: Arc<dyn Log>, timing: Timing) -> Arc<dyn Log>;
+}
+
+/// Makes a test of every promise of the suite; the expression makes a [`Bed`](crate::conformance::Bed).
+#[macro_export]
+macro_rules! log_conformance {
+    ($bed:expr) => {
+        $crate::log_conformance! { @each $bed;
+            order::seq_is_contiguous_from_1_and_time_never_goes_backwards,
+            order::pages_join_to_the_whole_thread,
+            order::what_is_acknowledged_is_there_after_reopening,
+            order::frames_are_kept_byte_for_byte_with_their_names,
+            order::many_writers_of_many_runs_each_get_their_own_order,
+            order::one_run_written_by_many_keeps_one_order,
+            faults::a_bad_frame_stops_there_and_what_came_before_stays,
+            faults::a_bad_frame_leaves_guard_and_decoder_as_they_were,
+            faults::a_bad_first_frame_creates_nothing,
+            faults::a_bad_first_frame_does_not_undo_what_was_just_created,
+            faults::a_refused_append_among_neighbours_hurts_none_of_them,
+            faults::an_append_without_frames_creates_nothing,
+            exactly_once::a_repeated_body_is_counted_as_duplicates,
+            exactly_once::an_overlapping_body_writes_only_what_is_new,
+            exactly_once::a_gap_is_refused_with_the_index_that_is_expected,
+            exactly_once::a_new_epoch_goes_on_from_next_and_fences_the_old,
+            exactly_once::a_fenced_producer_stays_fenced_after_any_refusal,
+            exactly_once::the_check_comes_before_run_closed_and_the_dialect,
+            exactly_once::a_refused_frame_uses_up_no_index,
+            exactly_once::end_marks_use_up_an_index_and_pin_no_dialect,
+            exactly_once::producers_do_not_share_their_places,
+            exactly_once::a_thread_has_producers_of_its_own,
+            exactly_once::producers_of_a_run_are_bounded,
+            dialects::the_first_frames_tell_the_dialect_and_pin_it,
+            dialects::what_tells_no_dialect_is_refused_whole,
+            dialects::ag_ui_may_turn_out_to_be_social_app,
+            dialects::ag_ui_chunks_in_pieces_mean_the_same,
+            dialects::gathered_arguments_are_found_across_appends_and_reopening,
+            dialects::slots_of_loom_export_in_pieces_mean_the_same,
+            dialects::what_is_open_is_closed_at_the_end_after_reopening,
+            dialects::ids_of_earlier_runs_are_not_used_twice_after_reopening,
+            runs::creating_a_run_twice_in_the_same_words_gives_it_again,
+            runs::what_created_a_run_wins_over_what_its_producer_says,
+            runs::a_run_without_a_thread_gets_one_of_its_own,
+            runs::end_completes_a_run_that_no_frame_has_ended,
+            runs::a_closed_run_takes_no_frame,
+            runs::producers_cannot_forge_what_belongs_to_people,
+            runs::a_cancelled_pending_run_is_closed_at_once,
+            runs::a_cancelled_running_run_is_asked_first,
+            runs::a_cancelled_suspended_run_is_closed_at_once,
+            runs::a_closed_run_is_told_as_it_is_when_cancelled,
+            runs::a_summary_counts_what_the_fold_counts,
+            leases::a_silent_producer_is_lost_after_its_lease,
+            leases::a_run_that_was_never_written_to_is_lost_too,
+            leases::writes_and_heartbeats_renew_a_lease,
+            leases::a_lease_pauses_while_a_question_is_open,
+            leases::a_question_expires_alone_and_resumes_its_run,
+            leases::a_run_that_asks_after_a_cancel_is_still_stopped,
+            leases::every_lease_gets_a_full_term_after_reopening,
+            threads::a_thread_has_one_open_run,
+            threads::a_parallel_thread_has_several_open_runs_up_to_a_limit,
+            threads::creating_a_thread_again_tells_how_far_it_is,
+            threads::several_runs_in_one_stream_follow_each_other,
+            threads::a_second_start_cuts_off_the_first,
+            threads::interleaved_sessions_lie_side_by_side_in_a_parallel_thread,
+            threads::a_taken_run_id_is_minted_anew_and_stays_an_alias,
+            threads::an_interrupt_is_resumed_under_another_run_id,
+            threads::a_late_frame_of_an_ended_run_is_refused,
+            threads::anothers_open_run_is_not_cut_off,
+            threads::a_refused_frame_does_not_rename_its_run,
+            threads::the_end_of_a_stream_ends_its_runs,
+            deleting::a_thread_with_an_open_run_is_kept_unless_forced,
+            deleting::a_deleted_thread_is_gone_and_its_ids_stay_used_up,
+            deleting::readers_are_told_of_a_deletion,
+            deleting::frames_of_the_same_moment_go_with_the_thread,
+            deleting::a_deletion_survives_reopening,
+            trimming::runs_that_ended_before_a_moment_are_removed,
+            trimming::the_oldest_runs_go_until_the_rest_fits,
+            trimming::trimming_again_at_once_removes_no_more,
+            trimming::what_lies_behind_an_open_run_is_kept,
+            trimming::runs_side_by_side_go_together,
+            trimming::messages_and_state_before_the_cut_are_kept,
+            trimming::a_thread_goes_on_after_all_of_it_was_trimmed,
+            tails::whoever_takes_the_tail_first_misses_nothing,
+            tails::a_tail_that_has_lost_records_says_so,
+            tails::a_checkpoint_is_found_again,
+            lists::runs_are_listed_newest_first_with_filters_and_pages,
+            lists::threads_are_listed_newest_first_with_pages,
+            lists::spans_tell_where_the_runs_of_a_thread_lie,
+            lists::messages_and_state_are_told_as_of_any_place,
+            lists::tenants_see_nothing_of_each_other,
+            extremes::ids_may_be_any_text,
+            extremes::the_largest_numbers_do_not_fail_the_store,
+            extremes::a_frame_of_a_mebibyte_is_kept,
+            extremes::an_id_of_512_bytes_may_be_used_twice,
+            extremes::numbers_keep_their_digits,
+        }
+    };
+    (@each $bed:expr; $($topic:ident :: $promise:ident,)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                let bed = $bed;
+                $crate::conformance::$topic::$promise(&bed).await;
+            }
+        )+
+    };
+}

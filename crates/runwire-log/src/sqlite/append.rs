@@ -1,0 +1,370 @@
+//! Appending to a run: which frames are new, what they mean, and which records they become.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use runwire_model::Timestamp;
+use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, Weave};
+use runwire_model::event::{Body, Event};
+use runwire_model::record::{By, Entry, Record};
+use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
+
+use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
+use super::producer::{self, Undecided};
+use super::source::Source;
+use super::writer::{Db, Done, Writer, mint};
+use crate::append::{Append, Appended, FrameIn, Target};
+use crate::earlier::{KnownState, Lookup};
+use crate::error::{Fault, LogError};
+use crate::key::{RunKey, ThreadKey};
+use crate::limits;
+use crate::record::Stored;
+
+/// Where a record comes from.
+#[derive(Default)]
+struct Origin {
+    dialect: Option<Dialect>,
+    time: Option<Timestamp>,
+    name: Option<Box<str>>,
+    frame: Option<Bytes>,
+}
+
+impl Writer {
+    pub(super) fn append(&mut self, append: &Append) -> Done<Appended> {
+        match &append.target {
+            Target::Run(key) => self.append_to_run(key, append),
+            Target::Thread(key) => self.append_to_thread(key, append),
+        }
+    }
+
+    fn append_to_run(&mut self, key: &RunKey, append: &Append) -> Done<Appended> {
+        let (mut thread, mut run) = match self.heads.take_run(&self.connection, key)? {
+            Some(run) => (self.thread_of(&run)?, run),
+            None => match self.run_for_frames(key, append.thread.as_deref())? {
+                Ok(made) => made,
+                Err(refused) => return Ok(Err(refused)),
+            },
+        };
+        let written = self.write_to_run(&mut thread, &mut run, append)?;
+        let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
+        if accepted == 0 && run.first_seq.is_none() && self.heads.is_fresh_run(&run) {
+            // Nothing came of it: as if it had not been asked.
+            self.leases.remove(run.id);
+            thread.open.retain(|open| *open != run.id);
+            if !self.heads.is_fresh_thread(&thread) {
+                self.heads.put_thread(thread);
+            }
+            return Ok(written);
+        }
+        self.put(thread, run);
+        Ok(written)
+    }
+
+    /// Makes the run that frames are written to before it exists, and its thread where that does not.
+    fn run_for_frames(&mut self, key: &RunKey, named: Option<&str>) -> Done<(ThreadHead, RunHead)> {
+        let now = self.now();
+        let thread = match named {
+            Some(name) => self.thread_to_join(&key.thread(name), now)?,
+            None => Ok(self.thread_of_its_own(key, now)?),
+        };
+        Ok(thread.map(|mut thread| {
+            let request = Request { thread_id: named.map(str::to_owned), ..Request::default() };
+            let run = self.heads.new_run(key.clone(), &thread, request, now);
+            thread.open.push(run.id);
+            (thread, run)
+        }))
+    }
+
+    /// Finds or makes the thread that a run is to join.
+    pub(super) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<ThreadHead> {
+        let Some(thread) = self.heads.take_thread(&self.connection, key)? else {
+            return Ok(Ok(self.heads.new_thread(key.clone(), false, now)));
+        };
+        match self.refuse_another_run(&thread)? {
+            None => Ok(Ok(thread)),
+            Some(refused) => {
+                self.heads.put_thread(thread);
+                Ok(Err(refused))
+            }
+        }
+    }
+
+    /// Tells why a thread takes no further run, if it does not.
+    pub(super) fn refuse_another_run(&mut self, thread: &ThreadHead) -> Db<Option<LogError>> {
+        if thread.deleted {
+            return Ok(Some(LogError::ThreadDeleted(thread.key.id.to_string())));
+        }
+        if thread.parallel {
+            let full = thread.open.len() >= limits::OPEN_RUNS_OF_THREAD;
+            return Ok(full.then_some(LogError::TooManyRuns(limits::OPEN_RUNS_OF_THREAD)));
+        }
+        let Some(open) = thread.open.first() else { return Ok(None) };
+        let Some(open) = self.heads.take_run_by_id(&self.connection, *open)? else { return Ok(None) };
+        let busy = LogError::ThreadBusy { thread: thread.key.id.to_string(), run: open.key.id.to_string() };
+        self.heads.put_run(open);
+        Ok(Some(busy))
+    }
+
+    /// Makes a thread for a run that names none: it has the run's id, unless that is taken.
+    pub(super) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Db<ThreadHead> {
+        let key = run.thread(run.id.clone());
+        let key = match self.heads.take_thread(&self.connection, &key)? {
+            None => key,
+            Some(taken) => {
+                self.heads.put_thread(taken);
+                run.thread(mint())
+            }
+        };
+        Ok(self.heads.new_thread(key, false, now))
+    }
+
+    fn write_to_run(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        append: &Append,
+    ) -> Done<Appended> {
+        if thread.deleted {
+            return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
+        }
+        let name = producer::name_of(append);
+        let mut producer = match producer::head_of(&run.producers, name) {
+            Ok(producer) => producer,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let written = self.write_frames(thread, run, &mut producer, append)?;
+        if written.is_ok() {
+            producer::keep(&mut run.producers, name, producer);
+        }
+        Ok(written)
+    }
+
+    fn write_frames(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        producer: &mut ProducerHead,
+        append: &Append,
+    ) -> Done<Appended> {
+        let written = self.write_new_frames(producer, append, |writer, _, decoder, frame| {
+            let opened = match decoder.open(frame.name, frame.data) {
+                Ok(opened) => opened,
+                Err(error) => return Ok(Err(error.into())),
+            };
+            Ok(writer.weave(thread, run, decoder, opened, frame)?.map_err(Into::into))
+        })?;
+        let mut appended = match written {
+            Ok(appended) => appended,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if append.end && appended.fault.is_none() {
+            self.end_of_input(thread, run, EndOfInput::Complete)?;
+        }
+        if !run.head.state.status.is_closed() {
+            self.leases.renew(run, self.options.lease);
+        }
+        appended.last_seq = run.last_seq;
+        Ok(Ok(appended))
+    }
+
+    /// Weaves a frame into a run, and adds the record that it becomes. On an error nothing has changed.
+    pub(super) fn weave(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        decoder: &mut Decoder,
+        opened: Opened<'_>,
+        frame: FrameIn<'_>,
+    ) -> Db<Result<(), DecodeError>> {
+        self.begin(thread, run)?;
+        let time = opened.envelope.time;
+        let decoded = self.with_state(thread, run, |state, look, seq, entries| {
+            let mut weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
+            decoder.decode(opened, &mut weave)
+        })?;
+        Ok(decoded.map(|((), entries)| {
+            let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
+            let dialect = Some(decoder.dialect());
+            let name = frame.name.map(Into::into);
+            self.push(thread, run, entries, Origin { dialect, time, name, frame: frame_bytes });
+        }))
+    }
+
+    /// Works on the state of a run with what the thread has stored, and gives the entries that it added.
+    fn with_state<T, E>(
+        &self,
+        thread: &ThreadHead,
+        run: &mut RunHead,
+        work: impl FnOnce(&mut runwire_model::run::RunState, &Lookup<'_>, u64, &mut Vec<Entry>) -> Result<T, E>,
+    ) -> Db<Result<(T, Vec<Entry>), E>> {
+        let seq = thread.seq + 1;
+        let mut entries = Vec::new();
+        let mut state = std::mem::take(&mut run.head.state);
+        let source = self.source(thread);
+        let known = KnownState::default();
+        let worked = work(&mut state, &lookup(&source, run, seq, &known), seq, &mut entries);
+        run.head.state = state;
+        self.lookups.check()?;
+        Ok(worked.map(|result| (result, entries)))
+    }
+
+    /// Gives a run that nothing was written to the state that follows from the thread's run before it.
+    fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
+        if run.first_seq.is_some() || run.head.state.status != Status::Pending {
+            return Ok(());
+        }
+        let Some(latest) = thread.latest.filter(|latest| *latest != run.id) else { return Ok(()) };
+        if let Some(latest) = self.heads.take_run_by_id(&self.connection, latest)? {
+            run.head.state = latest.head.state.next(&*run.key.id);
+            self.heads.put_run(latest);
+        }
+        Ok(())
+    }
+
+    /// Ends a run whose input has ended.
+    pub(super) fn end_of_input(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        end: EndOfInput,
+    ) -> Db<()> {
+        self.begin(thread, run)?;
+        let ended = self.with_state(thread, run, |state, look, seq, entries| {
+            state.end_of_input(end, seq, look, entries);
+            Ok::<_, Refusal>(())
+        })?;
+        if let Ok(((), entries)) = ended
+            && !entries.is_empty()
+        {
+            self.push(thread, run, entries, Origin::default());
+        }
+        Ok(())
+    }
+
+    /// Writes events of the server's own as one record, all or none; a closed run takes none.
+    pub(super) fn act(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        events: Vec<Event>,
+    ) -> Db<Result<(), Refusal>> {
+        self.begin(thread, run)?;
+        let before = run.head.state.clone();
+        let acted = self.with_state(thread, run, |state, look, seq, entries| {
+            let mut events = events.into_iter();
+            events.try_for_each(|event| state.apply(event, By::Server, Authority::Server, seq, look, entries))
+        })?;
+        match acted {
+            Ok(((), entries)) => {
+                self.push(thread, run, entries, Origin::default());
+                Ok(Ok(()))
+            }
+            Err(refusal) => {
+                run.head.state = before;
+                Ok(Err(refusal))
+            }
+        }
+    }
+
+    /// Adds a record to what the next commit holds.
+    fn push(&mut self, thread: &mut ThreadHead, run: &mut RunHead, mut entries: Vec<Entry>, origin: Origin) {
+        let at = self.now().max(thread.at);
+        thread.seq += 1;
+        thread.at = at;
+        for entry in &mut entries {
+            if let Body::RunStarted(started) = &mut entry.event.body {
+                // What created the run knows better than its producer what it is about.
+                let request = &run.request;
+                prefer(&mut started.agent, request.agent.as_ref());
+                prefer(&mut started.message, request.message.as_ref());
+                let input = request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok());
+                prefer(&mut started.input, input.as_ref());
+            }
+            run.head.summary.absorb(&entry.event, at);
+        }
+        run.head.summary.records += 1;
+        if run.first_seq.is_none() {
+            run.first_seq = Some(thread.seq);
+            run.started_at = Some(at);
+            thread.latest = Some(run.id);
+        }
+        run.last_seq = thread.seq;
+        run.dirty = true;
+        let status = run.head.state.status;
+        run.deadline = (status == Status::Suspended).then(|| question_deadline(run, at));
+        if !status.is_closed() {
+            self.leases.renew(run, self.options.lease);
+        } else if run.ended_at.is_none() {
+            run.ended_at = Some(at);
+            thread.open.retain(|open| *open != run.id);
+            self.leases.remove(run.id);
+        }
+        let Origin { dialect, time: source_time, name, frame } = origin;
+        let record = Record { seq: thread.seq, at, source_time, dialect, entries };
+        let stored = Arc::new(Stored { run: run.key.id.clone(), record, name, frame });
+        self.pending_of(thread).push((run.id, stored));
+    }
+
+    /// Writes the frames of an append that are new, one by one, and counts them.
+    pub(super) fn write_new_frames(
+        &mut self,
+        producer: &mut ProducerHead,
+        append: &Append,
+        mut write: impl FnMut(
+            &mut Self,
+            &mut ProducerHead,
+            &mut Decoder,
+            FrameIn<'_>,
+        ) -> Db<Result<(), crate::error::FrameProblem>>,
+    ) -> Done<Appended> {
+        let skip = match producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len()) {
+            Ok(skip) => skip,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let mut appended = Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, fault: None };
+        if skip == append.frames.len() {
+            return Ok(Ok(appended));
+        }
+        let mut decoder = match producer::decoder_for(producer, append, skip) {
+            Ok(decoder) => decoder,
+            Err(Undecided::Refused(refused)) => return Ok(Err(refused)),
+            Err(Undecided::Fault(fault)) => {
+                appended.fault = Some(fault);
+                return Ok(Ok(appended));
+            }
+        };
+        for (index, frame) in append.frames.iter().enumerate().skip(skip) {
+            if let (Some(decoder), false) = (&mut decoder, producer::is_end_mark(frame))
+                && let Err(problem) = write(self, producer, decoder, frame)?
+            {
+                appended.fault = Some(Fault { index, line: frame.line, problem });
+                break;
+            }
+            appended.accepted += 1;
+        }
+        if appended.accepted > 0 {
+            producer.speech.decoder = decoder;
+        }
+        if append.stamp.is_some() {
+            producer.next += appended.accepted;
+        }
+        Ok(Ok(appended))
+    }
+}
+
+fn lookup<'a>(source: &'a Source<'a>, run: &'a RunHead, next: u64, known: &'a KnownState) -> Lookup<'a> {
+    let first_seq = run.first_seq.unwrap_or(next);
+    Lookup { source, run: &run.key.id, first_seq, current: None, state: known }
+}
+
+fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
+    if let Some(asked) = asked {
+        *said = Some(asked.clone());
+    }
+}
+
+/// Tells when the first of a run's open questions expires; one that waits without a question gets a week, too.
+fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
+    let open = run.head.summary.interactions.iter().filter(|asked| asked.status == "open");
+    open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::QUESTION_MILLIS)
+}

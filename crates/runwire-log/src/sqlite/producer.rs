@@ -1,0 +1,117 @@
+//! Producers: which of their frames are new, and what they speak.
+
+use std::collections::HashMap;
+
+use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
+use runwire_model::json::Object;
+
+use super::heads::ProducerHead;
+use crate::append::{Append, FrameIn, Stamp};
+use crate::error::{Fault, FrameProblem, LogError};
+use crate::limits;
+
+/// Frames that are looked at to find out the dialect.
+const DETECTED_FROM: usize = 16;
+
+/// Tells whether a frame is the end mark that many SSE servers write after their last event.
+pub(super) fn is_end_mark(frame: FrameIn<'_>) -> bool {
+    frame.data == b"[DONE]"
+}
+
+/// Tells the name of who writes; the one without a name has an empty one.
+pub(super) fn name_of(append: &Append) -> &str {
+    append.stamp.as_ref().map_or("", |stamp| &stamp.producer)
+}
+
+/// Copies the head of a producer to work on; it is put back when something came of it.
+pub(super) fn head_of(
+    producers: &HashMap<String, ProducerHead>,
+    name: &str,
+) -> Result<ProducerHead, LogError> {
+    match producers.get(name) {
+        Some(producer) => Ok(producer.clone()),
+        None if producers.len() >= limits::PRODUCERS => Err(LogError::TooManyProducers(limits::PRODUCERS)),
+        None => Ok(ProducerHead::default()),
+    }
+}
+
+/// Tells how many of the frames were written before.
+pub(super) fn check_stamp(
+    producer: &mut ProducerHead,
+    stamp: Option<&Stamp>,
+    frames: usize,
+) -> Result<usize, LogError> {
+    let Some(stamp) = stamp else { return Ok(0) };
+    if stamp.epoch < producer.epoch {
+        return Err(LogError::ProducerFenced { epoch: producer.epoch });
+    }
+    if stamp.index > producer.next {
+        return Err(LogError::ProducerGap { expected: producer.next, got: stamp.index });
+    }
+    producer.epoch = stamp.epoch;
+    let written = usize::try_from(producer.next - stamp.index).unwrap_or(usize::MAX);
+    Ok(written.min(frames))
+}
+
+/// Why no decoder was found.
+pub(super) enum Undecided {
+    /// The whole append is refused.
+    Refused(LogError),
+    /// A frame cannot be read at all.
+    Fault(Fault),
+}
+
+/// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
+///
+/// There is none for frames that are nothing but end marks.
+pub(super) fn decoder_for(
+    producer: &ProducerHead,
+    append: &Append,
+    skip: usize,
+) -> Result<Option<Decoder>, Undecided> {
+    match (&producer.speech.decoder, append.dialect) {
+        (Some(decoder), None) => Ok(Some(decoder.clone())),
+        (Some(decoder), Some(named)) => {
+            let pinned = decoder.dialect();
+            let became = pinned == Dialect::SocialApp && named == Dialect::AgUi;
+            if pinned == named || became {
+                return Ok(Some(decoder.clone()));
+            }
+            Err(Undecided::Refused(LogError::DialectPinned { pinned, named }))
+        }
+        (None, Some(named)) => Ok(Some(Decoder::new(named))),
+        (None, None) => detect_among(append, skip),
+    }
+}
+
+fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecided> {
+    let mut undecided = None;
+    let frames = append.frames.iter().enumerate().skip(skip);
+    for (index, frame) in frames.filter(|(_, frame)| !is_end_mark(*frame)).take(DETECTED_FROM) {
+        match Object::parse(frame.data) {
+            Ok(object) => match detect(&object) {
+                Ok(dialect) => return Ok(Some(Decoder::new(dialect))),
+                Err(ambiguous) => undecided = undecided.or(Some(ambiguous)),
+            },
+            Err(fault) if undecided.is_none() => {
+                let problem = FrameProblem::Decode(DecodeError::Frame(fault));
+                return Err(Undecided::Fault(Fault { index, line: frame.line, problem }));
+            }
+            Err(_) => break,
+        }
+    }
+    match undecided {
+        Some(ambiguous) => Err(Undecided::Refused(ambiguous.into())),
+        None => Ok(None),
+    }
+}
+
+/// Keeps what has become of a producer.
+pub(super) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mut producer: ProducerHead) {
+    let before = producers.get(name).cloned().unwrap_or_default();
+    let place = |producer: &ProducerHead| (producer.epoch, producer.next);
+    if place(&before) != place(&producer) || before.speech != producer.speech {
+        producer.dirty = true;
+        producers.insert(name.to_owned(), producer);
+    }
+}

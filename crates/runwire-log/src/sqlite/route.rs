@@ -1,0 +1,188 @@
+//! Writing to a thread as a whole: which run each frame belongs to.
+
+use runwire_model::dialect::{Decoder, Dialect, Envelope, Weave};
+use runwire_model::run::{Authority, EndOfInput, RunState, Status};
+use runwire_model::window::Window;
+
+use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
+use super::producer;
+use super::writer::{Db, Done, Writer, mint};
+use crate::append::{Append, Appended, FrameIn};
+use crate::error::{FrameProblem, LogError};
+use crate::key::{RunKey, ThreadKey};
+
+/// Sessions and runs of a source that a thread's producer remembers.
+const ROUTES: usize = 64;
+
+/// Where a frame goes.
+enum Choice {
+    /// To a run that the producer has written to before.
+    Known { at: usize },
+    /// To a new run; the producer leaves another one open.
+    New { cuts: Option<usize> },
+}
+
+impl Writer {
+    pub(super) fn append_to_thread(&mut self, key: &ThreadKey, append: &Append) -> Done<Appended> {
+        let now = self.now();
+        let thread = self.heads.take_thread(&self.connection, key)?;
+        let mut thread = thread.unwrap_or_else(|| self.heads.new_thread(key.clone(), false, now));
+        let written = self.write_to_thread(&mut thread, append)?;
+        let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
+        if accepted == 0 && self.heads.is_fresh_thread(&thread) {
+            // Nothing came of it: as if it had not been asked.
+            return Ok(written);
+        }
+        self.touched_threads.insert(thread.id);
+        self.heads.put_thread(thread);
+        Ok(written)
+    }
+
+    fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> Done<Appended> {
+        if thread.deleted {
+            return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
+        }
+        let name = producer::name_of(append);
+        let mut producer = match producer::head_of(&thread.producers, name) {
+            Ok(producer) => producer,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let written = self.write_new_frames(&mut producer, append, |writer, producer, decoder, frame| {
+            writer.route_frame(thread, producer, decoder, frame)
+        })?;
+        let mut appended = match written {
+            Ok(appended) => appended,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if append.end && appended.fault.is_none() {
+            for route in &producer.speech.routes {
+                if thread.open.contains(&route.to) {
+                    self.with_run(route.to, |writer, run| {
+                        writer.end_of_input(thread, run, EndOfInput::Complete)
+                    })?;
+                }
+            }
+        }
+        producer::keep(&mut thread.producers, name, producer);
+        appended.last_seq = thread.seq;
+        Ok(Ok(appended))
+    }
+
+    /// Writes a frame to the run of the thread that it belongs to.
+    fn route_frame(
+        &mut self,
+        thread: &mut ThreadHead,
+        producer: &mut ProducerHead,
+        decoder: &mut Decoder,
+        frame: FrameIn<'_>,
+    ) -> Db<Result<(), FrameProblem>> {
+        let opened = match decoder.open(frame.name, frame.data) {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let envelope = opened.envelope.clone();
+        let routes = &mut producer.speech.routes;
+        let (mut run, known) = match self.choose(routes, &envelope, decoder.dialect())? {
+            Choice::Known { at } => {
+                let run = self.heads.take_run_by_id(&self.connection, routes[at].to)?;
+                (run.ok_or(rusqlite::Error::QueryReturnedNoRows)?, Some(at))
+            }
+            Choice::New { cuts } => {
+                if let Err(problem) = try_elsewhere(decoder, frame) {
+                    return Ok(Err(problem));
+                }
+                if let Some(cut) = cuts.filter(|cut| !thread.parallel || routes[*cut].run.is_none()) {
+                    let to = routes[cut].to;
+                    self.with_run(to, |writer, run| writer.end_of_input(thread, run, EndOfInput::Cut))?;
+                }
+                if let Some(refused) = self.refuse_another_run(thread)? {
+                    return Ok(Err(refused.into()));
+                }
+                (self.run_of_source(thread, envelope.run.as_deref())?, None)
+            }
+        };
+        let written = self.weave(thread, &mut run, decoder, opened, frame)?;
+        if written.is_err() && known.is_none() {
+            thread.open.retain(|open| *open != run.id);
+            self.leases.remove(run.id);
+            return Ok(written.map_err(Into::into));
+        }
+        if written.is_ok() {
+            follow(routes, known, envelope, run.id);
+        }
+        self.touched_runs.insert(run.id);
+        self.heads.put_run(run);
+        Ok(written.map_err(Into::into))
+    }
+
+    /// Finds the run that a frame belongs to among those that its producer has written to.
+    fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> Db<Choice> {
+        let same_session = |route: &Route| {
+            envelope.thread.is_none() || route.thread.is_none() || route.thread == envelope.thread
+        };
+        let named = envelope.run.is_some();
+        let by_run =
+            routes.iter().rposition(|route| named && route.run == envelope.run && same_session(route));
+        let last = routes.iter().rposition(same_session);
+        let Some(at) = by_run.or(last) else { return Ok(Choice::New { cuts: None }) };
+        let Some(run) = self.heads.take_run_by_id(&self.connection, routes[at].to)? else {
+            return Ok(Choice::New { cuts: None });
+        };
+        let status = run.head.state.status;
+        let another = named && routes[at].run.is_some() && routes[at].run != envelope.run;
+        let takes = if another {
+            // An answered interrupt goes on under a new run id, and is the same run.
+            matches!(dialect, Dialect::AgUi | Dialect::SocialApp) && status == Status::Suspended
+        } else {
+            let begins = envelope.begins && !named && status == Status::Running;
+            // A run that has ended takes no more frames, and only one that says so begins it anew.
+            let begins_anew = if by_run.is_some() { envelope.begins } else { envelope.starts };
+            !(begins || (status.is_closed() && begins_anew))
+        };
+        self.heads.put_run(run);
+        if takes {
+            return Ok(Choice::Known { at });
+        }
+        Ok(Choice::New { cuts: (!status.is_closed()).then_some(at) })
+    }
+
+    /// Makes a run of a thread under the source's id, unless that is taken.
+    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Db<RunHead> {
+        let usable = |id: &&str| !id.is_empty() && id.len() <= 256 && !id.chars().any(char::is_control);
+        let tenant = &thread.key.tenant;
+        let wanted = source.filter(usable).map(|id| RunKey::new(tenant.clone(), id));
+        let key = match wanted {
+            Some(key) if !self.heads.has_run(&self.connection, &key)? => key,
+            _ => RunKey::new(tenant.clone(), mint()),
+        };
+        let run = self.heads.new_run(key, thread, Request::default(), self.now());
+        thread.open.push(run.id);
+        Ok(run)
+    }
+}
+
+/// Reads a frame into nowhere: only one that can be read may end a run and open another.
+fn try_elsewhere(decoder: &Decoder, frame: FrameIn<'_>) -> Result<(), FrameProblem> {
+    let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
+    let mut weave = Weave::new(&mut state, &window, Authority::Producer, decoder.dialect(), 1, &mut entries);
+    let opened = decoder.open(frame.name, frame.data)?;
+    Ok(decoder.clone().decode(opened, &mut weave)?)
+}
+
+/// Notes where a frame went, so that the next ones of its session and run follow it.
+fn follow(routes: &mut Vec<Route>, known: Option<usize>, envelope: Envelope, to: i64) {
+    let route = match known {
+        Some(at) => {
+            let mut route = routes.remove(at);
+            // What the source calls its run may be told later, or anew after an interrupt.
+            route.run = envelope.run.or(route.run);
+            route.thread = route.thread.or(envelope.thread);
+            route
+        }
+        None => Route { thread: envelope.thread, run: envelope.run, to },
+    };
+    if routes.len() == ROUTES {
+        routes.remove(0);
+    }
+    routes.push(route);
+}

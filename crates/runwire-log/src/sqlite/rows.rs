@@ -1,0 +1,218 @@
+//! The rows of threads, runs and producers, and the heads that they stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use runwire_model::Timestamp;
+use runwire_model::run::RunState;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::heads::{Head, Loaded, ProducerHead, RunHead, ThreadHead};
+use super::read::last_record;
+use super::schema::REVISION;
+use crate::info::RunSummary;
+use crate::key::{RunKey, ThreadKey};
+
+/// Writes a thread, if it is new, and what has changed of its producers.
+pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
+    if std::mem::take(&mut thread.new) {
+        let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        connection.prepare_cached(sql)?.execute(params![
+            thread.id,
+            &*thread.key.tenant,
+            &*thread.key.id,
+            thread.parallel,
+            thread.created_at.0
+        ])?;
+    }
+    save_producers(connection, "thread", thread.id, &mut thread.producers)
+}
+
+/// Writes what has changed of a run and its producers.
+pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
+    if std::mem::take(&mut run.dirty) {
+        let head = serde_json::to_string(&run.head).map_err(json_error)?;
+        let status = run.head.state.status;
+        if std::mem::take(&mut run.new) {
+            let request = serde_json::to_string(&run.request).map_err(json_error)?;
+            let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
+                       ended_at, first_seq, last_seq, deadline, revision, head) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+            connection.prepare_cached(sql)?.execute(params![
+                run.id,
+                &*run.key.tenant,
+                &*run.key.id,
+                run.thread,
+                run.request.agent,
+                request,
+                status.as_str(),
+                run.created_at.0,
+                run.started_at.map(|at| at.0),
+                run.ended_at.map(|at| at.0),
+                run.first_seq,
+                run.last_seq,
+                run.deadline,
+                REVISION,
+                head
+            ])?;
+        } else if run.stored_status == status {
+            // The common case touches no index.
+            let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![run.id, head, run.last_seq, run.deadline])?;
+        } else {
+            let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4, status = ?5, started_at = ?6, \
+                       ended_at = ?7, first_seq = ?8 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![
+                run.id,
+                head,
+                run.last_seq,
+                run.deadline,
+                status.as_str(),
+                run.started_at.map(|at| at.0),
+                run.ended_at.map(|at| at.0),
+                run.first_seq
+            ])?;
+        }
+        run.stored_status = status;
+    }
+    save_producers(connection, "run", run.id, &mut run.producers)
+}
+
+fn save_producers(
+    connection: &Connection,
+    scope: &str,
+    owner: i64,
+    producers: &mut HashMap<String, ProducerHead>,
+) -> rusqlite::Result<()> {
+    for (name, producer) in producers.iter_mut().filter(|(_, producer)| producer.dirty) {
+        let speech = serde_json::to_string(&producer.speech).map_err(json_error)?;
+        let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                   ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
+        connection.prepare_cached(sql)?.execute(params![
+            scope,
+            owner,
+            name,
+            producer.epoch as i64,
+            producer.next as i64,
+            speech
+        ])?;
+        producer.dirty = false;
+    }
+    Ok(())
+}
+
+pub(super) fn load_thread(
+    connection: &Connection,
+    filter: &str,
+    by: &[&dyn rusqlite::ToSql],
+) -> Loaded<ThreadHead> {
+    let sql = format!(
+        "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at FROM thread WHERE {filter}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let thread = statement.query_row(by, |row| {
+        Ok(ThreadHead {
+            id: row.get(0)?,
+            key: ThreadKey::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?),
+            parallel: row.get(3)?,
+            created_at: Timestamp(row.get(4)?),
+            seq: row.get(5)?,
+            at: Timestamp(row.get(6)?),
+            deleted: row.get::<_, Option<u64>>(7)?.is_some(),
+            open: Vec::new(),
+            latest: None,
+            producers: HashMap::new(),
+            new: false,
+        })
+    });
+    let Some(mut thread) = thread.optional()? else { return Ok(None) };
+    if let Some((seq, at)) = last_record(connection, thread.id)? {
+        (thread.seq, thread.at) = (seq, at);
+    }
+    let sql = "SELECT id FROM run INDEXED BY run_open \
+               WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
+    let mut open = connection.prepare_cached(sql)?;
+    thread.open = open.query_map([thread.id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let sql =
+        "SELECT id FROM run WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
+    thread.latest = connection.prepare_cached(sql)?.query_row([thread.id], |row| row.get(0)).optional()?;
+    thread.producers = load_producers(connection, "thread", thread.id)?;
+    Ok(Some(thread))
+}
+
+pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
+     run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
+     thread.deleted_at, run.status";
+
+/// Reads a run's row, without its producers.
+pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
+    let tenant: Arc<str> = row.get::<_, String>(1)?.into();
+    let request: String = row.get(5)?;
+    let head: Option<String> = row.get(13)?;
+    let name: String = row.get(2)?;
+    let thread_name: String = row.get(4)?;
+    let head = match head {
+        Some(head) => serde_json::from_str(&head).map_err(json_error)?,
+        None => Head { state: RunState::new(&thread_name, &name), summary: RunSummary::default() },
+    };
+    Ok(RunHead {
+        id: row.get(0)?,
+        key: RunKey::new(tenant.clone(), name),
+        thread: row.get(3)?,
+        thread_key: ThreadKey::new(tenant, thread_name),
+        request: serde_json::from_str(&request).map_err(json_error)?,
+        created_at: Timestamp(row.get(6)?),
+        started_at: row.get::<_, Option<u64>>(7)?.map(Timestamp),
+        ended_at: row.get::<_, Option<u64>>(8)?.map(Timestamp),
+        first_seq: row.get(9)?,
+        last_seq: row.get(10)?,
+        deadline: row.get(11)?,
+        trimmed: row.get(12)?,
+        stored_status: head.state.status,
+        head,
+        producers: HashMap::new(),
+        new: false,
+        dirty: false,
+    })
+}
+
+pub(super) fn load_run(
+    connection: &Connection,
+    filter: &str,
+    by: &[&dyn rusqlite::ToSql],
+) -> Loaded<RunHead> {
+    let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let Some(mut run) = statement.query_row(by, run_of_row).optional()? else { return Ok(None) };
+    run.producers = load_producers(connection, "run", run.id)?;
+    Ok(Some(run))
+}
+
+fn load_producers(
+    connection: &Connection,
+    scope: &str,
+    owner: i64,
+) -> rusqlite::Result<HashMap<String, ProducerHead>> {
+    let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![scope, owner], |row| {
+        let speech: Option<String> = row.get(3)?;
+        let speech = speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+        let speech = speech.unwrap_or_default();
+        Ok((
+            row.get(0)?,
+            ProducerHead {
+                epoch: row.get::<_, i64>(1)? as u64,
+                next: row.get::<_, i64>(2)? as u64,
+                speech,
+                dirty: false,
+            },
+        ))
+    })?;
+    rows.collect()
+}
+
+/// A state that cannot be written or read is a fault of the store.
+pub(super) fn json_error(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+}
