@@ -289,7 +289,7 @@ impl Writer {
             thread.latest = Some(run.id);
         }
         run.last_seq = thread.seq;
-        run.dirty = true;
+        (run.dirty, run.unnoted) = (true, true);
         let status = run.head.state.status;
         run.deadline = (status == Status::Suspended).then(|| question_deadline(run, at));
         if !status.is_closed() {

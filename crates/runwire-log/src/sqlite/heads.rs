@@ -52,7 +52,10 @@ pub(super) struct RunHead {
     pub(super) stored_status: Status,
     pub(super) producers: HashMap<String, ProducerHead>,
     pub(super) new: bool,
+    /// Whether its row is behind.
     pub(super) dirty: bool,
+    /// Whether the journal is behind, too.
+    pub(super) unnoted: bool,
 }
 
 /// The part of a run that changes with every record.
@@ -111,7 +114,10 @@ pub(super) struct ProducerHead {
     pub(super) epoch: u64,
     pub(super) next: u64,
     pub(super) speech: Speech,
+    /// Whether its row is behind.
     pub(super) dirty: bool,
+    /// Whether the journal is behind, too.
+    pub(super) unnoted: bool,
 }
 
 /// What a producer speaks, and where its frames go.
@@ -287,12 +293,28 @@ impl Heads {
             producers: HashMap::new(),
             new: true,
             dirty: true,
+            unnoted: false,
         }
     }
 
-    /// Forgets what can be loaded again, when there is too much of it. Only after a commit.
+    /// Tells whether there is too much at hand.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.runs.len() > limits::HEADS_AT_HAND || self.threads.len() > limits::HEADS_AT_HAND
+    }
+
+    /// Finds the thread of a key that is at hand.
+    pub(super) fn thread_at_hand(&self, key: &ThreadKey) -> Option<i64> {
+        self.thread_ids.get(key).copied()
+    }
+
+    /// Finds the thread of a run that is at hand.
+    pub(super) fn thread_of_run_at_hand(&self, key: &RunKey) -> Option<i64> {
+        self.run_ids.get(key).and_then(|id| self.runs.get(id)).map(|run| run.thread)
+    }
+
+    /// Forgets what can be loaded again, when there is too much of it. Only after a commit that sealed all.
     pub(super) fn shrink(&mut self) {
-        if self.runs.len() > limits::HEADS_AT_HAND || self.threads.len() > limits::HEADS_AT_HAND {
+        if self.is_crowded() {
             self.runs.retain(|_, run| run.dirty);
             self.run_ids.retain(|_, id| self.runs.contains_key(id));
             self.threads.clear();

@@ -6,6 +6,7 @@
 mod acts;
 mod append;
 mod heads;
+mod journal;
 mod leases;
 mod producer;
 mod read;
@@ -18,6 +19,7 @@ mod writer;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ use crate::{Cancel, Form, Log, Page, Retention, limits};
 use read::Reader;
 use retention::plan;
 use schema::Found;
-use writer::{Op, Writer};
+use writer::{Op, Sealing, Writer};
 
 /// How the store behaves.
 #[derive(Clone)]
@@ -96,6 +98,8 @@ pub struct Sqlite {
     path: PathBuf,
     requests: mpsc::Sender<Op>,
     tails: Arc<Tails>,
+    /// Whether the journal holds something that is nowhere else.
+    unsealed: Arc<AtomicBool>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
 }
@@ -124,7 +128,8 @@ impl Sqlite {
         // sees it.
         schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
-        let writer = Writer::open(connection, lock, options, tails.clone());
+        let unsealed = Arc::new(AtomicBool::new(false));
+        let writer = Writer::open(connection, lock, options, tails.clone(), unsealed.clone());
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
         std::thread::Builder::new()
@@ -132,7 +137,7 @@ impl Sqlite {
             .spawn(move || writer.run(inbox))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
-        Ok(Self { path: path.to_owned(), requests, tails, idle: Arc::default(), readers })
+        Ok(Self { path: path.to_owned(), requests, tails, unsealed, idle: Arc::default(), readers })
     }
 
     async fn ask<T>(
@@ -148,6 +153,14 @@ impl Sqlite {
             answer = &mut answer => answer.map_err(|_| gone())?,
             () = self.requests.closed() => answer.try_recv().map_err(|_| gone())?,
         }
+    }
+
+    /// Has rows brought up to date that are about to be read.
+    async fn seal(&self, what: Sealing) -> Result<(), LogError> {
+        if self.unsealed.load(Ordering::Acquire) {
+            self.ask(|reply| Op::Seal(what, reply)).await?;
+        }
+        Ok(())
     }
 
     /// Reads on a thread where waiting for the disk stops nobody.
@@ -234,6 +247,7 @@ impl Log for Sqlite {
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+        self.seal(Sealing::Everything).await?;
         let cuts = self.reading(move |reader| plan(reader, retention)).await?;
         let mut runs = 0;
         for cut in cuts {
@@ -243,15 +257,18 @@ impl Log for Sqlite {
     }
 
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        self.seal(Sealing::Run(run.clone())).await?;
         let run = run.clone();
         self.reading(move |reader| reader.run(&run)).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        self.seal(Sealing::Everything).await?;
         self.reading(move |reader| reader.runs(&query)).await
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
+        self.seal(Sealing::Thread(thread.clone())).await?;
         let thread = thread.clone();
         self.reading(move |reader| reader.thread(&thread)).await
     }
@@ -262,26 +279,41 @@ impl Log for Sqlite {
         before: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ThreadInfo>, LogError> {
+        self.seal(Sealing::Everything).await?;
         let (tenant, before) = (tenant.to_owned(), before.map(str::to_owned));
         self.reading(move |reader| reader.threads(&tenant, before.as_deref(), limit)).await
     }
 
     async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+        self.seal(Sealing::Thread(thread.clone())).await?;
         let thread = thread.clone();
         self.reading(move |reader| reader.spans(&thread)).await
     }
 
     async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
+        self.seal(Sealing::Run(run.clone())).await?;
         let (run, producer) = (run.clone(), producer.to_owned());
         self.reading(move |reader| reader.producer(&run, &producer)).await
     }
 
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
-        let thread = thread.clone();
-        self.reading(move |reader| reader.page(&thread, after)).await
+        // Looked at before the rows: what is sealed between the two would be missed.
+        let unsealed = self.unsealed.load(Ordering::Acquire);
+        let key = thread.clone();
+        let page = self.reading(move |reader| reader.page(&key, after)).await;
+        // Where the rows end, the journal may know more.
+        match page {
+            Ok((page, true)) => return Ok(page),
+            Ok(_) | Err(LogError::CursorBeyondEnd { .. }) if unsealed => {}
+            page => return page.map(|(page, _)| page),
+        }
+        self.seal(Sealing::Thread(thread.clone())).await?;
+        let key = thread.clone();
+        self.reading(move |reader| reader.page(&key, after)).await.map(|(page, _)| page)
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+        self.seal(Sealing::Thread(thread.clone())).await?;
         let thread = thread.clone();
         self.reading(move |reader| reader.before(&thread, seq)).await
     }

@@ -111,7 +111,7 @@ pub(super) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mu
     let before = producers.get(name).cloned().unwrap_or_default();
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);
     if place(&before) != place(&producer) || before.speech != producer.speech {
-        producer.dirty = true;
+        (producer.dirty, producer.unnoted) = (true, true);
         producers.insert(name.to_owned(), producer);
     }
 }

@@ -94,8 +94,8 @@ impl Reader {
         }
     }
 
-    /// Reads the records after a `seq`, a page at most.
-    pub(super) fn page(&mut self, key: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    /// Reads the records after a `seq`, a page at most, and tells whether there may be more.
+    pub(super) fn page(&mut self, key: &ThreadKey, after: u64) -> Result<(Page, bool), LogError> {
         let row = self.thread_row(key)?;
         if after < row.oldest - 1 {
             return Err(LogError::CursorTrimmed { after, oldest: row.oldest });
@@ -110,7 +110,7 @@ impl Reader {
             records.push(Arc::new(stored));
             if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        Ok(Page { records, head: row.head, oldest: row.oldest })
+        Ok((Page { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
     }
 
     /// Folds the thread's messages and state before a `seq`.

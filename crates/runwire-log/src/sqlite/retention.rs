@@ -68,6 +68,8 @@ impl Writer {
         let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
         self.connection.prepare_cached(sql)?.execute(params![id, self.now().0])?;
         self.heads.forget_thread(id);
+        self.journal.threads.remove(&id);
+        self.gone.insert(id);
         self.purges.push_back((id, EVERYTHING));
         self.deleted.push(key.clone());
         Ok(Ok(()))
@@ -75,6 +77,8 @@ impl Writer {
 
     pub(super) fn trim(&mut self, cut: &Cut) -> Db<usize> {
         let Some(thread) = self.heads.take_thread_by_id(&self.connection, cut.thread)? else { return Ok(0) };
+        // The row says from now on how far the thread is, so nothing may be missing beside it.
+        self.seal_now.insert(cut.thread);
         let (deleted, seq, at, key) = (thread.deleted, thread.seq, thread.at, thread.key.clone());
         self.heads.put_thread(thread);
         if deleted {

@@ -30,6 +30,7 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
 
 /// Writes what has changed of a run and its producers.
 pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
+    run.unnoted = false;
     if std::mem::take(&mut run.dirty) {
         let head = serde_json::to_string(&run.head).map_err(json_error)?;
         let status = run.head.state.status;
@@ -96,7 +97,7 @@ fn save_producers(
             producer.next as i64,
             speech
         ])?;
-        producer.dirty = false;
+        (producer.dirty, producer.unnoted) = (false, false);
     }
     Ok(())
 }
@@ -173,6 +174,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         producers: HashMap::new(),
         new: false,
         dirty: false,
+        unnoted: false,
     })
 }
 
@@ -206,6 +208,7 @@ fn load_producers(
                 next: row.get::<_, i64>(2)? as u64,
                 speech,
                 dirty: false,
+                unnoted: false,
             },
         ))
     })?;

@@ -73,6 +73,12 @@ CREATE TABLE chunk (
 ) STRICT;
 CREATE UNIQUE INDEX chunk_of_thread ON chunk (thread, last);
 
+-- What is committed and not yet in the tables above: see journal.rs.
+CREATE TABLE journal (
+    id   INTEGER PRIMARY KEY,
+    body BLOB    NOT NULL
+) STRICT;
+
 CREATE TABLE checkpoint (
     run   INTEGER NOT NULL,
     form  TEXT    NOT NULL,

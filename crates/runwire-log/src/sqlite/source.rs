@@ -1,4 +1,4 @@
-//! The records of a thread as the writer sees them: those in the store, and those of the commit at hand.
+//! The records of a thread as the writer sees them: those in its rows, in the journal, and of the commit at hand.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,15 +31,18 @@ pub(super) struct Source<'a> {
     pub(super) connection: &'a Connection,
     pub(super) lookups: &'a Lookups,
     pub(super) thread: i64,
-    /// Those of the commit at hand, each with the number of its run.
+    /// Those that are in the journal only, each with the number of its run.
+    pub(super) unsealed: &'a [(i64, Arc<Stored>)],
+    /// Those of the commit at hand.
     pub(super) pending: &'a [(i64, Arc<Stored>)],
 }
 
 impl RecordSource for Source<'_> {
     fn visit(&self, after: u64, show: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
-        let first_pending = self.pending.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
+        let at_hand = || self.unsealed.iter().chain(self.pending);
+        let first_at_hand = at_hand().next().map_or(u64::MAX, |(_, stored)| stored.record.seq);
         let mut stopped = false;
-        if after.saturating_add(1) < first_pending {
+        if after.saturating_add(1) < first_at_hand {
             let mut names = self.lookups.names.borrow_mut();
             let read = visit(self.connection, &mut names, self.thread, after, &mut |stored| {
                 let flow = show(&stored);
@@ -51,7 +54,7 @@ impl RecordSource for Source<'_> {
                 return;
             }
         }
-        for (_, stored) in self.pending.iter().filter(|(_, stored)| stored.record.seq > after) {
+        for (_, stored) in at_hand().filter(|(_, stored)| stored.record.seq > after) {
             if stopped || show(stored).is_break() {
                 return;
             }

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_model::Timestamp;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
 use super::heads::{Heads, RunHead, ThreadHead};
+use super::journal::{Journal, Unsealed};
 use super::leases::Leases;
 use super::read::{form_name, whole_number};
 use super::retention::Cut;
@@ -47,13 +49,29 @@ pub(super) enum Op {
     Sweep(Reply<usize>),
     Delete(ThreadKey, bool, Reply<()>),
     Trim(Cut, Reply<usize>),
+    /// Brings rows up to date, for whoever reads them.
+    Seal(Sealing, Reply<()>),
     Checkpoint { run: RunKey, form: Form, seq: u64, state: String },
     Ping(Reply<()>),
     Close,
 }
 
+/// What is brought up to date.
+pub(super) enum Sealing {
+    Thread(ThreadKey),
+    Run(RunKey),
+    Everything,
+}
+
 pub(super) struct Writer {
     pub(super) connection: Connection,
+    pub(super) journal: Journal,
+    /// Whether the journal holds something that is nowhere else, as readers know it.
+    unsealed: Arc<AtomicBool>,
+    pub(super) seal_now: HashSet<i64>,
+    seal_all: bool,
+    /// Threads that the commit at hand deletes.
+    pub(super) gone: HashSet<i64>,
     pub(super) heads: Heads,
     pub(super) leases: Leases,
     pub(super) options: Options,
@@ -81,14 +99,32 @@ struct Pending {
 
 /// Bytes of records in one row.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of records with which a thread is sealed.
+const SEALED_BYTES: usize = 32 << 10;
+/// Bytes of the journal beyond which the threads that have waited longest are sealed.
+const JOURNAL_BYTES: usize = 4 << 20;
+/// Threads that are sealed in one commit because the journal is too long, so that no commit takes long.
+const SEALED_THREADS: usize = 16;
 /// Under load, one commit in so many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
 impl Writer {
-    pub(super) fn open(connection: Connection, lock: File, options: Options, tails: Arc<Tails>) -> Db<Self> {
+    pub(super) fn open(
+        connection: Connection,
+        lock: File,
+        options: Options,
+        tails: Arc<Tails>,
+        unsealed: Arc<AtomicBool>,
+    ) -> Db<Self> {
+        let journal = Journal::open(&connection)?;
         let heads = Heads::open(&connection)?;
         let mut writer = Self {
             connection,
+            journal,
+            unsealed,
+            seal_now: HashSet::new(),
+            seal_all: false,
+            gone: HashSet::new(),
             heads,
             leases: Leases::default(),
             options,
@@ -147,6 +183,7 @@ impl Writer {
             count += 1;
             if matches!(op, Op::Close) {
                 flow = ControlFlow::Break(());
+                self.seal_all = true;
                 break;
             }
             self.perform(op)?;
@@ -213,6 +250,14 @@ impl Writer {
                 let result = self.trim(&cut)?;
                 self.answer(reply, Ok(result));
             }
+            Op::Seal(what, reply) => {
+                match what {
+                    Sealing::Thread(key) => self.seal_now.extend(self.heads.thread_at_hand(&key)),
+                    Sealing::Run(key) => self.seal_now.extend(self.heads.thread_of_run_at_hand(&key)),
+                    Sealing::Everything => self.seal_all = true,
+                }
+                self.answer(reply, Ok(()));
+            }
             Op::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
@@ -245,23 +290,81 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what the requests have changed.
+    /// Writes what the requests have changed: into the journal what changes with every record, into its rows
+    /// what is new or tells how far a run is.
     fn flush(&mut self) -> Db<()> {
-        self.save_heads()?;
+        for id in self.touched_threads.drain() {
+            if let Some(thread) = self.heads.thread_mut(id) {
+                save_thread(&self.connection, thread)?;
+            }
+        }
+        for id in self.touched_runs.drain() {
+            let Some(run) = self.heads.run_mut(id) else { continue };
+            if run.new || run.stored_status != run.head.state.status {
+                if run.head.state.status.is_closed() {
+                    // Rows that end where runs do can be removed with them.
+                    self.seal_now.insert(run.thread);
+                }
+                save_run(&self.connection, run)?;
+            } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
+                self.journal.note_run(run)?;
+                self.journal.of(run.thread).runs.insert(id);
+            }
+        }
+        for (thread, pending) in self.pending.iter().filter(|(thread, _)| !self.gone.contains(thread)) {
+            let unsealed = self.journal.of(*thread);
+            let from = unsealed.body.len();
+            for (run, stored) in &pending.records {
+                record::write(&mut unsealed.body, *run as u64, stored);
+                unsealed.ends.push(unsealed.body.len());
+                unsealed.records.push((*run, stored.clone()));
+            }
+            if unsealed.body.len() >= SEALED_BYTES {
+                // Enough for a row of its own: no need to write it twice.
+                self.seal_now.insert(*thread);
+            } else {
+                self.journal.note_records(*thread, from);
+            }
+        }
+        self.journal.write(&self.connection)?;
+        self.seal()
+    }
+
+    /// Brings the rows of threads up to date that are asked for, or have waited for long.
+    fn seal(&mut self) -> Db<()> {
+        if self.seal_all || self.heads.is_crowded() {
+            self.seal_all = false;
+            self.seal_now.extend(self.journal.threads.keys());
+        }
+        let mut sealed = !self.seal_now.is_empty();
+        for thread in std::mem::take(&mut self.seal_now) {
+            self.seal_thread(thread)?;
+        }
+        for _ in 0..SEALED_THREADS {
+            let Some(thread) = self.journal.overdue(JOURNAL_BYTES) else { break };
+            self.seal_thread(thread)?;
+            sealed = true;
+        }
+        if sealed { self.journal.clean(&self.connection) } else { Ok(()) }
+    }
+
+    fn seal_thread(&mut self, thread: i64) -> Db<()> {
+        let Some(Unsealed { records, body, ends, runs, .. }) = self.journal.threads.remove(&thread) else {
+            return Ok(());
+        };
         let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
         let mut insert = self.connection.prepare_cached(sql)?;
-        let mut body = Vec::new();
-        for (thread, pending) in &self.pending {
-            let mut first = None;
-            for (at, (run, stored)) in pending.records.iter().enumerate() {
-                let seq = stored.record.seq;
-                let first_seq = *first.get_or_insert(seq);
-                record::write(&mut body, *run as u64, stored);
-                if body.len() >= CHUNK_BYTES || at + 1 == pending.records.len() {
-                    insert.execute(params![thread, first_seq, seq, body])?;
-                    body.clear();
-                    first = None;
-                }
+        let (mut first, mut from) = (0, 0);
+        for (at, end) in ends.iter().enumerate() {
+            if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
+                let (first_seq, last_seq) = (records[first].1.record.seq, records[at].1.record.seq);
+                insert.execute(params![thread, first_seq, last_seq, &body[from..*end]])?;
+                (first, from) = (at + 1, *end);
+            }
+        }
+        for run in runs {
+            if let Some(run) = self.heads.run_mut(run) {
+                save_run(&self.connection, run)?;
             }
         }
         Ok(())
@@ -269,6 +372,8 @@ impl Writer {
 
     /// Lets go of what the commit has made durable.
     fn release(&mut self) {
+        self.unsealed.store(!self.journal.threads.is_empty(), Ordering::Release);
+        self.gone.clear();
         for (_, pending) in self.pending.drain() {
             if let Some(tail) = self.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
@@ -325,7 +430,8 @@ impl Writer {
     /// The records of a thread, those of this commit included.
     pub(super) fn source(&self, thread: &ThreadHead) -> Source<'_> {
         let pending = self.pending.get(&thread.id).map_or(&[][..], |pending| &pending.records);
-        Source { connection: &self.connection, lookups: &self.lookups, thread: thread.id, pending }
+        let unsealed = self.journal.threads.get(&thread.id).map_or(&[][..], |unsealed| &unsealed.records);
+        Source { connection: &self.connection, lookups: &self.lookups, thread: thread.id, unsealed, pending }
     }
 }
 

@@ -1,0 +1,240 @@
+//! The journal: how a commit of many small appends stays one small write.
+//!
+//! Records, and the run rows and producers that change with every record, go into one `journal` row a commit;
+//! their own tables are touched later, for many records of a thread at once. That is *sealing*: a thread is
+//! sealed when it has gathered enough, when the journal grows too long, when someone reads it from the store,
+//! and when the store is closed. What a crash leaves in the journal is sealed when the store is opened.
+//!
+//! A row is a list of entries, all numbers little-endian:
+//! - `1`, thread i64, length u32, records (see `record.rs`)
+//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as JSON
+//! - `3`, run i64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::heads::RunHead;
+use super::rows::json_error;
+use super::writer::Db;
+use crate::record::{Records, Stored};
+
+const RECORDS: u8 = 1;
+const RUN: u8 = 2;
+const PRODUCER: u8 = 3;
+
+/// What a thread has in the journal and not in its own rows.
+#[derive(Default)]
+pub(super) struct Unsealed {
+    /// The oldest row of the journal that holds something of it.
+    pub(super) since: i64,
+    /// The records, each with the number of its run.
+    pub(super) records: Vec<(i64, Arc<Stored>)>,
+    /// The records as they go into a row, and where each ends.
+    pub(super) body: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+    /// The runs whose rows are behind.
+    pub(super) runs: HashSet<i64>,
+}
+
+/// The journal, and what is in it and nowhere else.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) threads: HashMap<i64, Unsealed>,
+    /// The threads in the order of their oldest row; those that were sealed meanwhile are passed over.
+    order: VecDeque<(i64, i64)>,
+    /// The row that the commit at hand writes.
+    row: Vec<u8>,
+    next_row: i64,
+    /// Bytes in rows that are not removed.
+    bytes: usize,
+}
+
+impl Journal {
+    pub(super) fn open(connection: &Connection) -> Db<Self> {
+        recover(connection)?;
+        Ok(Self { next_row: 1, ..Self::default() })
+    }
+
+    /// Finds what a thread has in the journal, or begins it.
+    pub(super) fn of(&mut self, thread: i64) -> &mut Unsealed {
+        let (since, order) = (self.next_row, &mut self.order);
+        self.threads.entry(thread).or_insert_with(|| {
+            order.push_back((since, thread));
+            Unsealed { since, ..Unsealed::default() }
+        })
+    }
+
+    /// Notes the records of a thread from a place in its body on.
+    pub(super) fn note_records(&mut self, thread: i64, from: usize) {
+        let Some(unsealed) = self.threads.get(&thread) else { return };
+        self.row.push(RECORDS);
+        self.row.extend_from_slice(&thread.to_le_bytes());
+        put_bytes(&mut self.row, &unsealed.body[from..]);
+    }
+
+    /// Notes the part of a run that changes with every record, and its producers that have changed.
+    pub(super) fn note_run(&mut self, run: &mut RunHead) -> Db<()> {
+        if std::mem::take(&mut run.unnoted) {
+            self.row.push(RUN);
+            self.row.extend_from_slice(&run.id.to_le_bytes());
+            self.row.extend_from_slice(&run.last_seq.to_le_bytes());
+            let deadline = run.deadline.map_or(-1, |deadline| deadline as i64);
+            self.row.extend_from_slice(&deadline.to_le_bytes());
+            put_json(&mut self.row, &run.head)?;
+        }
+        for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.unnoted) {
+            producer.unnoted = false;
+            self.row.push(PRODUCER);
+            self.row.extend_from_slice(&run.id.to_le_bytes());
+            self.row.extend_from_slice(&producer.epoch.to_le_bytes());
+            self.row.extend_from_slice(&producer.next.to_le_bytes());
+            put_bytes(&mut self.row, name.as_bytes());
+            put_json(&mut self.row, &producer.speech)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the row of the commit, if there is anything in it.
+    pub(super) fn write(&mut self, connection: &Connection) -> Db<()> {
+        if self.row.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO journal (id, body) VALUES (?1, ?2)";
+        connection.prepare_cached(sql)?.execute(params![self.next_row, self.row])?;
+        self.next_row += 1;
+        self.bytes += self.row.len();
+        self.row.clear();
+        Ok(())
+    }
+
+    /// Tells which thread has waited longest, while the journal is longer than it should be.
+    pub(super) fn overdue(&mut self, most: usize) -> Option<i64> {
+        if self.bytes <= most {
+            return None;
+        }
+        self.oldest().map(|(_, thread)| thread)
+    }
+
+    fn oldest(&mut self) -> Option<(i64, i64)> {
+        while let Some((since, thread)) = self.order.front().copied() {
+            if self.threads.get(&thread).is_some_and(|unsealed| unsealed.since == since) {
+                return Some((since, thread));
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    /// Removes the rows of which everything is sealed.
+    pub(super) fn clean(&mut self, connection: &Connection) -> Db<()> {
+        let kept_from = self.oldest().map_or(self.next_row, |(since, _)| since);
+        let sql = "DELETE FROM journal WHERE id < ?1 RETURNING length(body)";
+        let mut delete = connection.prepare_cached(sql)?;
+        let removed = delete.query_map([kept_from], |row| row.get::<_, i64>(0))?;
+        for bytes in removed {
+            self.bytes = self.bytes.saturating_sub(bytes? as usize);
+        }
+        Ok(())
+    }
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn put_json(out: &mut Vec<u8>, value: &impl serde::Serialize) -> Db<()> {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    serde_json::to_writer(&mut *out, value).map_err(json_error)?;
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+    Ok(())
+}
+
+/// Seals what a crash has left in the journal.
+fn recover(connection: &Connection) -> Db<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let mut statement = connection.prepare("SELECT body FROM journal ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let mut body = Bytes::from(row.get::<_, Vec<u8>>(0)?);
+        while body.has_remaining() {
+            match take(&mut body, 1)?[0] {
+                RECORDS => {
+                    let thread = take(&mut body, 8)?.get_i64_le();
+                    recover_records(connection, thread, take_long(&mut body)?)?;
+                }
+                RUN => {
+                    let mut fixed = take(&mut body, 24)?;
+                    let (run, last_seq, deadline) = (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
+                    let head = text(take_long(&mut body)?)?;
+                    let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
+                    let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
+                               WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
+                    connection.prepare_cached(sql)?.execute(params![run, head, last_seq, deadline])?;
+                }
+                PRODUCER => {
+                    let mut fixed = take(&mut body, 24)?;
+                    let (run, epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
+                    let name = text(take_long(&mut body)?)?;
+                    let speech = text(take_long(&mut body)?)?;
+                    let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
+                               SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1 AND head IS NOT NULL \
+                               ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, \
+                               decoder = excluded.decoder";
+                    connection.prepare_cached(sql)?.execute(params![run, name, epoch, next, speech])?;
+                }
+                _ => return Err(damaged("an entry of the journal is of an unknown kind")),
+            }
+        }
+    }
+    drop(rows);
+    drop(statement);
+    connection.execute_batch("DELETE FROM journal; COMMIT")
+}
+
+/// Adds the records that their thread's own rows do not have yet.
+fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> Db<()> {
+    let sql = "SELECT max(head, coalesce((SELECT max(last) FROM chunk WHERE thread = ?1), 0)) FROM thread \
+               WHERE id = ?1 AND deleted_at IS NULL";
+    let sealed = connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
+    let Some(sealed) = sealed else { return Ok(()) };
+    let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
+    let mut records = Records::new(body);
+    while let Some(read) = records.next(sealed).map_err(|_| damaged("a record in the journal is damaged"))? {
+        let seq = read.record.seq;
+        first.get_or_insert(seq);
+        last = seq;
+        let run = read.run;
+        let stored = Stored { run: "".into(), record: read.record, name: read.name, frame: read.frame };
+        crate::record::write(&mut fresh, run, &stored);
+    }
+    let Some(first) = first else { return Ok(()) };
+    let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
+    connection.prepare_cached(sql)?.execute(params![thread, first, last, fresh])?;
+    Ok(())
+}
+
+fn take(body: &mut Bytes, count: usize) -> Db<Bytes> {
+    if body.len() < count {
+        return Err(damaged("the journal ends too early"));
+    }
+    Ok(body.split_to(count))
+}
+
+fn take_long(body: &mut Bytes) -> Db<Bytes> {
+    let length = take(body, 4)?.get_u32_le() as usize;
+    take(body, length)
+}
+
+fn text(bytes: Bytes) -> Db<String> {
+    String::from_utf8(bytes.into()).map_err(|_| damaged("the journal has text that is none"))
+}
+
+fn damaged(what: &'static str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
+}
