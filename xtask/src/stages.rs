@@ -10,6 +10,9 @@ use crate::{fuzz, tidy, tools};
 /// How many cases each property gets with `--long`.
 const LONG_PROPTEST_CASES: &str = "20000";
 
+/// How often the crash tests kill the server with `--long`.
+const LONG_CRASH_ROUNDS: &str = "200";
+
 /// What every stage may need to know.
 pub(crate) struct Context {
     pub(crate) root: PathBuf,
@@ -109,7 +112,8 @@ fn tests(context: &Context) -> Result<(), Failure> {
         let mut command = cargo(&context.root);
         command.args(arguments);
         if context.long {
-            command.env("PROPTEST_CASES", LONG_PROPTEST_CASES);
+            command.env("PROPTEST_CASES", LONG_PROPTEST_CASES).env("RUNWIRE_LONG", "1");
+            command.env("RUNWIRE_CRASH_ROUNDS", LONG_CRASH_ROUNDS);
         }
         command
     };
@@ -127,8 +131,9 @@ fn docs(context: &Context) -> Result<(), Failure> {
         .env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Feeds our AG-UI output to the official client. The canary comes first: it
-/// shows that the check refuses streams known to be broken.
+/// Feeds our AG-UI output to the official client, then lets it attach to a
+/// server. The canary comes first: it shows that the check refuses streams known
+/// to be broken.
 fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
     let oracle = context.root.join("oracles/ag-ui");
     let program = |name: &str| {
@@ -138,7 +143,12 @@ fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
     };
     run(program("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
     run(program("node").arg("canary.mjs"))?;
-    run(program("node").args(["check.mjs", "../../vectors"]))
+    run(program("node").args(["check.mjs", "../../vectors"]))?;
+    run(cargo(&context.root).args(["build", "--package", "runwire", "--locked"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let built =
+        context.root.join(target).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX));
+    run(program("node").arg("served.mjs").arg(built))
 }
 
 #[cfg(test)]

@@ -142,20 +142,28 @@ pub struct RunSummary {
     /// Events.
     pub events: u64,
     /// Texts.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub messages: u64,
     /// Calls.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub tool_calls: u64,
     /// Steps.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u64,
     /// Tokens of prompts.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub prompt_tokens: u64,
     /// Tokens of completions.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub completion_tokens: u64,
     /// Tokens in all.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub total_tokens: u64,
     /// Whether single model calls were counted, which win over the totals at the end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
     /// Whether someone asked the run to stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
     /// The questions, in the order they were asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -163,6 +171,11 @@ pub struct RunSummary {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+}
+
+/// What is not there is not written: the summary is stored with every commit.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A question of a run.

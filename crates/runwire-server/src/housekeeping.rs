@@ -53,7 +53,9 @@ async fn trim(wire: Arc<Wire>) {
         ticks.tick().await;
         let kept = wire.config.retention;
         let retention = runwire_log::Retention {
-            ended_before: kept.age.map(|age| Timestamp(millis(SystemTime::now()).saturating_sub(millis_of(age)))),
+            ended_before: kept
+                .age
+                .map(|age| Timestamp(millis(SystemTime::now()).saturating_sub(millis_of(age)))),
             most_bytes: kept.bytes,
         };
         match wire.log.trim(retention).await {

@@ -86,7 +86,9 @@ mod tests {
 
     #[test]
     fn an_id_is_what_the_path_says_after_decoding() {
-        for (segment, id) in [("r1", "r1"), ("a%2Fb", "a/b"), ("%E4%BD%A0", "你"), ("50%", "50%"), ("a+b", "a+b")] {
+        for (segment, id) in
+            [("r1", "r1"), ("a%2Fb", "a/b"), ("%E4%BD%A0", "你"), ("50%", "50%"), ("a+b", "a+b")]
+        {
             assert_eq!(&*from_segment("run", segment).unwrap(), id);
         }
     }

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequest, Request};
 use http_body_util::{BodyExt, Limited};
 use runwire_model::json::{FrameFault, check_frame};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use crate::problem::Problem;
@@ -30,6 +30,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         && !matches!(fault, FrameFault::TooLong { .. })
     {
         return Err(Problem::new(fault.code(), fault.to_string()));
+    }
+    // What is derived would also read an array, field by field.
+    if bytes.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+    {
+        return Err(Problem::new("bad_body", "the body is no JSON object").with("line", 1));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let code = match error.classify() {
@@ -72,6 +77,7 @@ mod tests {
         assert_eq!((&unknown["code"], &unknown["line"]), (&"bad_body".into(), &2.into()));
         assert!(unknown["detail"].as_str().unwrap().contains("unknown field `nam`"));
         assert_eq!(refused("{\"name\": 1}")["code"], "bad_body");
+        assert_eq!(refused("[]")["code"], "bad_body");
         assert_eq!(refused("{\"name\": \"a\"")["code"], "not_json");
         assert_eq!(refused(&"[".repeat(1000))["code"], "too_deep");
         assert!(parse::<Named>(b"{\"name\":null}").is_ok());

@@ -33,6 +33,7 @@ pub mod limits;
 mod listener;
 mod media;
 mod openapi;
+mod origin;
 pub mod problem;
 mod query;
 mod read;
@@ -63,6 +64,8 @@ pub struct Config {
     pub keep_alive: Duration,
     /// How long an open body may be silent before its run is looked at.
     pub body_idle: Duration,
+    /// How often blank lines and comments of an open body renew the lease; well below the lease itself.
+    pub beat: Duration,
     /// How long connections may take to finish when the server stops.
     pub grace: Duration,
     /// What is removed when it is old, or when there is too much.
@@ -86,6 +89,7 @@ impl Default for Config {
             header_time: limits::HEADER_TIME,
             keep_alive: limits::KEEP_ALIVE_TIME,
             body_idle: limits::BODY_IDLE_TIME,
+            beat: limits::BEAT_TIME,
             grace: limits::GRACE_TIME,
             retention: Retention::default(),
         }

@@ -54,13 +54,19 @@ pub const BEAT_TIME: Duration = Duration::from_secs(5);
 pub const LINGER_BYTES: usize = 8 << 20;
 /// Time for which bytes are read and dropped after such an answer.
 pub const LINGER_TIME: Duration = Duration::from_secs(2);
+/// Time without bytes after which a client counts as having heard such an answer.
+pub const LINGER_QUIET_TIME: Duration = Duration::from_millis(500);
 
+/// Bytes that the kernel takes for a connection before it can send them, where it can be told.
+pub const UNSENT_BYTES: u32 = 128 << 10;
 /// Time between two signs of life on an idle stream.
 pub const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
 /// Bytes of the newest frames that are kept in memory for each view that is being read.
 pub const FEED_BYTES: usize = 256 << 10;
 /// Records after which the state of an encoder is kept, so that resuming late walks no further back.
 pub const CHECKPOINT_RECORDS: u64 = 512;
+/// Translations that go on at once: each may occupy a thread while it waits for the store.
+pub const TRANSLATIONS: usize = 64;
 /// Runs or threads of one page of a list.
 pub const LIST_ITEMS: usize = 200;
 /// Runs or threads of a page where the request does not say.

@@ -14,17 +14,17 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower_service::Service;
 
-use crate::{Wire, limits, router, write};
+use crate::{Wire, limits, origin, router, write};
 
 /// Takes an address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -56,8 +56,8 @@ pub(crate) async fn serve(
     loop {
         let accepted = async {
             // Whoever finds no room waits in the kernel's queue, where it costs next to nothing.
-            let place = room.clone().acquire_owned().await;
-            (listener.accept().await, place)
+            let place = room.clone().acquire_owned().await.ok();
+            (listener.accept().await, Place(Arc::new(place)))
         };
         let (accepted, place) = tokio::select! {
             biased;
@@ -68,12 +68,9 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 prepare(&stream);
                 let begun = Arc::new(AtomicBool::new(false));
-                let entry = Entry { wire: wire.clone(), router: router.clone(), begun };
+                let entry = Entry { wire: wire.clone(), router: router.clone(), begun, place };
                 let (builder, cut) = (builder.clone(), cut.clone());
-                tokio::spawn(async move {
-                    connection(stream, entry, &builder, cut).await;
-                    drop(place);
-                });
+                tokio::spawn(async move { connection(stream, entry, &builder, cut).await });
             }
             Err(error) => pause_after(&error).await,
         }
@@ -116,7 +113,11 @@ fn builder(header_time: Duration) -> Builder<TokioExecutor> {
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let probes = TcpKeepalive::new().with_time(limits::PROBE_TIME).with_interval(limits::HEADER_TIME);
-    let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
+    let socket = SockRef::from(stream);
+    let _ = socket.set_tcp_keepalive(&probes);
+    // A reader that stands still shall wait in the log, not with megabytes in the kernel.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = socket.set_tcp_notsent_lowat(limits::UNSENT_BYTES);
 }
 
 /// Waits a little where the next accept would fail for the same reason, such as too many open files.
@@ -167,12 +168,20 @@ async fn nothing_begins(begun: &AtomicBool, time: Duration) {
     }
 }
 
+/// A connection's place among those that may be open; whoever outlives its HTTP, as a WebSocket does, keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(
+    #[expect(dead_code, reason = "held, so that it is counted; never looked at")]
+    Arc<Option<OwnedSemaphorePermit>>,
+);
+
 /// Where requests of one connection come in.
 #[derive(Clone)]
 struct Entry {
     wire: Arc<Wire>,
     router: Router,
     begun: Arc<AtomicBool>,
+    place: Place,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Entry {
@@ -182,12 +191,17 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.begun.store(true, Ordering::Relaxed);
+        if let Err(problem) = origin::check_request(&request) {
+            return Box::pin(std::future::ready(Ok(problem.into_response())));
+        }
         // The hottest request of all does without the router, and its body without a box.
         if let Some(run) = write::hot_run(&request) {
             let (wire, run) = (self.wire.clone(), run.to_owned());
             return Box::pin(async move { Ok(write::to_run(wire, &run, request).await) });
         }
-        let answer = self.router.clone().call(request.map(Body::new));
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(self.place.clone());
+        let answer = self.router.clone().call(request);
         Box::pin(answer)
     }
 }

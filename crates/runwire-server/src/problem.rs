@@ -144,3 +144,65 @@ impl From<FramingError> for Problem {
         Self::new(error.code(), error.to_string()).with("line", error.line())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use runwire_model::dialect::Dialect;
+    use runwire_model::json::{FieldError, FrameFault, Object};
+    use runwire_model::run::{Refusal, Status};
+
+    use super::*;
+
+    #[test]
+    fn every_error_of_the_log_and_the_model_has_its_code_in_the_table() {
+        let name = || "x".to_owned();
+        let ambiguous =
+            Object::parse(b"{}").ok().and_then(|frame| runwire_model::dialect::detect(&frame).err());
+        let log = [
+            LogError::RunUnknown(name()),
+            LogError::ThreadUnknown(name()),
+            LogError::ThreadDeleted(name()),
+            LogError::RunTrimmed { run: name(), oldest: 1 },
+            LogError::ThreadBusy { thread: name(), run: name() },
+            LogError::RunExists(name()),
+            LogError::ThreadExists(name()),
+            LogError::RunOpen(name()),
+            LogError::ProducerGap { expected: 1, got: 2 },
+            LogError::ProducerFenced { epoch: 1 },
+            LogError::DialectAmbiguous(ambiguous.unwrap()),
+            LogError::DialectPinned { pinned: Dialect::Loom, named: Dialect::Agio },
+            LogError::TooManyProducers(1),
+            LogError::TooManyRuns(1),
+            LogError::CursorTrimmed { after: 1, oldest: 2 },
+            LogError::CursorBeyondEnd { after: 2, head: 1 },
+            LogError::Unavailable(name()),
+        ];
+        for error in log {
+            let code = error.code();
+            assert_eq!(Problem::from(error).code(), code);
+        }
+        let model = [
+            DecodeError::Field(FieldError::new("a", "b")),
+            DecodeError::Refused(Refusal::RunClosed(Status::Failed)),
+            DecodeError::Refused(Refusal::TooLarge { what: "x", limit: 1 }),
+            DecodeError::Refused(Refusal::TooMany { what: "x", limit: 1 }),
+            DecodeError::Frame(FrameFault::TooLong { bytes: 1 }),
+        ];
+        for error in model {
+            let code = error.code();
+            assert_eq!(Problem::from(error).code(), code);
+        }
+        for bytes in [&b"{"[..], b"[]", b"\"\xff\"", b"\"\\ud83d\"", &[b'['; 200]] {
+            let fault = Object::parse(bytes).err().map(DecodeError::from);
+            let fault = fault.unwrap();
+            let code = fault.code();
+            assert_eq!(Problem::from(fault).code(), code);
+        }
+    }
+
+    #[test]
+    fn what_the_store_says_of_itself_stays_with_the_operator() {
+        let problem = Problem::from(LogError::Unavailable("/srv/secret/runwire.db".into()));
+        assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));
+    }
+}

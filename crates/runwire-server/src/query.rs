@@ -39,9 +39,10 @@ impl<'a> Query<'a> {
             None => Ok(None),
             Some("true") => Ok(Some(true)),
             Some("false") => Ok(Some(false)),
-            Some(other) => {
-                Err(Problem::bad_query(name, format!("`{name}` is `true` or `false`, not `{}`", shown(other))))
-            }
+            Some(other) => Err(Problem::bad_query(
+                name,
+                format!("`{name}` is `true` or `false`, not `{}`", shown(other)),
+            )),
         }
     }
 
@@ -117,7 +118,10 @@ mod tests {
         assert_eq!(query.dialect("dialect", &Dialect::READABLE).unwrap(), None);
         let problem = query.finish().unwrap_err().into_members();
         assert_eq!(problem["parameter"], "dialct");
-        assert_eq!(problem["detail"], "there is no parameter `dialct`; known are end, limit, thread, dialect");
+        assert_eq!(
+            problem["detail"],
+            "there is no parameter `dialct`; known are end, limit, thread, dialect"
+        );
     }
 
     #[test]

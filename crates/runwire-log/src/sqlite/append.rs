@@ -61,7 +61,7 @@ impl Writer {
     }
 
     /// Makes the run that frames are written to before it exists, and its thread where that does not.
-    fn run_for_frames(&mut self, key: &RunKey, named: Option<&str>) -> Done<(ThreadHead, RunHead)> {
+    fn run_for_frames(&mut self, key: &RunKey, named: Option<&str>) -> Done<(Box<ThreadHead>, Box<RunHead>)> {
         let now = self.now();
         let thread = match named {
             Some(name) => self.thread_to_join(&key.thread(name), now)?,
@@ -76,7 +76,7 @@ impl Writer {
     }
 
     /// Finds or makes the thread that a run is to join.
-    pub(super) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<ThreadHead> {
+    pub(super) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<Box<ThreadHead>> {
         let Some(thread) = self.heads.take_thread(&self.connection, key)? else {
             return Ok(Ok(self.heads.new_thread(key.clone(), false, now)));
         };
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     /// Makes a thread for a run that names none: it has the run's id, unless that is taken.
-    pub(super) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Db<ThreadHead> {
+    pub(super) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Db<Box<ThreadHead>> {
         let key = run.thread(run.id.clone());
         let key = match self.heads.take_thread(&self.connection, &key)? {
             None => key,

@@ -158,9 +158,10 @@ impl RunHead {
 /// The heads at hand.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
-    threads: HashMap<i64, ThreadHead>,
+    /// In boxes, because they are taken out and brought back with every append.
+    threads: HashMap<i64, Box<ThreadHead>>,
     thread_ids: HashMap<ThreadKey, i64>,
-    runs: HashMap<i64, RunHead>,
+    runs: HashMap<i64, Box<RunHead>>,
     run_ids: HashMap<RunKey, i64>,
     next_thread: i64,
     next_run: i64,
@@ -178,41 +179,45 @@ impl Heads {
     }
 
     /// Takes a thread out to work on it; [`Heads::put_thread`] brings it back.
-    pub(super) fn take_thread(&mut self, connection: &Connection, key: &ThreadKey) -> Loaded<ThreadHead> {
+    pub(super) fn take_thread(
+        &mut self,
+        connection: &Connection,
+        key: &ThreadKey,
+    ) -> Loaded<Box<ThreadHead>> {
         if let Some(id) = self.thread_ids.get(key) {
             return Ok(self.threads.remove(id));
         }
         load_thread(connection, "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    pub(super) fn take_thread_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<ThreadHead> {
+    pub(super) fn take_thread_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<Box<ThreadHead>> {
         match self.threads.remove(&id) {
             Some(thread) => Ok(Some(thread)),
             None => load_thread(connection, "id = ?1", params![id]),
         }
     }
 
-    pub(super) fn put_thread(&mut self, thread: ThreadHead) {
+    pub(super) fn put_thread(&mut self, thread: Box<ThreadHead>) {
         self.thread_ids.insert(thread.key.clone(), thread.id);
         self.threads.insert(thread.id, thread);
     }
 
     /// Takes a run out to work on it; [`Heads::put_run`] brings it back.
-    pub(super) fn take_run(&mut self, connection: &Connection, key: &RunKey) -> Loaded<RunHead> {
+    pub(super) fn take_run(&mut self, connection: &Connection, key: &RunKey) -> Loaded<Box<RunHead>> {
         if let Some(id) = self.run_ids.get(key) {
             return Ok(self.runs.remove(id));
         }
         load_run(connection, "run.tenant = ?1 AND run.name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    pub(super) fn take_run_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<RunHead> {
+    pub(super) fn take_run_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<Box<RunHead>> {
         match self.runs.remove(&id) {
             Some(run) => Ok(Some(run)),
             None => load_run(connection, "run.id = ?1", params![id]),
         }
     }
 
-    pub(super) fn put_run(&mut self, run: RunHead) {
+    pub(super) fn put_run(&mut self, run: Box<RunHead>) {
         self.run_ids.insert(run.key.clone(), run.id);
         self.runs.insert(run.id, run);
     }
@@ -229,12 +234,12 @@ impl Heads {
 
     /// Finds a thread that is at hand, to write it back.
     pub(super) fn thread_mut(&mut self, id: i64) -> Option<&mut ThreadHead> {
-        self.threads.get_mut(&id)
+        self.threads.get_mut(&id).map(|thread| &mut **thread)
     }
 
     /// Finds a run that is at hand, to write it back.
     pub(super) fn run_mut(&mut self, id: i64) -> Option<&mut RunHead> {
-        self.runs.get_mut(&id)
+        self.runs.get_mut(&id).map(|run| &mut **run)
     }
 
     /// Tells whether a run id is taken.
@@ -247,10 +252,10 @@ impl Heads {
         known.exists(params![&*key.tenant, &*key.id])
     }
 
-    pub(super) fn new_thread(&mut self, key: ThreadKey, parallel: bool, now: Timestamp) -> ThreadHead {
+    pub(super) fn new_thread(&mut self, key: ThreadKey, parallel: bool, now: Timestamp) -> Box<ThreadHead> {
         let id = self.next_thread;
         self.next_thread += 1;
-        ThreadHead {
+        Box::new(ThreadHead {
             id,
             key,
             parallel,
@@ -262,7 +267,7 @@ impl Heads {
             latest: None,
             producers: HashMap::new(),
             new: true,
-        }
+        })
     }
 
     pub(super) fn new_run(
@@ -271,11 +276,11 @@ impl Heads {
         thread: &ThreadHead,
         request: Request,
         now: Timestamp,
-    ) -> RunHead {
+    ) -> Box<RunHead> {
         let id = self.next_run;
         self.next_run += 1;
         let state = RunState::new(&*thread.key.id, &*key.id);
-        RunHead {
+        Box::new(RunHead {
             id,
             key,
             thread: thread.id,
@@ -294,7 +299,7 @@ impl Heads {
             new: true,
             dirty: true,
             unnoted: false,
-        }
+        })
     }
 
     /// Tells whether there is too much at hand.

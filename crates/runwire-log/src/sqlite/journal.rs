@@ -8,7 +8,7 @@
 //! A row is a list of entries, all numbers little-endian:
 //! - `1`, thread i64, length u32, records (see `record.rs`)
 //! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as JSON
-//! - `3`, run i64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
+//! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -89,6 +89,7 @@ impl Journal {
             producer.unnoted = false;
             self.row.push(PRODUCER);
             self.row.extend_from_slice(&run.id.to_le_bytes());
+            self.row.extend_from_slice(&run.last_seq.to_le_bytes());
             self.row.extend_from_slice(&producer.epoch.to_le_bytes());
             self.row.extend_from_slice(&producer.next.to_le_bytes());
             put_bytes(&mut self.row, name.as_bytes());
@@ -170,7 +171,8 @@ fn recover(connection: &Connection) -> Db<()> {
                 }
                 RUN => {
                     let mut fixed = take(&mut body, 24)?;
-                    let (run, last_seq, deadline) = (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
+                    let (run, last_seq, deadline) =
+                        (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
                     let head = text(take_long(&mut body)?)?;
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
@@ -178,15 +180,20 @@ fn recover(connection: &Connection) -> Db<()> {
                     connection.prepare_cached(sql)?.execute(params![run, head, last_seq, deadline])?;
                 }
                 PRODUCER => {
-                    let mut fixed = take(&mut body, 24)?;
-                    let (run, epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
+                    let mut fixed = take(&mut body, 32)?;
+                    let (run, last_seq) = (fixed.get_i64_le(), fixed.get_i64_le());
+                    let (epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le());
                     let name = text(take_long(&mut body)?)?;
                     let speech = text(take_long(&mut body)?)?;
                     let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
-                               SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run WHERE id = ?1 AND head IS NOT NULL \
+                               SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run \
+                               WHERE id = ?1 AND last_seq <= ?6 AND head IS NOT NULL \
                                ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, \
-                               decoder = excluded.decoder";
-                    connection.prepare_cached(sql)?.execute(params![run, name, epoch, next, speech])?;
+                               decoder = excluded.decoder \
+                               WHERE excluded.epoch >= epoch AND excluded.next >= next";
+                    connection
+                        .prepare_cached(sql)?
+                        .execute(params![run, name, epoch, next, speech, last_seq])?;
                 }
                 _ => return Err(damaged("an entry of the journal is of an unknown kind")),
             }
@@ -201,7 +208,8 @@ fn recover(connection: &Connection) -> Db<()> {
 fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> Db<()> {
     let sql = "SELECT max(head, coalesce((SELECT max(last) FROM chunk WHERE thread = ?1), 0)) FROM thread \
                WHERE id = ?1 AND deleted_at IS NULL";
-    let sealed = connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
+    let sealed =
+        connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
     let Some(sealed) = sealed else { return Ok(()) };
     let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
     let mut records = Records::new(body);

@@ -147,7 +147,7 @@ impl Writer {
     }
 
     /// Makes a run of a thread under the source's id, unless that is taken.
-    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Db<RunHead> {
+    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Db<Box<RunHead>> {
         let usable = |id: &&str| !id.is_empty() && id.len() <= 256 && !id.chars().any(char::is_control);
         let tenant = &thread.key.tenant;
         let wanted = source.filter(usable).map(|id| RunKey::new(tenant.clone(), id));

@@ -106,7 +106,7 @@ pub(super) fn load_thread(
     connection: &Connection,
     filter: &str,
     by: &[&dyn rusqlite::ToSql],
-) -> Loaded<ThreadHead> {
+) -> Loaded<Box<ThreadHead>> {
     let sql = format!(
         "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at FROM thread WHERE {filter}"
     );
@@ -138,7 +138,7 @@ pub(super) fn load_thread(
         "SELECT id FROM run WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
     thread.latest = connection.prepare_cached(sql)?.query_row([thread.id], |row| row.get(0)).optional()?;
     thread.producers = load_producers(connection, "thread", thread.id)?;
-    Ok(Some(thread))
+    Ok(Some(Box::new(thread)))
 }
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
@@ -182,12 +182,12 @@ pub(super) fn load_run(
     connection: &Connection,
     filter: &str,
     by: &[&dyn rusqlite::ToSql],
-) -> Loaded<RunHead> {
+) -> Loaded<Box<RunHead>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;
     let Some(mut run) = statement.query_row(by, run_of_row).optional()? else { return Ok(None) };
     run.producers = load_producers(connection, "run", run.id)?;
-    Ok(Some(run))
+    Ok(Some(Box::new(run)))
 }
 
 fn load_producers(

@@ -51,7 +51,12 @@ pub(super) enum Op {
     Trim(Cut, Reply<usize>),
     /// Brings rows up to date, for whoever reads them.
     Seal(Sealing, Reply<()>),
-    Checkpoint { run: RunKey, form: Form, seq: u64, state: String },
+    Checkpoint {
+        run: RunKey,
+        form: Form,
+        seq: u64,
+        state: String,
+    },
     Ping(Reply<()>),
     Close,
 }
@@ -153,6 +158,9 @@ impl Writer {
             if first.is_none() && self.purges.is_empty() {
                 return;
             }
+            // Whoever is about to ask may do so: the more share a commit, the less each costs. This is no timer: it
+            // gives way to what is ready to run, and comes back at once where nothing is.
+            std::thread::yield_now();
             match self.commit(first, &mut requests) {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => {
@@ -391,7 +399,7 @@ impl Writer {
     }
 
     /// Brings back a run and its thread, which were worked on.
-    pub(super) fn put(&mut self, thread: ThreadHead, run: RunHead) {
+    pub(super) fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
         self.touched_threads.insert(thread.id);
         self.touched_runs.insert(run.id);
         self.heads.put_thread(thread);
@@ -412,7 +420,7 @@ impl Writer {
     }
 
     /// Takes out the thread of a run, which cannot be missing.
-    pub(super) fn thread_of(&mut self, run: &RunHead) -> Db<ThreadHead> {
+    pub(super) fn thread_of(&mut self, run: &RunHead) -> Db<Box<ThreadHead>> {
         let thread = self.heads.take_thread_by_id(&self.connection, run.thread)?;
         thread.ok_or(rusqlite::Error::QueryReturnedNoRows)
     }

@@ -58,7 +58,8 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
         Some(reader) => page(reader, limit).await?,
         None => Default::default(),
     };
-    let mut body = format!(r#"{{"run_id":{},"offset":{offset},"events":["#, serde_json::Value::from(&*run.id));
+    let mut body =
+        format!(r#"{{"run_id":{},"offset":{offset},"events":["#, serde_json::Value::from(&*run.id));
     let next = page.next.map(|_| offset + page.count);
     body.push_str(&String::from_utf8_lossy(&page.frames));
     match next {

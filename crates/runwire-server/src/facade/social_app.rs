@@ -52,7 +52,8 @@ async fn history(
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
     let reader = ask(Answer::Page, after).read_thread(&wire, &thread).await?;
     let page = page(reader, limit).await?;
-    let mut body = format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();
+    let mut body =
+        format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();
     body.extend_from_slice(&page.frames);
     body.extend_from_slice(br#"],"next":"#);
     page.write_next(&mut body);

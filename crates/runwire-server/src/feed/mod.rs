@@ -8,6 +8,8 @@
 mod cursor;
 mod reader;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::collections::{HashMap, VecDeque};
@@ -107,8 +109,8 @@ impl Feed {
             Found::Nothing => {}
             found => return Ok(found),
         }
-        let mut walk = self.walk.lock().await;
-        let Some(walk) = walk.as_mut() else { return Ok(Found::Behind) };
+        let mut own = self.walk.lock().await;
+        let Some(walk) = own.as_mut() else { return Ok(Found::Behind) };
         loop {
             match lock(&self.ring).after(whole) {
                 Found::Nothing if walk.next > whole + 1 => return Ok(Found::Behind),
@@ -117,20 +119,33 @@ impl Feed {
             }
             let records = match self.tail.after(walk.next - 1) {
                 Some(records) => records,
+                // Nobody was at the end for long. Whoever comes there finds a nearer way than through all of it.
+                None if walk.next <= whole => return Ok(Found::Behind),
                 None => self.log.read(&self.view.thread, walk.next - 1).await?.records,
             };
             if records.is_empty() {
                 return Ok(Found::Nothing);
             }
-            let segment = Arc::new(walk.encode(&records, false));
-            lock(&self.ring).push(segment);
+            match walk.encode(&records).await {
+                Ok(segment) => lock(&self.ring).push(Arc::new(segment)),
+                Err(error) => {
+                    // The encoder did not get to see what it asked for: nobody may go on from it.
+                    *own = None;
+                    *lock(&self.ring) = Ring::default();
+                    return Err(error);
+                }
+            }
         }
     }
 
-    /// Takes over the walk of a reader that has come to the end, if the feed has none.
+    /// Takes over the walk of a reader that has come to the end, if the feed has none, or one that is behind.
     pub(crate) async fn adopt(&self, walk: Walk) {
         let mut own = self.walk.lock().await;
-        if own.is_none() {
+        // One that the tail can still lead on is left alone: those who wait for it would all fall behind.
+        let is_lost = |own: &Walk| own.next < walk.next && self.tail.after(own.next - 1).is_none();
+        if own.as_ref().is_none_or(is_lost) {
+            // Segments follow each other, and the next one will follow this walk.
+            *lock(&self.ring) = Ring::default();
             *own = Some(walk);
         }
     }

@@ -12,11 +12,7 @@ use super::{Cursor, Feed, Found, Segment, Walk};
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Frames of a segment, from one to another.
-    Frames {
-        segment: Arc<Segment>,
-        from: usize,
-        to: usize,
-    },
+    Frames { segment: Arc<Segment>, from: usize, to: usize },
     /// Nothing more for now; told once.
     CaughtUp,
     /// Nothing more ever: the run ended, the thread is gone, or as many frames as were asked for have come.
@@ -99,6 +95,8 @@ impl Reader {
             self.ended = present.ends;
             let to = present.len();
             self.finished = present.finishes(to);
+            // The present is told whole: half of it would be another one.
+            self.left = self.left.saturating_sub(to);
             if to > 0 {
                 return Ok(Next::Frames { segment: present, from: 0, to });
             }
@@ -142,20 +140,27 @@ impl Reader {
 
     /// Goes on through the store; at its end, the feed may have the way that led there.
     async fn walk_on(&mut self) -> Result<Found, LogError> {
-        let mut walk = match self.walk.take() {
+        let walk = match &mut self.walk {
             Some(walk) => walk,
-            None => {
+            none => {
                 let (log, view) = (self.feed.log().clone(), self.feed.view().clone());
-                Box::new(Walk::begin(log, view, self.at).await?)
+                none.insert(Box::new(Walk::begin(log, view, self.at).await?))
             }
         };
-        let segment = walk.page(self.compact).await?;
-        if segment.upto == segment.after {
-            self.feed.adopt(*walk).await;
-            return Ok(Found::Nothing);
+        let segment = match walk.page(self.at, self.compact).await {
+            Ok(segment) => segment,
+            Err(error) => {
+                self.walk = None;
+                return Err(error);
+            }
+        };
+        if segment.upto > segment.after {
+            return Ok(Found::Segment(Arc::new(segment)));
         }
-        self.walk = Some(walk);
-        Ok(Found::Segment(Arc::new(segment)))
+        if let Some(walk) = self.walk.take() {
+            self.feed.adopt(*walk).await;
+        }
+        Ok(Found::Nothing)
     }
 
     /// Moves past a segment, and hands out what is new in it.
@@ -183,6 +188,8 @@ impl Reader {
     /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`: the official client waits for it.
     fn ends_when_finished(&self) -> bool {
         let view = self.feed.view();
-        !self.outlives_responses && view.run.is_some() && view.form.is_some_and(|form| form.dialect == Dialect::AgUi)
+        !self.outlives_responses
+            && view.run.is_some()
+            && view.form.is_some_and(|form| form.dialect == Dialect::AgUi)
     }
 }

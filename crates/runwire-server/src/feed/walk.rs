@@ -1,5 +1,6 @@
 //! Walking a thread's records from the store and encoding them: how a reader that is behind goes on.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,10 +11,17 @@ use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::window::Window;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use super::cursor::Cursor;
 use super::segment::Segment;
 use crate::limits;
+
+/// Translations that go on at once.
+///
+/// One that looks up what lies further back waits for the store on its thread. The store reads on threads of the
+/// same pool, so if all of them waited, none would be left to read.
+static TURNS: Semaphore = Semaphore::const_new(limits::TRANSLATIONS);
 
 /// What is read, and how it is told.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,19 +86,34 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Reads and encodes the next records; an empty segment means that there are none yet.
-    pub(crate) async fn page(&mut self, compact: bool) -> Result<Segment, LogError> {
+    /// Reads and encodes the next records for a reader that stands at a cursor, and maybe wants fewer frames.
+    ///
+    /// An empty segment means that there are no records yet. May be dropped and asked again; nothing is lost.
+    pub(crate) async fn page(&mut self, at: Cursor, compact: bool) -> Result<Segment, LogError> {
         let page = self.log.read(&self.view.thread, self.next - 1).await?;
-        let mut segment = self.encode(&page.records, compact);
+        // What the reader has, or has in part, is told piece by piece: a merged frame would repeat it.
+        let merge_after = if compact { at.seq } else { u64::MAX };
+        let mut segment = self.encode_for(&page.records, at.whole_records(), merge_after).await?;
         if compact {
             let last = page.records.last().map_or(self.next - 1, |stored| stored.record.seq);
-            self.flush(&page.records, last, &mut segment);
+            self.flush(&page.records, last, &mut segment)?;
         }
         Ok(segment)
     }
 
-    /// Encodes records, the first of which is the next.
-    pub(crate) fn encode(&mut self, records: &[Arc<Stored>], compact: bool) -> Segment {
+    /// Encodes records, the first of which is the next. After a failure the walk is of no more use.
+    pub(crate) async fn encode(&mut self, records: &[Arc<Stored>]) -> Result<Segment, LogError> {
+        self.encode_for(records, 0, u64::MAX).await
+    }
+
+    /// Encodes records; those up to `silent` become no frames, pieces in those after `merge_after` are merged.
+    async fn encode_for(
+        &mut self,
+        records: &[Arc<Stored>],
+        silent: u64,
+        merge_after: u64,
+    ) -> Result<Segment, LogError> {
+        let _turn = TURNS.acquire().await;
         let dialect = self.view.form.map(|form| form.dialect);
         let mut segment = Segment::begin(self.next - 1, dialect);
         for stored in records {
@@ -99,15 +122,28 @@ impl Walk {
             segment.upto = stored.record.seq;
             let wanted = self.view.run.as_ref().is_none_or(|run| *run == stored.run);
             if wanted {
-                self.step(stored, records, compact, &mut segment);
+                let seq = stored.record.seq;
+                self.step(stored, records, seq > silent, seq > merge_after, &mut segment)?;
                 segment.ends |= self.view.run.is_some() && stored.is_terminal();
             }
         }
-        segment
+        Ok(segment)
     }
 
-    fn step(&mut self, stored: &Stored, page: &[Arc<Stored>], compact: bool, segment: &mut Segment) {
-        let Some(form) = self.view.form else { return raw(stored, &self.view.thread, segment) };
+    fn step(
+        &mut self,
+        stored: &Stored,
+        page: &[Arc<Stored>],
+        tell: bool,
+        compact: bool,
+        segment: &mut Segment,
+    ) -> Result<(), LogError> {
+        let Some(form) = self.view.form else {
+            if tell {
+                raw(stored, &self.view.thread, segment);
+            }
+            return Ok(());
+        };
         let seq = stored.record.seq;
         let thread = &self.view.thread;
         let run = self.runs.entry(stored.run.clone()).or_insert_with(|| RunWalk {
@@ -119,9 +155,9 @@ impl Walk {
             known: KnownState::default(),
         });
         if seq < run.from {
-            return;
+            return Ok(());
         }
-        let source = PageSource { log: &*self.log, thread, page };
+        let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
         let lookup = Lookup {
             source: &source,
             run: &stored.run,
@@ -137,8 +173,11 @@ impl Walk {
         } else {
             self.frames.clear();
             run.encoder.step(&stored.record, &lookup, &mut self.frames);
-            segment.push(seq, &self.frames);
+            if tell {
+                segment.push(seq, &self.frames);
+            }
         }
+        source.check()?;
         run.from = seq + 1;
         if stored.is_terminal() {
             if let Some(mut compactor) = self.runs.remove(&stored.run).and_then(|run| run.compactor) {
@@ -151,15 +190,16 @@ impl Walk {
                 self.log.keep_checkpoint(&key, form, seq, &run.encoder);
             }
         }
+        Ok(())
     }
 
     /// Hands out what a compact replay has held back.
-    fn flush(&mut self, page: &[Arc<Stored>], seq: u64, segment: &mut Segment) {
+    fn flush(&mut self, page: &[Arc<Stored>], seq: u64, segment: &mut Segment) -> Result<(), LogError> {
         let thread = &self.view.thread;
         for (name, run) in &mut self.runs {
             let Some(compactor) = &mut run.compactor else { continue };
             let current = page.iter().rfind(|stored| stored.record.seq <= seq && stored.run == *name);
-            let source = PageSource { log: &*self.log, thread, page };
+            let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
             let lookup = Lookup {
                 source: &source,
                 run: name,
@@ -168,7 +208,9 @@ impl Walk {
                 state: &run.known,
             };
             compactor.flush(&lookup, &mut |seq, frames, _| segment.push(seq, frames));
+            source.check()?;
         }
+        Ok(())
     }
 
     /// Tells the present of a run in one go, and stands at its end.
@@ -195,7 +237,7 @@ impl Walk {
                 ends |= stored.is_terminal();
                 told = Some(stored.record.seq);
             }
-            walk.encode(&page.records, false);
+            walk.encode(&page.records).await?;
             if ends {
                 break;
             }
@@ -226,6 +268,14 @@ struct PageSource<'a> {
     log: &'a dyn Log,
     thread: &'a ThreadKey,
     page: &'a [Arc<Stored>],
+    failed: RefCell<Option<LogError>>,
+}
+
+impl PageSource<'_> {
+    /// Tells of a lookup that failed: what was made of it must not be shown.
+    fn check(self) -> Result<(), LogError> {
+        self.failed.into_inner().map_or(Ok(()), Err)
+    }
 }
 
 impl RecordSource for PageSource<'_> {
@@ -237,14 +287,15 @@ impl RecordSource for PageSource<'_> {
             let records = match read {
                 Ok(page) if !page.records.is_empty() => page.records,
                 Ok(_) => return,
-                Err(error) => return tracing::warn!(%error, "earlier records cannot be read"),
+                Err(error) => return drop(self.failed.replace(Some(error))),
             };
             for stored in records.iter().filter(|stored| stored.record.seq < first) {
                 if visit(stored).is_break() {
                     return;
                 }
             }
-            after = records.last().map_or(after, |stored| stored.record.seq);
+            // The store may be further than the page: what both have is visited once, in the page.
+            after = records.last().map_or(after, |stored| stored.record.seq).min(first - 1);
         }
         for stored in self.page.iter().filter(|stored| stored.record.seq > after) {
             if visit(stored).is_break() {
@@ -255,7 +306,7 @@ impl RecordSource for PageSource<'_> {
 
     fn before(&self, first_seq: u64) -> Window {
         wait(self.log.before(self.thread, first_seq)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the thread before the run cannot be read");
+            self.failed.replace(Some(error));
             Window::default()
         })
     }

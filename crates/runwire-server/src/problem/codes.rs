@@ -32,10 +32,15 @@ pub(super) const INTERNAL: Code = code(
     "Try again; if it stays, report it with the server's log.",
 );
 
-/// Every code, in the order of the docs: requests, frames, producers, runs and threads, reading, the server.
+/// Every code, in the order of the docs: requests, frames, producers, runs and threads, reading, WebSocket, the server.
 pub const CODES: &[Code] = &[
     code("not_found", 404, "Nothing answers here", "Look the path up in /openapi.json."),
-    code("method_not_allowed", 405, "The path does not answer this method", "Use a method of the `Allow` header."),
+    code(
+        "method_not_allowed",
+        405,
+        "The path does not answer this method",
+        "Use a method of the `Allow` header.",
+    ),
     code("bad_id", 400, "An id is malformed", "Use 1 to 256 bytes of UTF-8 without control characters."),
     code("bad_query", 400, "A query parameter is wrong", "Correct the parameter that `parameter` names."),
     code("bad_header", 400, "A header is wrong", "Correct the header that `header` names."),
@@ -54,7 +59,12 @@ pub const CODES: &[Code] = &[
         "The body is of an unknown kind",
         "Send one of the media types in `expected`.",
     ),
-    code("not_acceptable", 406, "Nothing that is accepted can be sent", "Accept one of the types in `expected`."),
+    code(
+        "not_acceptable",
+        406,
+        "Nothing that is accepted can be sent",
+        "Accept one of the types in `expected`.",
+    ),
     // Frames
     code("not_json", 400, "This is not JSON", "Correct the line; what came before it is written."),
     code("not_an_object", 400, "A frame is no JSON object", "Send one JSON object a frame."),
@@ -99,7 +109,12 @@ pub const CODES: &[Code] = &[
     // Runs and threads
     code("run_unknown", 404, "There is no such run", "Check the id; writing to a run creates it."),
     code("thread_unknown", 404, "There is no such thread", "Check the id; writing to a thread creates it."),
-    code("thread_deleted", 410, "The thread was deleted", "Use another id; that of a deleted thread stays used up."),
+    code(
+        "thread_deleted",
+        410,
+        "The thread was deleted",
+        "Use another id; that of a deleted thread stays used up.",
+    ),
     code("run_closed", 409, "The run has ended", "Start a new run."),
     code(
         "thread_busy",
@@ -108,7 +123,12 @@ pub const CODES: &[Code] = &[
         "Wait for the run that `run_id` names, cancel it, or create the thread with `parallel: true`.",
     ),
     code("too_many_runs", 409, "The thread has too many open runs", "End runs before starting more."),
-    code("run_exists", 409, "The run was created differently", "Use another `run_id`, or repeat the same words."),
+    code(
+        "run_exists",
+        409,
+        "The run was created differently",
+        "Use another `run_id`, or repeat the same words.",
+    ),
     code(
         "thread_exists",
         409,
@@ -125,7 +145,12 @@ pub const CODES: &[Code] = &[
         "The cursor lies beyond the end",
         "Use a cursor that a stream of the same run or thread gave.",
     ),
-    code("bad_cursor", 400, "This is no cursor", "Use `seq-k` or `seq`, as a stream gave it; `0` is the start."),
+    code(
+        "bad_cursor",
+        400,
+        "This is no cursor",
+        "Use `seq-k` or `seq`, as a stream gave it; `0` is the start.",
+    ),
     code(
         "needs_run",
         409,
@@ -144,19 +169,35 @@ pub const CODES: &[Code] = &[
         "The messages are too large to be folded",
         "Ask for fewer runs with `limit`, or read the events.",
     ),
-    // The server
-    code("store_unavailable", 503, "The store is not available", "Try again; what was not acknowledged is not written."),
+    // WebSocket
     code(
-        "shutting_down",
-        503,
-        "The server is stopping",
-        "Connect again and send what was not acknowledged.",
+        "bad_message",
+        400,
+        "A WebSocket message is wrong",
+        "Correct what `detail` names; the socket stays open.",
     ),
+    code(
+        "not_a_websocket",
+        426,
+        "The request is no WebSocket handshake",
+        "Open the address with a WebSocket client.",
+    ),
+    code("origin_refused", 403, "The page is of another site", "Serve the page from the same host."),
+    code(
+        "too_many_subscriptions",
+        409,
+        "The socket has too many subscriptions",
+        "Unsubscribe from some, or open another socket.",
+    ),
+    // The server
+    code(
+        "store_unavailable",
+        503,
+        "The store is not available",
+        "Try again; what was not acknowledged is not written.",
+    ),
+    code("shutting_down", 503, "The server is stopping", "Connect again and send what was not acknowledged."),
     INTERNAL,
-    code("bad_message", 400, "A WebSocket message is wrong", "Correct what `detail` names; the socket stays open."),
-    code("not_a_websocket", 426, "The request is no WebSocket handshake", "Open the address with a WebSocket client."),
-    code("origin_refused", 403, "The page is of another site", "Open the WebSocket from a page of the same host."),
-    code("too_many_subscriptions", 409, "The socket has too many subscriptions", "Unsubscribe from some, or open another socket."),
 ];
 
 #[cfg(test)]

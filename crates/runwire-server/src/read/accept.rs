@@ -33,11 +33,14 @@ pub(crate) fn answer(headers: &HeaderMap, is_text: bool) -> Result<Answer, Probl
     for range in accept.iter().flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
-        let quality = parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse().ok()).unwrap_or(1.0);
+        let quality =
+            parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse().ok()).unwrap_or(1.0);
         let found = match media {
             "*/*" | "text/*" => Some(Answer::Stream(Shape::Sse)),
             "application/*" => Some(Answer::Page),
-            media => MEDIA.iter().find(|(name, _)| media.eq_ignore_ascii_case(name)).map(|(_, answer)| *answer),
+            media => {
+                MEDIA.iter().find(|(name, _)| media.eq_ignore_ascii_case(name)).map(|(_, answer)| *answer)
+            }
         };
         let found = found.filter(|answer| is_text || *answer != Answer::Stream(Shape::Plain));
         if let Some(answer) = found.filter(|_| quality > best.map_or(0.0, |(best, _)| best)) {
@@ -45,8 +48,10 @@ pub(crate) fn answer(headers: &HeaderMap, is_text: bool) -> Result<Answer, Probl
         }
     }
     let refused = || {
-        let names: Vec<_> = MEDIA.iter().map(|(name, _)| *name).filter(|name| is_text || *name != "text/plain").collect();
-        let detail = format!("none of `{}` can be written here; ask for {}", accept.join(", "), names.join(", "));
+        let names: Vec<_> =
+            MEDIA.iter().map(|(name, _)| *name).filter(|name| is_text || *name != "text/plain").collect();
+        let detail =
+            format!("none of `{}` can be written here; ask for {}", accept.join(", "), names.join(", "));
         Problem::new("not_acceptable", detail).with("expected", names)
     };
     best.map(|(_, answer)| answer).ok_or_else(refused)
@@ -67,7 +72,10 @@ mod tests {
         assert_eq!(of("text/event-stream", false), Ok(Answer::Stream(Shape::Sse)));
         assert_eq!(of("*/*", false), Ok(Answer::Stream(Shape::Sse)));
         assert_eq!(of("text/html, application/json;q=0.9, */*;q=0.1", false), Ok(Answer::Page));
-        assert_eq!(of("application/json;q=0.2, application/x-ndjson", false), Ok(Answer::Stream(Shape::Ndjson)));
+        assert_eq!(
+            of("application/json;q=0.2, application/x-ndjson", false),
+            Ok(Answer::Stream(Shape::Ndjson))
+        );
         assert_eq!(of("text/plain", true), Ok(Answer::Stream(Shape::Plain)));
         assert_eq!(of("text/plain", false), Err("not_acceptable"));
         assert_eq!(of("image/png", false), Err("not_acceptable"));

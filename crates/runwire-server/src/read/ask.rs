@@ -76,7 +76,8 @@ impl Ask {
             follow: follow.unwrap_or(true) && answer != Answer::Page,
             limit: query.number("limit", 1..=most)?,
             compact,
-            attach: attach && last.is_none(),
+            // Whoever has a cursor has the past, and only misses the rest.
+            attach: attach && last.or(after).is_none(),
         })
     }
 
@@ -131,7 +132,8 @@ impl Ask {
         let info = wire.log.thread(key).await?;
         check_after(self.after, info.head)?;
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
-            let detail = format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
+            let detail =
+                format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
             return Err(Problem::new("needs_run", detail).with("thread_id", &*key.id));
         }
         if self.attach {
@@ -165,13 +167,15 @@ fn check_after(after: Option<Cursor>, head: u64) -> Result<(), Problem> {
 pub(crate) fn cursor_of(place: &str, text: &str) -> Result<Cursor, Problem> {
     text.parse().map_err(|NotACursor| {
         let shown: String = text.chars().take(64).collect();
-        let detail = format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it, or `0` for the start");
+        let detail =
+            format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it, or `0` for the start");
         Problem::new("bad_cursor", detail).with("parameter", place)
     })
 }
 
 fn attach_not_offered(dialect: Dialect) -> Problem {
-    let offered: Vec<_> = Dialect::ALL.into_iter().filter(|known| offers_attach(*known)).map(Dialect::name).collect();
+    let offered: Vec<_> =
+        Dialect::ALL.into_iter().filter(|known| offers_attach(*known)).map(Dialect::name).collect();
     let detail = format!("`attach` is not offered in {dialect}; it is in {}", offered.join(", "));
     Problem::new("attach_not_offered", detail).with("expected", offered)
 }

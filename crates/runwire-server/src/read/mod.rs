@@ -47,11 +47,7 @@ async fn of_thread(
 }
 
 /// Answers with a page or a stream; without a reader there is nothing more to read.
-pub(crate) async fn answer(
-    wire: Arc<Wire>,
-    ask: Ask,
-    reader: Option<Reader>,
-) -> Result<Response, Problem> {
+pub(crate) async fn answer(wire: Arc<Wire>, ask: Ask, reader: Option<Reader>) -> Result<Response, Problem> {
     match (ask.answer, reader) {
         (Answer::Page, reader) => {
             let page = match reader {

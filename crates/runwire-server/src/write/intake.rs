@@ -113,8 +113,20 @@ mod tests {
 
     #[test]
     fn a_single_line_is_cut_as_the_framing_would_cut_it() {
-        for body in ["{}", "{}\n", "{}\r\n", "{} \n", " {}\n", "\u{feff}{}", "{}\n\n", "\n", "", "{}\n{}", "x", "[{}]"]
-        {
+        for body in [
+            "{}",
+            "{}\n",
+            "{}\r\n",
+            "{} \n",
+            " {}\n",
+            "\u{feff}{}",
+            "{}\n\n",
+            "\n",
+            "",
+            "{}\n{}",
+            "x",
+            "[{}]",
+        ] {
             for named in [None, Some(Framing::Ndjson)] {
                 let (mut short, mut long) = (FrameBatch::default(), FrameBatch::default());
                 if !Intake::new(named).take_single_line(body.as_bytes(), &mut short) {
@@ -133,7 +145,9 @@ mod tests {
 
     #[test]
     fn the_framing_shows_in_the_first_bytes_wherever_they_are_cut() {
-        for (body, expected) in [("data: {}\n\n", "{}"), ("[{\"a\":1}]", "{\"a\":1}"), ("\n {\"b\":2}\n", " {\"b\":2}")] {
+        for (body, expected) in
+            [("data: {}\n\n", "{}"), ("[{\"a\":1}]", "{\"a\":1}"), ("\n {\"b\":2}\n", " {\"b\":2}")]
+        {
             let mut intake = Intake::new(None);
             let mut batch = FrameBatch::default();
             for byte in body.as_bytes() {

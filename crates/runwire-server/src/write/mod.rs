@@ -27,6 +27,11 @@ use crate::query::Query;
 use crate::{Wire, limits, media};
 use session::Session;
 
+/// A body of bytes, boxed or not.
+pub(crate) trait ByteBody: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static {}
+
+impl<B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static> ByteBody for B {}
+
 /// What a request says about its body.
 struct Writing {
     target: Target,
@@ -62,10 +67,11 @@ pub(crate) fn hot_run<B>(request: &http::Request<B>) -> Option<&str> {
 }
 
 /// Writes to the run that [`hot_run`] found.
-pub(crate) async fn to_run<B>(wire: Arc<Wire>, segment: &str, request: http::Request<B>) -> Response
-where
-    B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static,
-{
+pub(crate) async fn to_run<B: ByteBody>(
+    wire: Arc<Wire>,
+    segment: &str,
+    request: http::Request<B>,
+) -> Response {
     match ids::from_segment("run", segment) {
         Ok(id) => {
             let run = RunKey { tenant: tenant_of(request.headers()), id };
@@ -75,21 +81,32 @@ where
     }
 }
 
-async fn write<B>(wire: Arc<Wire>, target: Target, request: http::Request<B>) -> Response
-where
-    B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static,
-{
-    let written = match Writing::of(target, request.uri().query(), request.headers()) {
-        Ok(writing) => {
-            let mut body = request.into_body();
-            let written = Session::new(&wire, writing).take_in(&mut body).await;
-            (written, body)
+async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Request<B>) -> Response {
+    let writing = match Writing::of(target, request.uri().query(), request.headers()) {
+        Ok(writing) => writing,
+        Err(problem) => {
+            linger::drop_slowly(request.into_body());
+            return problem.into_response();
         }
-        Err(problem) => (Err(problem), request.into_body()),
     };
-    match written {
-        (Ok(written), _) => written.into_response(),
-        (Err(problem), body) => {
+    let body = request.into_body();
+    if session::is_small(&body) {
+        return take_in(wire, writing, body).await;
+    }
+    // hyper drops what answers a request when the client goes away. What has arrived is written all the same.
+    match tokio::spawn(take_in(wire, writing, body)).await {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::error!(%error, "a body was not written to its end");
+            Problem::new("internal", "the body was not written to its end").into_response()
+        }
+    }
+}
+
+async fn take_in<B: ByteBody>(wire: Arc<Wire>, writing: Writing, mut body: B) -> Response {
+    match Session::new(&wire, writing).take_in(&mut body).await {
+        Ok(written) => written.into_response(),
+        Err(problem) => {
             linger::drop_slowly(body);
             problem.into_response()
         }

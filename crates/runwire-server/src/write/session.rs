@@ -1,6 +1,6 @@
 //! One body, from its first byte to its answer.
 
-use std::fmt::Display;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::body::Body as Answer;
@@ -13,8 +13,8 @@ use http_body_util::BodyExt;
 use runwire_log::{Append, FrameBatch, LogError, Stamp, Target};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Writing;
 use super::intake::{Filled, Intake};
+use super::{ByteBody, Writing};
 use crate::bodies::OpenBody;
 use crate::problem::Problem;
 use crate::{Wire, limits};
@@ -58,6 +58,10 @@ pub(super) struct Session<'a> {
     /// Frames that are cut and not yet written: those that wait for one that tells the dialect.
     batch: FrameBatch,
     decided: bool,
+    /// Whether bytes came while an append was under way; they lie in the intake.
+    more: bool,
+    /// How the body ended while an append was under way.
+    ended: Option<Arrival>,
     /// Frames that the log has taken, also those it knew.
     sent: u64,
     written: Option<Written>,
@@ -73,6 +77,8 @@ impl<'a> Session<'a> {
             intake: Intake::new(writing.framing),
             batch: FrameBatch::default(),
             decided: writing.dialect.is_some(),
+            more: false,
+            ended: None,
             sent: 0,
             written: None,
             beats: 0,
@@ -83,10 +89,7 @@ impl<'a> Session<'a> {
     }
 
     /// Writes a body to its end, or to where it must stop.
-    pub(super) async fn take_in<B>(mut self, body: &mut B) -> Result<Written, Problem>
-    where
-        B: Body<Data = Bytes, Error: Display> + Unpin,
-    {
+    pub(super) async fn take_in<B: ByteBody>(mut self, body: &mut B) -> Result<Written, Problem> {
         match self.read(body).await {
             Ok(()) => match self.written {
                 Some(written) => Ok(written),
@@ -100,24 +103,21 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn read<B>(&mut self, body: &mut B) -> Result<(), Problem>
-    where
-        B: Body<Data = Bytes, Error: Display> + Unpin,
-    {
-        let small = |size| size <= limits::BATCH_BYTES as u64;
-        if body.size_hint().exact().is_some_and(small) {
-            // It will be over in a moment: no need to look out for anything but its bytes.
+    async fn read<B: ByteBody>(&mut self, body: &mut B) -> Result<(), Problem> {
+        if is_small(body) {
+            // No need to look out for anything but its bytes.
             match self.next_bytes(body).await {
-                Arrival::Bytes(bytes) if body.is_end_stream() => return self.write_whole(&bytes).await,
-                Arrival::End => return self.finish().await,
-                Arrival::Bytes(bytes) => self.write(&bytes).await?,
+                Arrival::Bytes(bytes) if body.is_end_stream() => return self.write_whole::<B>(&bytes).await,
+                Arrival::End => return self.finish::<B>().await,
+                Arrival::Bytes(bytes) => self.write(&bytes, body).await?,
                 Arrival::Broken(reason) => return Err(broken(&reason)),
                 Arrival::Fenced(_) | Arrival::Stopping | Arrival::Quiet => self.check_run().await?,
             }
         }
         let mut stopping = self.wire.shutdown.clone();
         let wire = self.wire;
-        let mut open = self.writing.stamp.as_ref().map(|stamp| wire.bodies.enter(&self.writing.target, stamp));
+        let mut open =
+            self.writing.stamp.as_ref().map(|stamp| wire.bodies.enter(&self.writing.target, stamp));
         loop {
             let arrival = tokio::select! {
                 biased;
@@ -128,10 +128,10 @@ impl<'a> Session<'a> {
             match arrival {
                 Arrival::Bytes(bytes) if body.is_end_stream() => {
                     self.intake.push(&bytes);
-                    return self.finish().await;
+                    return self.finish::<B>().await;
                 }
-                Arrival::Bytes(bytes) => self.write(&bytes).await?,
-                Arrival::End => return self.finish().await,
+                Arrival::Bytes(bytes) => self.write(&bytes, body).await?,
+                Arrival::End => return self.finish::<B>().await,
                 Arrival::Broken(reason) => return Err(broken(&reason)),
                 Arrival::Fenced(epoch) => return Err(LogError::ProducerFenced { epoch }.into()),
                 Arrival::Stopping => return self.stop(body).await,
@@ -141,56 +141,47 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for bytes, and no longer than an open body may be quiet.
-    async fn next_bytes<B>(&mut self, body: &mut B) -> Arrival
-    where
-        B: Body<Data = Bytes, Error: Display> + Unpin,
-    {
+    async fn next_bytes<B: ByteBody>(&mut self, body: &mut B) -> Arrival {
+        if std::mem::take(&mut self.more) {
+            return Arrival::Bytes(Bytes::new());
+        }
+        if let Some(ended) = self.ended.take() {
+            return ended;
+        }
         let patience = sleep_until(self.last_sign + self.wire.config.body_idle);
-        let bytes = async {
-            loop {
-                match body.frame().await {
-                    None => return Arrival::End,
-                    Some(Err(error)) => return Arrival::Broken(error.to_string()),
-                    Some(Ok(frame)) => {
-                        // Trailers say nothing here.
-                        if let Ok(bytes) = frame.into_data() {
-                            return Arrival::Bytes(bytes);
-                        }
-                    }
-                }
-            }
-        };
         tokio::select! {
             biased;
-            arrival = bytes => arrival,
+            arrival = arrival(body) => arrival,
             () = patience => Arrival::Quiet,
         }
     }
 
     /// Writes a body that came in one piece.
-    async fn write_whole(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+    async fn write_whole<B: ByteBody>(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if self.intake.take_single_line(bytes, &mut self.batch) {
-            return self.append(self.writing.end, false).await;
+            return self.append::<B>(self.writing.end, None).await;
         }
         self.intake.push(bytes);
-        self.finish().await
+        self.finish::<B>().await
     }
 
     /// Writes the whole frames that have arrived.
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+    async fn write<B: ByteBody>(&mut self, bytes: &[u8], body: &mut B) -> Result<(), Problem> {
         self.intake.push(bytes);
-        self.write_frames(false).await?;
+        self.write_frames(Some(body)).await?;
         self.renew().await;
         Ok(())
     }
 
     /// Writes what is left at the body's clean end.
-    async fn finish(&mut self) -> Result<(), Problem> {
+    async fn finish<B: ByteBody>(&mut self) -> Result<(), Problem> {
         self.intake.finish();
-        self.write_frames(true).await
+        self.write_frames::<B>(None).await
     }
 
-    async fn write_frames(&mut self, over: bool) -> Result<(), Problem> {
+    /// Writes what is cut; without a body there is nothing to come.
+    async fn write_frames<B: ByteBody>(&mut self, mut body: Option<&mut B>) -> Result<(), Problem> {
+        let over = body.is_none();
         loop {
             let before = self.batch.len();
             let filled = self.intake.fill(&mut self.batch);
@@ -198,7 +189,7 @@ impl<'a> Session<'a> {
             let end = over && all && self.writing.end;
             let anything_new = self.batch.len() > before || (over && before > 0);
             if anything_new || end {
-                self.append(end, all && !over).await?;
+                self.append(end, body.as_deref_mut().filter(|_| all)).await?;
             }
             match filled {
                 Filled::WithAll => return Ok(()),
@@ -208,12 +199,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Appends what is cut. Where more `may_come`, frames that do not tell their dialect wait for it.
-    async fn append(&mut self, end: bool, may_come: bool) -> Result<(), Problem> {
+    /// Appends what is cut.
+    ///
+    /// Where more may come, it is `rest` that it comes from: its bytes are taken in while the append is under
+    /// way, and frames that do not tell their dialect wait for it.
+    async fn append<B: ByteBody>(&mut self, end: bool, rest: Option<&mut B>) -> Result<(), Problem> {
         let frames = std::mem::take(&mut self.batch);
         let (count, line) = (frames.len() as u64, frames.iter().next().map(|frame| frame.line));
         let can_wait = frames.len() < limits::UNDECIDED_FRAMES && frames.bytes() < limits::UNDECIDED_BYTES;
-        let kept = (may_come && !self.decided && can_wait).then(|| frames.clone());
+        let kept = (rest.is_some() && !self.decided && can_wait).then(|| frames.clone());
         let stamp = self.writing.stamp.as_ref().map(|stamp| Stamp {
             producer: stamp.producer.clone(),
             epoch: stamp.epoch,
@@ -227,7 +221,12 @@ impl<'a> Session<'a> {
             frames,
             end,
         };
-        match (self.wire.log.append(append).await, kept) {
+        let wire = self.wire;
+        let appended = match rest {
+            Some(rest) => self.take_in_during(wire.log.append(append), rest).await,
+            None => wire.log.append(append).await,
+        };
+        match (appended, kept) {
             (Ok(appended), _) => {
                 let now = Instant::now();
                 (self.decided, self.renewed, self.last_sign) = (true, Some(now), now);
@@ -250,6 +249,30 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Waits for an append, and meanwhile gathers what the next one will take.
+    async fn take_in_during<B: ByteBody, T>(
+        &mut self,
+        appending: impl Future<Output = T>,
+        rest: &mut B,
+    ) -> T {
+        let mut appending = pin!(appending);
+        let mut gathered = 0;
+        loop {
+            tokio::select! {
+                biased;
+                appended = &mut appending => return appended,
+                arrival = arrival(rest), if self.ended.is_none() && gathered < limits::BATCH_BYTES => match arrival {
+                    Arrival::Bytes(bytes) => {
+                        gathered += bytes.len();
+                        self.intake.push(&bytes);
+                        self.more = true;
+                    }
+                    ended => self.ended = Some(ended),
+                }
+            }
+        }
+    }
+
     /// Lets blank lines and comments renew the lease.
     async fn renew(&mut self) {
         let beats = self.intake.beats();
@@ -258,7 +281,7 @@ impl<'a> Session<'a> {
         }
         let now = Instant::now();
         self.last_sign = now;
-        if self.renewed.is_some_and(|renewed| now - renewed < limits::BEAT_TIME) {
+        if self.renewed.is_some_and(|renewed| now - renewed < self.wire.config.beat) {
             return;
         }
         self.renewed = Some(now);
@@ -293,15 +316,12 @@ impl<'a> Session<'a> {
     }
 
     /// Takes what was sent before the server began to stop, and says how far it came.
-    async fn stop<B>(&mut self, body: &mut B) -> Result<(), Problem>
-    where
-        B: Body<Data = Bytes, Error: Display> + Unpin,
-    {
+    async fn stop<B: ByteBody>(&mut self, body: &mut B) -> Result<(), Problem> {
         let until = Instant::now() + 4 * LAST_BYTES_TIME;
         while Instant::now() < until {
             match timeout(LAST_BYTES_TIME, self.next_bytes(body)).await {
-                Ok(Arrival::Bytes(bytes)) => self.write(&bytes).await?,
-                Ok(Arrival::End) => return self.finish().await,
+                Ok(Arrival::Bytes(bytes)) => self.write(&bytes, body).await?,
+                Ok(Arrival::End) => return self.finish::<B>().await,
                 _ => break,
             }
         }
@@ -323,6 +343,29 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Waits for what comes next on a body.
+async fn arrival<B: ByteBody>(body: &mut B) -> Arrival {
+    loop {
+        match body.frame().await {
+            // What is cut off with its connection ends like any other, only too early.
+            None if body.size_hint().lower() > 0 => return Arrival::Broken("it is too short".into()),
+            None => return Arrival::End,
+            Some(Err(error)) => return Arrival::Broken(error.to_string()),
+            Some(Ok(frame)) => {
+                // Trailers say nothing here.
+                if let Ok(bytes) = frame.into_data() {
+                    return Arrival::Bytes(bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Tells whether a body says that it is one append at most, so that it will be over in a moment.
+pub(super) fn is_small(body: &impl Body) -> bool {
+    body.size_hint().exact().is_some_and(|size| size <= limits::BATCH_BYTES as u64)
+}
+
 /// Waits for a newer epoch, if the body says whose it is.
 async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
     match open {
@@ -332,5 +375,8 @@ async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
 }
 
 fn broken(reason: &str) -> Problem {
-    Problem::new("body_broken", format!("the body broke off: {reason}; half a frame at its end is not written"))
+    Problem::new(
+        "body_broken",
+        format!("the body broke off: {reason}; half a frame at its end is not written"),
+    )
 }

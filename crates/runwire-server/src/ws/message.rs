@@ -53,7 +53,8 @@ impl Incoming {
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.
     pub(super) fn id(&self) -> Result<&str, Problem> {
-        let id = self.id.as_ref().map(|id| id.get()).filter(|id| id.starts_with('"') || id.parse::<i64>().is_ok());
+        let id =
+            self.id.as_ref().map(|id| id.get()).filter(|id| id.starts_with('"') || id.parse::<i64>().is_ok());
         match id {
             Some(id) if id.len() <= 256 => Ok(id),
             Some(_) => Err(bad("`id` has more than 256 bytes")),

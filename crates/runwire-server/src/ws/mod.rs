@@ -9,14 +9,13 @@ mod message;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
-use http::header::{HOST, ORIGIN};
 use runwire_log::{Append, Cancel, Form, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::dialect::Dialect;
 use tokio::sync::mpsc;
@@ -24,9 +23,10 @@ use tokio::task::JoinHandle;
 
 use crate::auth::tenant_of;
 use crate::feed::{Next, Reader, Shape};
+use crate::listener::Place;
 use crate::problem::Problem;
 use crate::read::{Answer, Ask};
-use crate::{Wire, ids, limits};
+use crate::{Wire, ids, limits, origin};
 use message::{Incoming, acknowledgement, bad, error, signal};
 
 pub(crate) fn routes() -> Router<Arc<Wire>> {
@@ -35,6 +35,7 @@ pub(crate) fn routes() -> Router<Arc<Wire>> {
 
 async fn upgrade(
     State(wire): State<Arc<Wire>>,
+    Extension(place): Extension<Place>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response {
@@ -42,25 +43,16 @@ async fn upgrade(
         Ok(upgrade) => upgrade,
         Err(rejection) => return Problem::new("not_a_websocket", rejection.to_string()).into_response(),
     };
-    if let Err(problem) = check_origin(&headers) {
+    if let Err(problem) = origin::check(&headers) {
         return problem.into_response();
     }
     let tenant = tenant_of(&headers);
-    upgrade
-        .max_message_size(limits::MESSAGE_BYTES)
-        .max_frame_size(limits::MESSAGE_BYTES)
-        .on_upgrade(move |socket| serve(wire, tenant, socket))
-}
-
-/// Refuses pages of other sites: a browser opens a WebSocket for anyone, and tells from where.
-fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(origin) = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok()) else { return Ok(()) };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let from = origin.split_once("://").map_or(origin, |(_, host)| host);
-    if from.eq_ignore_ascii_case(host) {
-        return Ok(());
-    }
-    Err(Problem::new("origin_refused", format!("pages of `{origin}` may not open a WebSocket here")))
+    upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES).on_upgrade(
+        async move |socket| {
+            serve(wire, tenant, socket).await;
+            drop(place);
+        },
+    )
 }
 
 async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
@@ -86,7 +78,7 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
     loop {
         let message = tokio::select! {
             biased;
-            stops = shutdown.wait_for(|stops| *stops) => Err(drop(stops)),
+            _ = shutdown.wait_for(|stops| *stops) => Err(()),
             message = stream.next() => Ok(message),
         };
         let Ok(message) = message else {
@@ -96,7 +88,9 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
         };
         let answered = match message {
             Some(Ok(Message::Text(text))) => session.take(&text).await,
-            Some(Ok(Message::Binary(_))) => session.say(error(None, bad("messages are text, not bytes"))).await,
+            Some(Ok(Message::Binary(_))) => {
+                session.say(error(None, bad("messages are text, not bytes"))).await
+            }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                 session.renew_leases().await;
                 true
@@ -148,7 +142,9 @@ impl Session {
             "unsubscribe" => self.unsubscribe(&id).map(Some),
             "write" => self.write(&id, &incoming).await.map(Some),
             "cancel" => self.cancel(&id, &incoming).await.map(Some),
-            op => Err(bad(format!("there is no op `{op}`; known are subscribe, unsubscribe, write, cancel, ping"))),
+            op => Err(bad(format!(
+                "there is no op `{op}`; known are subscribe, unsubscribe, write, cancel, ping"
+            ))),
         };
         match done {
             Ok(None) => true,
@@ -168,14 +164,15 @@ impl Session {
         }
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
         let form = Form { dialect, fidelity: incoming.fidelity()? };
+        let after = incoming.after()?;
         let ask = Ask {
             answer: Answer::Stream(Shape::NdjsonWithCursors),
             form: (!incoming.raw).then_some(form),
-            after: incoming.after()?,
+            after,
             follow: true,
             limit: None,
             compact: incoming.compact && !incoming.raw,
-            attach: incoming.attach()? && !incoming.raw,
+            attach: incoming.attach()? && !incoming.raw && after.is_none(),
         };
         let reader = match (&incoming.run, &incoming.thread) {
             (Some(run), None) => ask.check_attach()?.read_run(&self.wire, &self.run(run)?).await?,

@@ -1,4 +1,6 @@
-//! The pages about errors, which may not drift from the table of codes.
+//! The pages about errors and limits, which may not drift from the code.
+//!
+//! `RUNWIRE_WRITE_DOCS=1 cargo test -p runwire-server --test it docs` writes the tables of limits anew.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,5 +57,88 @@ fn the_index_lists_every_code_with_its_status() {
     for code in CODES {
         let row = format!("| [`{0}`]({0}.md) | {1} | {2} |", code.code, code.status, code.title);
         assert!(index.contains(&row), "docs/errors/README.md: {row}");
+    }
+}
+
+/// Writes the constants of a `limits.rs` as a table: its names, values and doc comments.
+fn table_of(source: &str) -> String {
+    let mut table = "| limit | value | of what |\n|---|---|---|\n".to_owned();
+    let mut doc = String::new();
+    for line in source.lines() {
+        if let Some(text) = line.strip_prefix("/// ") {
+            doc = format!("{doc} {text}");
+        } else if let Some((name, rest)) =
+            line.strip_prefix("pub const ").and_then(|rest| rest.split_once(": "))
+        {
+            let value = rest.split_once(" = ").map_or("", |(_, value)| value.trim_end_matches(';'));
+            table.push_str(&format!(
+                "| `{name}` | {} | {} |\n",
+                shown(value),
+                std::mem::take(&mut doc).trim()
+            ));
+        }
+    }
+    table
+}
+
+/// Shows a constant as people write it.
+fn shown(value: &str) -> String {
+    let within =
+        |name: &str| value.strip_prefix(name)?.strip_suffix(')').map(|value| value.replace('_', " "));
+    if let Some(seconds) = within("Duration::from_secs(") {
+        return format!("{seconds} s");
+    }
+    if let Some(millis) = within("Duration::from_millis(") {
+        return format!("{millis} ms");
+    }
+    match value.split_once(" << ") {
+        Some((count, "10")) => format!("{count} KiB"),
+        Some((count, "20")) => format!("{count} MiB"),
+        _ if value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') => value.replace('_', " "),
+        _ => format!("`{value}`"),
+    }
+}
+
+#[test]
+fn the_limits_of_log_and_server_are_documented() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = root.join("docs/limits.md");
+    let found = fs::read_to_string(&page).unwrap();
+    let mut wanted = found.clone();
+    for name in ["log", "server"] {
+        let source = fs::read_to_string(root.join(format!("crates/runwire-{name}/src/limits.rs"))).unwrap();
+        let (begin, end) = (format!("<!-- {name}-limits:begin -->\n"), format!("<!-- {name}-limits:end -->"));
+        let (head, rest) = wanted.split_once(&begin).unwrap_or_else(|| panic!("there is no {begin}"));
+        let (_, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("there is no {end}"));
+        wanted = format!("{head}{begin}{}{end}{tail}", table_of(&source));
+    }
+    if found != wanted && std::env::var_os("RUNWIRE_WRITE_DOCS").is_some() {
+        fs::write(&page, &wanted).unwrap();
+        return;
+    }
+    assert!(
+        found == wanted,
+        "docs/limits.md is not what the limits.rs say; RUNWIRE_WRITE_DOCS=1 writes it anew"
+    );
+}
+
+#[test]
+fn every_code_in_the_sources_stands_in_the_table() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let source = fs::read_to_string(&path).unwrap();
+            for rest in
+                source.split("Problem::new(").skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'))
+            {
+                let code = rest.split('"').next().unwrap();
+                assert!(CODES.iter().any(|known| known.code == code), "{}: `{code}`", path.display());
+            }
+        }
     }
 }

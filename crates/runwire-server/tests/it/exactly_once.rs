@@ -32,7 +32,8 @@ async fn repeating_the_body_that_ended_the_run_is_no_error() {
 async fn a_gap_is_refused_and_says_where_to_go_on() {
     let served = Served::start().await;
     served.write_as("/v1/runs/r/events", ("p", 0, 0), &delta("a")).await.written(1, 0);
-    let gap = served.write_as("/v1/runs/r/events", ("p", 0, 2), &delta("c")).await.problem(409, "producer_gap");
+    let gap =
+        served.write_as("/v1/runs/r/events", ("p", 0, 2), &delta("c")).await.problem(409, "producer_gap");
     assert_eq!((&gap["expected"], &gap["accepted"]), (&1.into(), &0.into()));
     served.write_as("/v1/runs/r/events", ("p", 0, 1), &delta("b")).await.written(1, 0);
     assert_eq!(served.get("/v1/runs/r/message").await.json()["mainContent"], "ab");
@@ -43,7 +44,10 @@ async fn a_zombie_of_an_older_epoch_is_refused_and_its_heir_goes_on() {
     let served = Served::start().await;
     served.write_as("/v1/runs/r/events", ("p", 1, 0), &delta("a")).await.written(1, 0);
     let place = served.get("/v1/runs/r/producers/p").await.json();
-    assert_eq!((&place["epoch"], &place["next"], &place["dialect"]), (&1.into(), &1.into(), &"runwire".into()));
+    assert_eq!(
+        (&place["epoch"], &place["next"], &place["dialect"]),
+        (&1.into(), &1.into(), &"runwire".into())
+    );
     served.write_as("/v1/runs/r/events", ("p", 2, 1), &delta("b")).await.written(1, 0);
     let refused = served.write_as("/v1/runs/r/events", ("p", 1, 1), &delta("x")).await;
     assert_eq!(refused.problem(403, "producer_fenced")["epoch"], 2);

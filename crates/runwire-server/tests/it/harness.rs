@@ -23,9 +23,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
+    pub(crate) log: Arc<dyn Log>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<std::io::Result<()>>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Served {
@@ -34,16 +35,30 @@ impl Served {
     }
 
     pub(crate) async fn with(configure: impl FnOnce(&mut Config)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let log = Sqlite::open(&directory.path().join("runwire.db"), Options::default()).unwrap();
+        Self::with_store(Options::default(), configure).await
+    }
+
+    pub(crate) async fn with_store(options: Options, configure: impl FnOnce(&mut Config)) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), options, configure)
+    }
+
+    /// Stops the server and starts another one on the same store.
+    pub(crate) async fn restarted(mut self) -> Self {
+        self.begin_to_stop();
+        patient(self.task).await.unwrap().unwrap();
+        Self::on(self.directory, Options::default(), |_| {})
+    }
+
+    fn on(directory: TempDir, options: Options, configure: impl FnOnce(&mut Config)) -> Self {
+        let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
         let log: Arc<dyn Log> = Arc::new(log);
         let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
         configure(&mut config);
-        let server = Server::bind(config, log).unwrap();
+        let server = Server::bind(config, log.clone()).unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run(async { drop(stopped.await) }));
-        Self { address, stop: Some(stop), task, _directory: directory }
+        Self { address, log, stop: Some(stop), task, directory }
     }
 
     /// Asks the server to stop and does not wait.
@@ -78,7 +93,12 @@ impl Served {
         Answer::of(patient(sender.send_request(request)).await.unwrap()).await
     }
 
-    pub(crate) fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> http::request::Builder {
+    pub(crate) fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> http::request::Builder {
         let mut builder = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             builder = builder.header(*name, *value);
@@ -148,7 +168,11 @@ impl Answer {
     async fn of(response: http::Response<hyper::body::Incoming>) -> Self {
         let (parts, body) = response.into_parts();
         let bytes = patient(body.collect()).await.unwrap().to_bytes();
-        Self { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -173,7 +197,11 @@ impl Answer {
     pub(crate) fn written(&self, accepted: u64, duplicates: u64) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{self:?}");
         let counts = self.json();
-        assert_eq!((&counts["accepted"], &counts["duplicates"]), (&accepted.into(), &duplicates.into()), "{counts}");
+        assert_eq!(
+            (&counts["accepted"], &counts["duplicates"]),
+            (&accepted.into(), &duplicates.into()),
+            "{counts}"
+        );
         counts
     }
 }
@@ -211,7 +239,8 @@ impl Raw {
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap()))
             .collect();
-        let length = headers.get("content-length").map_or(0, |length| length.to_str().unwrap().parse().unwrap());
+        let length =
+            headers.get("content-length").map_or(0, |length| length.to_str().unwrap().parse().unwrap());
         while self.read.len() < length {
             self.more().await?;
         }

@@ -12,7 +12,9 @@ async fn still_serves(served: &Served) {
 #[tokio::test]
 async fn a_head_that_never_ends_is_given_up() {
     let served = Served::with(|config| config.header_time = Duration::from_millis(300)).await;
-    for beginning in ["", "P", "GET /hea", "GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ", "PRI * HTTP/2.0\r\n"] {
+    for beginning in
+        ["", "P", "GET /hea", "GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ", "PRI * HTTP/2.0\r\n"]
+    {
         let mut raw = served.raw().await;
         raw.send(beginning.as_bytes()).await.unwrap();
         let begun = Instant::now();
@@ -83,10 +85,15 @@ async fn bad_chunking_breaks_the_body_off_and_keeps_what_came() {
 #[tokio::test]
 async fn what_is_no_http_is_refused() {
     let served = Served::start().await;
-    for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00\x01"[..], b"hello\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n"] {
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
+        b"hello\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\0\0\0\0\r\n\r\n",
+    ] {
         let mut raw = served.raw().await;
         raw.send(bytes).await.unwrap();
-        raw.send(&[b'\r', b'\n', b'\r', b'\n']).await.ok();
+        raw.send(b"\r\n\r\n").await.ok();
         if let Some(answer) = raw.answer().await {
             assert!(answer.status.is_client_error(), "{answer:?}");
         }
@@ -120,7 +127,7 @@ async fn an_endless_body_takes_no_memory() {
     let served = Served::start().await;
     let mut body = served.open("/v1/runs/r/events", &[]).await;
     let frame = "{\"type\":\"custom\",\"value\":1}\n";
-    let piece = "\n".repeat(64 << 10) + frame;
+    let piece = format!("{}\n{frame}", " ".repeat(64 << 10));
     body.chunk(&piece).await;
     let before = resident_bytes();
     let count = (64 << 20) / piece.len();

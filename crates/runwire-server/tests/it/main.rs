@@ -1,12 +1,19 @@
 //! What the server promises, tried over real connections against a store on disk.
+#![expect(clippy::unwrap_used)]
 
 mod docs;
 mod exactly_once;
+mod fan_out;
 mod harness;
 mod hostile;
 mod openapi;
 mod problems;
 mod protocols;
+mod reading;
 mod resources;
+mod resume;
 mod shutdown;
+mod signs;
+mod vanishing;
+mod vectors;
 mod writing;

@@ -28,7 +28,8 @@ fn registered() -> BTreeSet<(String, String)> {
 fn routes_in(source: &str) -> Vec<(String, String)> {
     let mut routes = Vec::new();
     for rest in source.split(".route(").skip(1) {
-        let Some((path, rest)) = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"')) else {
+        let Some((path, rest)) = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split_once('"'))
+        else {
             continue;
         };
         let handlers = rest.split("\n        .").next().unwrap_or_default();
@@ -75,7 +76,10 @@ fn the_document_is_whole() {
         let shared = item["parameters"].as_array().cloned().unwrap_or_default();
         for (method, operation) in item.as_object().unwrap().iter().filter(|(key, _)| *key != "parameters") {
             let place = format!("{method} {path}");
-            assert!(operations.insert(operation["operationId"].as_str().expect(&place).to_owned()), "{place}");
+            assert!(
+                operations.insert(operation["operationId"].as_str().expect(&place).to_owned()),
+                "{place}"
+            );
             assert!(operation["summary"].is_string(), "{place}");
             assert!(operation["responses"].as_object().is_some_and(|all| !all.is_empty()), "{place}");
             let own = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -100,7 +104,10 @@ fn check_references(document: &Value, value: &Value) {
     match value {
         Value::Object(object) => {
             if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
-                assert!(reference.starts_with("#/") && document.pointer(&reference[1..]).is_some(), "{reference}");
+                assert!(
+                    reference.starts_with("#/") && document.pointer(&reference[1..]).is_some(),
+                    "{reference}"
+                );
             }
             object.values().for_each(|value| check_references(document, value));
         }
@@ -113,6 +120,9 @@ fn check_references(document: &Value, value: &Value) {
 async fn the_document_is_served() {
     let served = Served::start().await;
     let answer = served.get("/openapi.json").await;
-    assert_eq!((answer.status.as_u16(), &answer.headers["content-type"]), (200, &"application/json".parse().unwrap()));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["content-type"]),
+        (200, &"application/json".parse().unwrap())
+    );
     assert_eq!(answer.json(), document());
 }

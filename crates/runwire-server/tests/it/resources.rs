@@ -17,7 +17,10 @@ async fn the_same_words_create_the_same_run_and_others_are_refused() {
     let created = served.post("/v1/runs", words).await;
     assert_eq!(created.status, 201);
     let run = created.json();
-    assert_eq!((&run["run_id"], &run["thread_id"], &run["status"]), (&"r".into(), &"t".into(), &"pending".into()));
+    assert_eq!(
+        (&run["run_id"], &run["thread_id"], &run["status"]),
+        (&"r".into(), &"t".into(), &"pending".into())
+    );
     assert_eq!((&run["cursor"], &run["agent"], &run["usage"]), (&"0".into(), &"demo".into(), &json!(null)));
     let again = served.post("/v1/runs", words).await;
     assert_eq!((again.status.as_u16(), &again.json()["run_id"]), (200, &"r".into()));
@@ -59,7 +62,10 @@ async fn lists_are_newest_first_and_paged() {
         items.iter().map(|item| item[id].as_str().unwrap().to_owned()).collect()
     };
     let first = served.get("/v1/runs?limit=2").await.json();
-    assert_eq!((ids(&first, "runs", "run_id"), &first["next"]), (vec!["r4".into(), "r3".into()], &"r3".into()));
+    assert_eq!(
+        (ids(&first, "runs", "run_id"), &first["next"]),
+        (vec!["r4".into(), "r3".into()], &"r3".into())
+    );
     let second = served.get("/v1/runs?limit=3&before=r3").await.json();
     assert_eq!(ids(&second, "runs", "run_id"), ["r2", "r1", "r0"]);
     assert_eq!(second["next"], json!(null));
@@ -67,7 +73,10 @@ async fn lists_are_newest_first_and_paged() {
     assert_eq!(ids(&open, "runs", "run_id"), ["r3", "r1"]);
     assert_eq!(ids(&served.get("/v1/runs?thread=t1").await.json(), "runs", "run_id"), ["r1"]);
     let threads = served.get("/v1/threads?limit=2").await.json();
-    assert_eq!((ids(&threads, "threads", "thread_id"), &threads["next"]), (vec!["t4".into(), "t3".into()], &"t3".into()));
+    assert_eq!(
+        (ids(&threads, "threads", "thread_id"), &threads["next"]),
+        (vec!["t4".into(), "t3".into()], &"t3".into())
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::{COMPLETED, Served, delta};
+use runwire_log::sqlite::Options;
+
+use crate::harness::{COMPLETED, Served, delta, patient};
 
 const LOOM: &str = "{\"type\":\"message_chunk\",\"content\":\"Hi\",\"id\":\"think\"}\n";
 
@@ -70,6 +72,33 @@ async fn a_body_cut_in_the_middle_of_a_frame_keeps_the_whole_ones_and_ends_nothi
 }
 
 #[tokio::test]
+async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same() {
+    let served = Served::start().await;
+    let mut cut = served.open("/v1/runs/cut/events?end=true", &[]).await;
+    cut.chunk(&(delta("a").repeat(3000) + "{\"type\":\"te")).await;
+    drop(cut);
+    let mut whole = served.open("/v1/runs/whole/events?end=true", &[]).await;
+    whole.chunk(&delta("a").repeat(3000)).await;
+    whole.end().await;
+    drop(whole);
+    served.until_records("cut", 3000).await;
+    served.until_records("whole", 3000).await;
+    patient(async { while served.get("/v1/runs/whole").await.json()["status"] != "completed" {} }).await;
+    assert_eq!(served.get("/v1/runs/cut").await.json()["status"], "running");
+
+    let mut short = served.raw().await;
+    let body = delta("a") + &delta("b");
+    let length = body.len() + 1;
+    let head = format!(
+        "POST /v1/runs/short/events?end=true HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
+    );
+    short.send((head + &body).as_bytes()).await.unwrap();
+    served.until_records("short", 2).await;
+    drop(short);
+    served.post("/v1/runs/short/events", &delta("c")).await.written(1, 0);
+}
+
+#[tokio::test]
 async fn a_bad_frame_stops_there_and_what_came_before_it_stays() {
     let served = Served::start().await;
     let cases = [
@@ -84,7 +113,10 @@ async fn a_bad_frame_stops_there_and_what_came_before_it_stays() {
         let headers = [("content-type", "application/x-ndjson")];
         let answer = served.post_with(&format!("{path}/events?dialect=runwire"), &headers, &body).await;
         let problem = answer.problem(status, code);
-        assert_eq!((&problem["line"], &problem["accepted"], &problem["last_seq"]), (&3.into(), &1.into(), &1.into()));
+        assert_eq!(
+            (&problem["line"], &problem["accepted"], &problem["last_seq"]),
+            (&3.into(), &1.into(), &1.into())
+        );
         assert_eq!(served.get(&format!("{path}/message")).await.json()["mainContent"], "a");
     }
     let deep = format!("{{\"type\":\"custom\",\"value\":{}1{}}}\n", "[".repeat(200), "]".repeat(200));
@@ -186,9 +218,42 @@ async fn a_client_that_asks_first_is_told_to_go_on() {
     let mut raw = served.raw().await;
     let frame = delta("a");
     let length = frame.len();
-    let head = format!("POST /v1/runs/r/events HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n");
+    let head = format!(
+        "POST /v1/runs/r/events HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+    );
     raw.send(head.as_bytes()).await.unwrap();
     assert_eq!(raw.answer().await.unwrap().status, 100);
     raw.send(frame.as_bytes()).await.unwrap();
     raw.answer().await.unwrap().written(1, 0);
+}
+
+#[tokio::test]
+async fn signs_of_life_keep_a_run_and_silence_ends_it() {
+    let options = Options { lease: Duration::from_secs(1), ..Options::default() };
+    let served = Served::with_store(options, |config| config.beat = Duration::from_millis(100)).await;
+    let mut lines = served.open("/v1/runs/lines/events", &[("content-type", "application/x-ndjson")]).await;
+    let mut comments =
+        served.open("/v1/runs/comments/events", &[("content-type", "text/event-stream")]).await;
+    let silent = served.open("/v1/runs/silent/events", &[]).await;
+    lines.chunk(&delta("a")).await;
+    comments.chunk(&format!("data: {}\n", delta("a"))).await;
+    served.post("/v1/runs/silent/events", &delta("a")).await.written(1, 0);
+    let status = async |run: &str| served.get(&format!("/v1/runs/{run}")).await.json();
+    patient(async {
+        while status("silent").await["status"] == "running" {
+            lines.chunk("\n").await;
+            comments.chunk(": still here\n\n").await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
+    // An open body that says nothing is no sign of life.
+    let lost = status("silent").await;
+    assert_eq!((&lost["status"], &lost["error"]["code"]), (&"failed".into(), &"producer_lost".into()));
+    drop(silent);
+    for (run, mut body) in [("lines", lines), ("comments", comments)] {
+        assert_eq!(status(run).await["status"], "running");
+        body.end().await;
+        body.answer().await.unwrap().written(1, 0);
+    }
 }

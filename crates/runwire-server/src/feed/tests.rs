@@ -1,0 +1,581 @@
+//! Resuming after every cursor of every vector, in every dialect, over a store on disk.
+//!
+//! What is expected comes from a way of its own: the stored records, translated from their first one on with a
+//! window in memory, as `runwire convert` does it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::{Append, Form, FrameBatch, Log, NewThread, RunKey, Stored, Target, ThreadKey};
+use runwire_model::compact::Compactor;
+use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+use runwire_model::window::Window;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{Cursor, Feeds, Next, Reader, Segment, View, Walk, lock};
+
+#[path = "../../tests/it/vectors.rs"]
+mod vectors;
+
+const TENANT: &str = "default";
+/// Longer than anything takes that works.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What no vector says.
+const LAST_WORD: &str = "that-was-all";
+
+/// A frame with its cursor and its name.
+type Told = (Cursor, Option<String>, Vec<u8>);
+
+struct Store {
+    log: Arc<dyn Log>,
+    feeds: Feeds,
+    directory: TempDir,
+}
+
+impl Store {
+    fn open() -> Arc<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Sqlite::open(&directory.path().join("runwire.db"), Options::default()).unwrap();
+        Arc::new(Self { log: Arc::new(log), feeds: Feeds::default(), directory })
+    }
+
+    async fn append(
+        &self,
+        target: &Target,
+        dialect: Dialect,
+        frames: &[(Option<String>, Vec<u8>)],
+        end: bool,
+    ) {
+        self.append_to(target, None, dialect, frames, end).await;
+    }
+
+    async fn append_to(
+        &self,
+        target: &Target,
+        thread: Option<&str>,
+        dialect: Dialect,
+        frames: &[(Option<String>, Vec<u8>)],
+        end: bool,
+    ) {
+        let mut batch = FrameBatch::default();
+        for (at, (name, data)) in frames.iter().enumerate() {
+            batch.push(at as u64 + 1, name.as_deref(), data);
+        }
+        let (target, thread) = (target.clone(), thread.map(str::to_owned));
+        let append = Append { target, thread, dialect: Some(dialect), stamp: None, frames: batch, end };
+        let appended = self.log.append(append).await.unwrap();
+        assert_eq!(appended.fault, None);
+    }
+
+    /// Writes a case to a run or a thread of its own, and tells which thread.
+    async fn write(&self, case: &vectors::Case) -> ThreadKey {
+        let target = target_of(case);
+        self.append(&target, case.dialect, &case.frames, true).await;
+        self.thread_of(&target).await
+    }
+
+    async fn thread_of(&self, target: &Target) -> ThreadKey {
+        match target {
+            Target::Thread(thread) => thread.clone(),
+            Target::Run(run) => run.thread(self.log.run(run).await.unwrap().thread_id),
+        }
+    }
+
+    async fn records(&self, thread: &ThreadKey) -> Vec<Arc<Stored>> {
+        let mut records: Vec<Arc<Stored>> = Vec::new();
+        loop {
+            let page = self.log.read(thread, records.len() as u64).await.unwrap();
+            if page.records.is_empty() {
+                return records;
+            }
+            records.extend(page.records);
+        }
+    }
+
+    fn reader(&self, view: &View, at: Cursor, follow: bool) -> Reader {
+        Reader::new(self.feeds.of(&self.log, view), at, follow)
+    }
+
+    async fn rest(&self, view: &View, at: Cursor) -> Vec<Told> {
+        collect(self.reader(view, at, false)).await
+    }
+}
+
+fn target_of(case: &vectors::Case) -> Target {
+    if case.several {
+        Target::Thread(ThreadKey::new(TENANT, case.label.as_str()))
+    } else {
+        Target::Run(RunKey::new(TENANT, case.label.as_str()))
+    }
+}
+
+/// Lists the views of a thread in one form: each run, and the thread itself.
+fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<View> {
+    let mut runs: Vec<Arc<str>> = Vec::new();
+    for stored in records {
+        if !runs.contains(&stored.run) {
+            runs.push(stored.run.clone());
+        }
+    }
+    let whole = View { thread: thread.clone(), run: None, form };
+    let of_run = |run| View { run: Some(run), ..whole.clone() };
+    let mut views: Vec<View> = runs.into_iter().map(of_run).collect();
+    // A thread of one run has the same frames in both.
+    if views.len() != 1 {
+        views.push(whole);
+    }
+    views
+}
+
+fn forms() -> impl Iterator<Item = Option<Form>> {
+    let each = |fidelity| Dialect::ALL.map(|dialect| Some(Form { dialect, fidelity }));
+    [each(Fidelity::Native), each(Fidelity::Full)].into_iter().flatten().chain([None])
+}
+
+fn push(out: &mut Vec<Told>, seq: u64, frames: &Frames) {
+    for (k, (name, data)) in frames.iter().enumerate() {
+        out.push((Cursor { seq, frame: k as u32 }, name.map(str::to_owned), data.to_vec()));
+    }
+}
+
+/// Translates records from the first one on; those after `merge_after` with neighbouring pieces merged.
+fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told> {
+    let (mut out, mut frames) = (Vec::new(), Frames::default());
+    let mut window = Window::default();
+    let mut encoders: HashMap<Arc<str>, Encoder> = HashMap::new();
+    let mut compactor = Compactor::new();
+    let mut last_run: Option<Arc<str>> = None;
+    for stored in records {
+        if last_run.as_ref() != Some(&stored.run) {
+            window.next_run(&stored.run);
+            last_run = Some(stored.run.clone());
+        }
+        window.absorb(&stored.record);
+        if view.run.as_ref().is_some_and(|run| *run != stored.run) {
+            continue;
+        }
+        let seq = stored.record.seq;
+        let Some(form) = view.form else {
+            match &stored.frame {
+                Some(frame) => {
+                    let name = stored.name.as_deref().map(str::to_owned);
+                    out.push((Cursor { seq, frame: 0 }, name, frame.to_vec()));
+                }
+                None => {
+                    let thread = &*view.thread.id;
+                    let mut encoder = Encoder::new(Dialect::Runwire, thread, &*stored.run, Fidelity::Native);
+                    frames.clear();
+                    encoder.step(&stored.record, &window, &mut frames);
+                    push(&mut out, seq, &frames);
+                }
+            }
+            continue;
+        };
+        let encoder = encoders
+            .entry(stored.run.clone())
+            .or_insert_with(|| Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.fidelity));
+        if seq > merge_after {
+            compactor
+                .step(encoder, &stored.record, &window, &mut |seq, frames, _| push(&mut out, seq, frames));
+        } else {
+            frames.clear();
+            encoder.step(&stored.record, &window, &mut frames);
+            push(&mut out, seq, &frames);
+        }
+    }
+    compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, frames));
+    out
+}
+
+fn told(segment: &Segment, from: usize, to: usize) -> Vec<Told> {
+    let frames = segment.frames(from).take(to - from);
+    frames.map(|frame| (frame.cursor.unwrap(), frame.name.map(str::to_owned), frame.data.to_vec())).collect()
+}
+
+/// Reads to the end.
+async fn collect(mut reader: Reader) -> Vec<Told> {
+    let mut out = Vec::new();
+    loop {
+        match reader.next().await.unwrap() {
+            Next::Frames { segment, from, to } => out.extend(told(&segment, from, to)),
+            Next::CaughtUp => {}
+            Next::Ended => return out,
+        }
+    }
+}
+
+#[track_caller]
+fn assert_same(found: &[Told], expected: &[Told], what: impl Fn() -> String) {
+    if found == expected {
+        return;
+    }
+    let show = |told: Option<&Told>| match told {
+        Some((cursor, name, data)) => format!("{cursor} {name:?} {}", String::from_utf8_lossy(data)),
+        None => "nothing".to_owned(),
+    };
+    let at = (0..).find(|at| found.get(*at) != expected.get(*at)).unwrap();
+    let (found_at, expected_at) = (show(found.get(at)), show(expected.get(at)));
+    panic!("{}: frame {at} of {}\n expected {expected_at}\n found    {found_at}", what(), expected.len());
+}
+
+fn after(frames: &[Told], at: Cursor) -> &[Told] {
+    &frames[frames.partition_point(|(cursor, ..)| *cursor <= at)..]
+}
+
+/// Lists places that a reader of these frames can name: after each frame, and for every other record after the
+/// whole of it or past its frames, which means the same.
+fn places(frames: &[Told], head: u64) -> Vec<Cursor> {
+    let mut places: Vec<Cursor> = frames.iter().map(|(cursor, ..)| *cursor).collect();
+    for seq in 0..=head {
+        let count = frames.iter().filter(|(cursor, ..)| cursor.seq == seq).count();
+        let past = Cursor { seq, frame: count as u32 };
+        places.push(if seq % 2 == 0 { Cursor::after(seq) } else { past });
+    }
+    places
+}
+
+/// Does something with every vector, several at a time.
+async fn with_every_case<F, Fut>(each: F)
+where
+    F: Fn(Arc<Store>, vectors::Case) -> Fut + Copy + Send + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let store = Store::open();
+    let mut tasks = JoinSet::new();
+    for case in vectors::cases() {
+        tasks.spawn(each(store.clone(), case));
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_the_rest() {
+    with_every_case(|store, case| async move {
+        let thread = store.write(&case).await;
+        let records = store.records(&thread).await;
+        for form in forms() {
+            for view in views(&thread, &records, form) {
+                let all = expected(&view, &records, u64::MAX);
+                let label = |at: Cursor| format!("{} in {form:?} of {:?} after {at}", case.label, view.run);
+                assert_same(&store.rest(&view, Cursor::START).await, &all, || label(Cursor::START));
+                let mut places = places(&all, records.len() as u64);
+                if form.is_some_and(|form| form.fidelity == Fidelity::Full) {
+                    // Bare and past the end they mean the same as in the native form.
+                    places.truncate(all.len());
+                }
+                for at in places {
+                    assert_same(&store.rest(&view, at).await, after(&all, at), || label(at));
+                }
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
+    with_every_case(|store, case| async move {
+        let thread = store.write(&case).await;
+        let records = store.records(&thread).await;
+        for form in forms().flatten() {
+            for view in views(&thread, &records, Some(form)) {
+                let all = expected(&view, &records, u64::MAX);
+                let cursors = all.iter().map(|(cursor, ..)| *cursor);
+                let cursors = cursors.filter(|_| form.fidelity == Fidelity::Native);
+                for at in [Cursor::START].into_iter().chain(cursors) {
+                    let fewer = collect(store.reader(&view, at, false).compact(true)).await;
+                    let label = || format!("{} in {form:?} after {at}", case.label);
+                    assert_same(&fewer, after(&expected(&view, &records, at.seq), at), label);
+                    // Where it may go on plainly, `resuming_after_any_cursor…` has been.
+                    let known = |told: &&Told| !all.iter().any(|(cursor, ..)| *cursor == told.0);
+                    assert!(fewer.iter().find(known).is_none(), "{}", label());
+                    if form.dialect == Dialect::Text {
+                        let text =
+                            |told: &[Told]| told.iter().flat_map(|told| told.2.clone()).collect::<Vec<_>>();
+                        assert_eq!(text(&fewer), text(after(&all, at)), "{}", label());
+                    }
+                }
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_any_size_are_the_replay() {
+    with_every_case(|store, case| async move {
+        let thread = store.write(&case).await;
+        let records = store.records(&thread).await;
+        let forms = forms().filter(|form| form.is_none_or(|form| form.fidelity == Fidelity::Native));
+        // Every size for every dialect, though not in the same case.
+        for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
+            for view in views(&thread, &records, form) {
+                let all = expected(&view, &records, u64::MAX);
+                let (mut at, mut frames) = (Cursor::START, Vec::new());
+                loop {
+                    let page = crate::read::page(store.reader(&view, at, false), limit).await.unwrap();
+                    let next = page.next;
+                    let body: serde_json::Value = serde_json::from_slice(&page.into_body()).unwrap();
+                    let found = body["frames"].as_array().unwrap();
+                    assert!(found.len() == limit || next.is_none(), "a page that is not the last is full");
+                    frames.extend(found.iter().map(|frame| frame["cursor"].as_str().unwrap().to_owned()));
+                    assert_eq!(body["next"].as_str().map(str::to_owned), next.map(|next| next.to_string()));
+                    match next {
+                        Some(next) => at = next,
+                        None => break,
+                    }
+                }
+                let cursors: Vec<_> = all.iter().map(|(cursor, ..)| cursor.to_string()).collect();
+                assert_eq!(frames, cursors, "{} in {form:?}, {limit} a page", case.label);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_follows_sees_what_a_replay_shows() {
+    with_every_case(|store, case| async move {
+        let target = target_of(&case);
+        // The first frame makes the run, so that there is something to follow.
+        store.append(&target, case.dialect, &case.frames[..1], false).await;
+        let thread = store.thread_of(&target).await;
+        let mut readers = Vec::new();
+        for form in forms() {
+            let run = if let Target::Run(run) = &target { Some(run.id.clone()) } else { None };
+            let view = View { thread: thread.clone(), run, form };
+            // Two readers share a feed; the second one merges pieces for as long as it catches up.
+            for compact in [false, true] {
+                let reader = store.reader(&view, Cursor::START, true).compact(compact && form.is_some());
+                readers.push((view.clone(), compact, tokio::spawn(follow(reader))));
+            }
+        }
+        for frame in &case.frames[1..] {
+            store.append(&target, case.dialect, std::slice::from_ref(frame), false).await;
+        }
+        store.append(&target, case.dialect, &[], true).await;
+        let records = store.records(&thread).await;
+        if let Target::Thread(thread) = &target {
+            // A thread goes on for ever: this shows its readers that they have everything.
+            let run = Target::Run(RunKey::new(TENANT, format!("{}.last", case.label)));
+            let last = format!(r#"{{"type":"text.delta","message_id":"m","content":"{LAST_WORD}"}}"#);
+            store.append_to(&run, Some(&thread.id), Dialect::Runwire, &[(None, last.into())], true).await;
+        }
+        for (view, compact, reader) in readers {
+            let found =
+                tokio::time::timeout(PATIENCE, reader).await.expect("a reader waits for ever").unwrap();
+            let all = expected(&view, &records, u64::MAX);
+            let upto = records.len() as u64;
+            let found: Vec<Told> = found.into_iter().filter(|(cursor, ..)| cursor.seq <= upto).collect();
+            let label = || format!("{} in {:?}, compact: {compact}", case.label, view.form);
+            if compact && view.form.is_some() {
+                let last = |told: &[Told]| told.last().map(|(cursor, ..)| *cursor);
+                assert_eq!(last(&found), last(&all), "{}", label());
+            } else {
+                assert_same(&found, &all, label);
+            }
+        }
+    })
+    .await;
+}
+
+/// A run in which texts and calls lie far apart, so that translation looks back a long way.
+fn long_run(records: usize) -> Vec<(Option<String>, Vec<u8>)> {
+    let mut frames = vec![r#"{"type":"tool.args_started","call_id":"c0","name":"search"}"#.to_owned()];
+    let filler = "x".repeat(900);
+    for at in 0..records {
+        frames.push(format!(r#"{{"type":"tool.args_delta","call_id":"c0","delta":"{}"}}"#, at % 10));
+        let (message, rest) = (at / 700, at % 700);
+        if rest == 0 {
+            frames.push(format!(r#"{{"type":"text.started","message_id":"m{message}"}}"#));
+        }
+        frames.push(format!(
+            r#"{{"type":"text.delta","message_id":"m{message}","content":"{}","note":"{filler}"}}"#,
+            at % 7
+        ));
+        if rest == 699 {
+            frames.push(format!(r#"{{"type":"text.finished","message_id":"m{message}"}}"#));
+        }
+    }
+    frames.push(r#"{"type":"tool.called","call_id":"c0","name":"search","arguments":{}}"#.to_owned());
+    frames.push(r#"{"type":"run.completed"}"#.to_owned());
+    frames.into_iter().map(|frame| (None, frame.into_bytes())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_store() {
+    let store = Store::open();
+    let target = Target::Run(RunKey::new(TENANT, "long"));
+    let frames = long_run(1500);
+    store.append(&target, Dialect::Runwire, &frames[..2], false).await;
+    let thread = store.thread_of(&target).await;
+    let mut readers = Vec::new();
+    for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
+        let form = Some(Form { dialect, fidelity: Fidelity::Native });
+        let view = View { thread: thread.clone(), run: Some("long".into()), form };
+        let mut slow = store.reader(&view, Cursor::START, true);
+        let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
+        for reader in [&mut slow, &mut fewer] {
+            while !matches!(reader.next().await.unwrap(), Next::CaughtUp) {}
+        }
+        let quick = tokio::spawn(collect(store.reader(&view, Cursor::START, true)));
+        readers.push((view, slow, fewer, quick));
+    }
+    for some in frames[2..].chunks(50) {
+        store.append(&target, Dialect::Runwire, some, false).await;
+    }
+    let records = store.records(&thread).await;
+    for (view, slow, fewer, quick) in readers {
+        let all = expected(&view, &records, u64::MAX);
+        let label = || format!("{:?}", view.form);
+        assert_same(&quick.await.unwrap(), &all, label);
+        let kept = lock(&store.feeds.of(&store.log, &view).ring).segments.front().unwrap().after;
+        assert!(kept > slow.at().whole_records(), "the slow reader is not behind");
+        let from = slow.at();
+        assert_same(&collect(slow).await, after(&all, from), label);
+        let last = collect(fewer).await.last().map(|(cursor, ..)| *cursor);
+        assert_eq!(last, all.last().map(|(cursor, ..)| *cursor));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
+    let store = Store::open();
+    let target = Target::Run(RunKey::new(TENANT, "long"));
+    let frames = long_run(1500);
+    store.append(&target, Dialect::Runwire, &frames[..2], false).await;
+    let thread = store.thread_of(&target).await;
+    let form = Some(Form { dialect: Dialect::Loom, fidelity: Fidelity::Native });
+    let view = View { thread: thread.clone(), run: Some("long".into()), form };
+    let mut stalled = store.reader(&view, Cursor::START, true);
+    while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
+    for some in frames[2..frames.len() - 1].chunks(50) {
+        store.append(&target, Dialect::Runwire, some, false).await;
+    }
+    let head = store.records(&thread).await.len() as u64;
+    // It comes back near the end, and the feed goes on from there without all that lies between.
+    let from = Cursor::after(head - 10);
+    let mut late = store.reader(&view, from, true);
+    let mut found = Vec::new();
+    while let Next::Frames { segment, from, to } = late.next().await.unwrap() {
+        found.extend(told(&segment, from, to));
+    }
+    let feed = store.feeds.of(&store.log, &view);
+    assert_eq!(feed.walk.lock().await.as_ref().unwrap().next, head + 1);
+    assert!(lock(&feed.ring).segments.is_empty());
+    store.append(&target, Dialect::Runwire, &frames[frames.len() - 1..], false).await;
+    let all = expected(&view, &store.records(&thread).await, u64::MAX);
+    found.extend(collect(late).await);
+    assert_same(&found, after(&all, from), || "late".to_owned());
+    let from = stalled.at();
+    assert_same(&collect(stalled).await, after(&all, from), || "stalled".to_owned());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
+    let store = Store::open();
+    let run = RunKey::new(TENANT, "long");
+    let target = Target::Run(run.clone());
+    store.append(&target, Dialect::Runwire, &long_run(1200), true).await;
+    let thread = store.thread_of(&target).await;
+    let records = store.records(&thread).await;
+    assert!(records.len() > 2000);
+    let head = records.len() as u64;
+    for dialect in Dialect::ALL {
+        let form = Form { dialect, fidelity: Fidelity::Native };
+        let view = View { thread: thread.clone(), run: Some(run.id.clone()), form: Some(form) };
+        let all = expected(&view, &records, u64::MAX);
+        let late = [
+            Cursor { seq: 513, frame: 0 },
+            Cursor::after(1024),
+            Cursor::after(1500),
+            Cursor { seq: head, frame: 0 },
+        ];
+        let check = |when: &'static str| {
+            let (store, view, all) = (&store, &view, &all);
+            async move {
+                for at in late {
+                    assert_same(&store.rest(view, at).await, after(all, at), || {
+                        format!("{dialect} {when} {at}")
+                    });
+                }
+            }
+        };
+        assert!(store.log.checkpoint(&run, form, head).await.unwrap().is_none());
+        check("without").await;
+        // The replay has left some, which the writer keeps when it has time.
+        store.rest(&view, Cursor::START).await;
+        store.log.ready().await.unwrap();
+        if dialect == Dialect::Runwire {
+            assert!(store.log.checkpoint(&run, form, head).await.unwrap().is_none(), "it needs none");
+            continue;
+        }
+        let begun = Walk::begin(store.log.clone(), view.clone(), Cursor::after(1500)).await.unwrap();
+        assert!((1024..=1501).contains(&begun.next), "{dialect} begins at {}", begun.next);
+        check("with").await;
+        // A cache may be lost, or hold what no version can read.
+        let file = rusqlite::Connection::open(store.directory.path().join("runwire.db")).unwrap();
+        file.busy_timeout(PATIENCE).unwrap();
+        file.execute("UPDATE checkpoint SET state = '{\"of\":\"another version\"}'", []).unwrap();
+        check("damaged").await;
+        file.execute("DELETE FROM checkpoint", []).unwrap();
+        check("lost").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_a_thread_is_its_runs_frames_in_order() {
+    let store = Store::open();
+    let thread = ThreadKey::new(TENANT, "side-by-side");
+    let thread_id = Some("side-by-side".to_owned());
+    store.log.create_thread(NewThread { tenant: TENANT.into(), thread_id, parallel: true }).await.unwrap();
+    let cases = vectors::cases();
+    let cases: Vec<_> = cases.iter().filter(|case| !case.several).step_by(9).collect();
+    let targets: Vec<_> = cases.iter().map(|case| target_of(case)).collect();
+    for at in 0..cases.iter().map(|case| case.frames.len()).max().unwrap() {
+        for (case, target) in cases.iter().zip(&targets) {
+            if let Some(frame) = case.frames.get(at) {
+                let frame = std::slice::from_ref(frame);
+                store
+                    .append_to(target, Some(&thread.id), case.dialect, frame, at + 1 == case.frames.len())
+                    .await;
+            }
+        }
+    }
+    let records = store.records(&thread).await;
+    for form in forms().filter(|form| form.is_none_or(|form| form.dialect.names_its_run())) {
+        let mut merged = Vec::new();
+        let mut views = views(&thread, &records, form);
+        let whole = views.pop().unwrap();
+        for view in views {
+            merged.extend(store.rest(&view, Cursor::START).await);
+        }
+        merged.sort_by_key(|(cursor, ..)| *cursor);
+        for at in [Cursor::START].into_iter().chain(merged.iter().step_by(7).map(|(cursor, ..)| *cursor)) {
+            assert_same(&store.rest(&whole, at).await, after(&merged, at), || format!("{form:?} after {at}"));
+        }
+    }
+}
+
+/// Follows a run to its end, or a thread to the run that says so.
+async fn follow(mut reader: Reader) -> Vec<Told> {
+    let mut out: Vec<Told> = Vec::new();
+    loop {
+        match reader.next().await.unwrap() {
+            Next::Frames { segment, from, to } => {
+                out.extend(told(&segment, from, to));
+                if out.iter().any(|(.., data)| String::from_utf8_lossy(data).contains(LAST_WORD)) {
+                    return out;
+                }
+            }
+            Next::CaughtUp => {}
+            Next::Ended => return out,
+        }
+    }
+}

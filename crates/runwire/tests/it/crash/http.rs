@@ -1,0 +1,223 @@
+//! A client that notices everything: whether an answer came, and whether it came to its proper end.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::command::PATIENCE;
+
+/// How long a read waits before the caller may look at something else.
+const TICK: Duration = Duration::from_millis(25);
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Tells how many frames of a body the server has, if it took the body.
+    pub(super) fn written(&self) -> Written {
+        let counts = self.json();
+        let count = |name: &str| usize::try_from(counts[name].as_u64().unwrap()).unwrap();
+        Written { accepted: count("accepted"), duplicates: count("duplicates") }
+    }
+}
+
+/// The counts of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) accepted: usize,
+    pub(super) duplicates: usize,
+}
+
+impl Written {
+    pub(super) fn all(self) -> usize {
+        self.accepted + self.duplicates
+    }
+}
+
+/// Header fields of a request.
+pub(super) type Fields<'a> = &'a [(&'a str, String)];
+
+pub(super) fn get(server: SocketAddr, path: &str) -> io::Result<Answer> {
+    Exchange::begin(server, "GET", path, &[], None)?.answer()
+}
+
+pub(super) fn post(server: SocketAddr, path: &str, fields: Fields, body: &str) -> io::Result<Answer> {
+    Exchange::begin(server, "POST", path, fields, Some(body.as_bytes()))?.answer()
+}
+
+/// A request, and its answer as far as it has come.
+pub(super) struct Exchange {
+    stream: TcpStream,
+    received: Vec<u8>,
+    left: Left,
+}
+
+/// What is still to come of an answer's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// So many bytes.
+    Bytes(usize),
+    /// So many bytes of a chunk and its line end, then the next chunk.
+    Chunk(usize),
+    Nothing,
+}
+
+/// What has come of an answer's body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Bytes(Vec<u8>),
+    /// Nothing for the moment.
+    Quiet,
+    /// The proper end.
+    End,
+}
+
+impl Exchange {
+    /// Sends a request; without a body, chunks of one may follow.
+    pub(super) fn begin(
+        server: SocketAddr,
+        method: &str,
+        path: &str,
+        fields: Fields,
+        body: Option<&[u8]>,
+    ) -> io::Result<Self> {
+        let stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TICK))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n");
+        for (name, value) in fields {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        match (method, body) {
+            ("GET", _) => {}
+            (_, Some(body)) => head.push_str(&format!("content-length: {}\r\n", body.len())),
+            (_, None) => head.push_str("transfer-encoding: chunked\r\n"),
+        }
+        let mut request = (head + "\r\n").into_bytes();
+        request.extend_from_slice(body.unwrap_or_default());
+        let mut exchange = Self { stream, received: Vec::new(), left: Left::Nothing };
+        exchange.stream.write_all(&request)?;
+        Ok(exchange)
+    }
+
+    /// Sends a chunk of the body; an empty one is its end.
+    pub(super) fn send(&mut self, data: &[u8]) -> io::Result<()> {
+        let mut chunk = format!("{:x}\r\n", data.len()).into_bytes();
+        chunk.extend_from_slice(data);
+        chunk.extend_from_slice(b"\r\n");
+        self.stream.write_all(&chunk)
+    }
+
+    /// Tells whether the answer has begun.
+    pub(super) fn hears(&mut self) -> io::Result<bool> {
+        Ok(!self.received.is_empty() || self.receive()?)
+    }
+
+    /// Reads the answer to its end.
+    pub(super) fn answer(mut self) -> io::Result<Answer> {
+        let status = self.status()?;
+        let (mut body, begun) = (Vec::new(), Instant::now());
+        loop {
+            match self.piece()? {
+                Piece::Bytes(bytes) => body.extend_from_slice(&bytes),
+                Piece::Quiet => patient(begun)?,
+                Piece::End => return Ok(Answer { status, body: String::from_utf8(body).unwrap() }),
+            }
+        }
+    }
+
+    /// Waits for the answer's head.
+    pub(super) fn status(&mut self) -> io::Result<u16> {
+        let begun = Instant::now();
+        let end = loop {
+            if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at;
+            }
+            if !self.receive()? {
+                patient(begun)?;
+            }
+        };
+        let head: Vec<u8> = self.received.drain(..end + 4).collect();
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        self.left = match (field("content-length:"), field("transfer-encoding:")) {
+            (Some(length), _) => Left::Bytes(length.parse().unwrap()),
+            (None, Some(_)) => Left::Chunk(0),
+            (None, None) => Left::Nothing,
+        };
+        Ok(status)
+    }
+
+    /// Waits a moment for more of the answer's body. A connection that breaks before its end is an error.
+    pub(super) fn piece(&mut self) -> io::Result<Piece> {
+        loop {
+            match self.left {
+                Left::Nothing | Left::Bytes(0) => return Ok(Piece::End),
+                Left::Bytes(left) if !self.received.is_empty() => {
+                    let bytes: Vec<u8> = self.received.drain(..left.min(self.received.len())).collect();
+                    self.left = Left::Bytes(left - bytes.len());
+                    return Ok(Piece::Bytes(bytes));
+                }
+                Left::Chunk(0) => {
+                    if let Some(at) = self.received.windows(2).position(|two| two == b"\r\n") {
+                        let size: Vec<u8> = self.received.drain(..at + 2).collect();
+                        let size = std::str::from_utf8(&size[..at]).unwrap();
+                        self.left = match usize::from_str_radix(size, 16).unwrap() {
+                            0 => Left::Nothing,
+                            size => Left::Chunk(size + 2),
+                        };
+                        continue;
+                    }
+                }
+                Left::Chunk(left) if self.received.len() >= left => {
+                    let mut bytes: Vec<u8> = self.received.drain(..left).collect();
+                    bytes.truncate(left - 2);
+                    self.left = Left::Chunk(0);
+                    return Ok(Piece::Bytes(bytes));
+                }
+                Left::Bytes(_) | Left::Chunk(_) => {}
+            }
+            if !self.receive()? {
+                return Ok(Piece::Quiet);
+            }
+        }
+    }
+
+    /// Waits a moment for bytes, and tells whether any came.
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut bytes = [0; 16 << 10];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                self.received.extend_from_slice(&bytes[..count]);
+                Ok(true)
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn patient(begun: Instant) -> io::Result<()> {
+    assert!(begun.elapsed() < PATIENCE, "the server neither answers nor ends");
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The promises, tried by force: kills, failing disks, orderly stops, and a second server on the same store.
+//!
+//! | module | what |
+//! |---|---|
+//! | `killed` | `kill -9` at any moment |
+//! | `faults` | reads, writes and flushes that fail, a disk that is full, a power cut |
+//! | `stopped` | SIGTERM under load |
+//! | `second` | two servers on one store |
+//! | `alike` | whoever stays and whoever comes later gets the same frames |
+//! | `cast` | who writes and who reads meanwhile, and what must be true of it afterwards |
+//!
+//! Chance has a seed, `RUNWIRE_CRASH_SEED`, which a failure tells; `RUNWIRE_CRASH_ROUNDS` says how often.
+
+mod alike;
+mod cast;
+mod errands;
+#[cfg(target_os = "linux")]
+mod faults;
+mod frames;
+mod http;
+mod killed;
+mod random;
+mod readers;
+mod second;
+mod socket;
+mod stopped;
+mod world;
+mod writers;
