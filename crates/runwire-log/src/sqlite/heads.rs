@@ -8,6 +8,7 @@ use runwire_model::run::{RunState, Status};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
+use super::desk::Desk;
 use super::rows::{load_run, load_thread};
 use crate::info::{NewRun, RunInfo, RunSummary};
 use crate::key::{RunKey, ThreadKey};
@@ -181,7 +182,7 @@ impl Heads {
     /// Takes a thread out to work on it; [`Heads::put_thread`] brings it back.
     pub(super) fn take_thread(
         &mut self,
-        connection: &Connection,
+        connection: &Desk,
         key: &ThreadKey,
     ) -> Loaded<Box<ThreadHead>> {
         if let Some(id) = self.thread_ids.get(key) {
@@ -190,7 +191,7 @@ impl Heads {
         load_thread(connection, "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    pub(super) fn take_thread_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<Box<ThreadHead>> {
+    pub(super) fn take_thread_by_id(&mut self, connection: &Desk, id: i64) -> Loaded<Box<ThreadHead>> {
         match self.threads.remove(&id) {
             Some(thread) => Ok(Some(thread)),
             None => load_thread(connection, "id = ?1", params![id]),
@@ -203,14 +204,14 @@ impl Heads {
     }
 
     /// Takes a run out to work on it; [`Heads::put_run`] brings it back.
-    pub(super) fn take_run(&mut self, connection: &Connection, key: &RunKey) -> Loaded<Box<RunHead>> {
+    pub(super) fn take_run(&mut self, connection: &Desk, key: &RunKey) -> Loaded<Box<RunHead>> {
         if let Some(id) = self.run_ids.get(key) {
             return Ok(self.runs.remove(id));
         }
         load_run(connection, "run.tenant = ?1 AND run.name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    pub(super) fn take_run_by_id(&mut self, connection: &Connection, id: i64) -> Loaded<Box<RunHead>> {
+    pub(super) fn take_run_by_id(&mut self, connection: &Desk, id: i64) -> Loaded<Box<RunHead>> {
         match self.runs.remove(&id) {
             Some(run) => Ok(Some(run)),
             None => load_run(connection, "run.id = ?1", params![id]),
@@ -243,7 +244,7 @@ impl Heads {
     }
 
     /// Tells whether a run id is taken.
-    pub(super) fn has_run(&self, connection: &Connection, key: &RunKey) -> rusqlite::Result<bool> {
+    pub(super) fn has_run(&self, connection: &Desk, key: &RunKey) -> rusqlite::Result<bool> {
         if self.run_ids.contains_key(key) {
             return Ok(true);
         }

@@ -5,6 +5,7 @@
 
 mod acts;
 mod append;
+mod desk;
 mod heads;
 mod journal;
 mod leases;
@@ -35,6 +36,7 @@ use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, R
 use crate::key::{RunKey, ThreadKey};
 use crate::tail::{Tail, Tails};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
+use desk::{Committer, Fatal};
 use read::Reader;
 use retention::plan;
 use schema::Found;
@@ -129,12 +131,19 @@ impl Sqlite {
         schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
-        let writer = Writer::open(connection, lock, options, tails.clone(), unsealed.clone());
+        let fatal = Arc::new(Fatal::new(options.fatal.clone()));
+        let writer = Writer::open(connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
+        let committer = Committer {
+            tails: tails.clone(),
+            unsealed: unsealed.clone(),
+            writer: requests.downgrade(),
+            fatal,
+        };
         std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || writer.run(inbox))
+            .spawn(move || writer.run(inbox, committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         Ok(Self { path: path.to_owned(), requests, tails, unsealed, idle: Arc::default(), readers })

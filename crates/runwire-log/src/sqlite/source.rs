@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use runwire_model::window::Window;
-use rusqlite::Connection;
 
+use super::desk::Desk;
 use super::read::visit;
 use crate::earlier::RecordSource;
 use crate::record::Stored;
@@ -28,7 +28,7 @@ impl Lookups {
 
 /// The records of a thread as the writer sees them.
 pub(super) struct Source<'a> {
-    pub(super) connection: &'a Connection,
+    pub(super) connection: &'a Desk,
     pub(super) lookups: &'a Lookups,
     pub(super) thread: i64,
     /// Those that are in the journal only, each with the number of its run.

@@ -1,21 +1,20 @@
-//! The one writer: takes whatever has queued up, commits it as one transaction, then releases the
-//! acknowledgements and the readers together.
+//! The one writer: takes whatever has queued up, has it committed as one transaction, and then the
+//! acknowledgements and the readers are released together (`desk.rs`).
 //!
 //! There is no timer. While a commit waits for the disk, requests queue up; the next commit takes them all. So
 //! the disk sets the pace, a lone request never waits for company, and many share one flush.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_model::Timestamp;
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
+use super::desk::{Commit, Committer, Desk, Release};
 use super::heads::{Heads, RunHead, ThreadHead};
 use super::journal::{Journal, Unsealed};
 use super::leases::Leases;
@@ -28,7 +27,6 @@ use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{self, Stored};
-use crate::tail::Tails;
 use crate::{Cancel, Form, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
@@ -58,6 +56,8 @@ pub(super) enum Op {
         state: String,
     },
     Ping(Reply<()>),
+    /// Says that the connection is back.
+    Committed,
     Close,
 }
 
@@ -69,10 +69,8 @@ pub(super) enum Sealing {
 }
 
 pub(super) struct Writer {
-    pub(super) connection: Connection,
+    pub(super) connection: Desk,
     pub(super) journal: Journal,
-    /// Whether the journal holds something that is nowhere else, as readers know it.
-    unsealed: Arc<AtomicBool>,
     pub(super) seal_now: HashSet<i64>,
     seal_all: bool,
     /// Threads that the commit at hand deletes.
@@ -80,7 +78,6 @@ pub(super) struct Writer {
     pub(super) heads: Heads,
     pub(super) leases: Leases,
     pub(super) options: Options,
-    tails: Arc<Tails>,
     pending: HashMap<i64, Pending>,
     pub(super) touched_runs: HashSet<i64>,
     pub(super) touched_threads: HashSet<i64>,
@@ -114,26 +111,18 @@ const SEALED_THREADS: usize = 16;
 const PURGE_EVERY: u64 = 32;
 
 impl Writer {
-    pub(super) fn open(
-        connection: Connection,
-        lock: File,
-        options: Options,
-        tails: Arc<Tails>,
-        unsealed: Arc<AtomicBool>,
-    ) -> Db<Self> {
+    pub(super) fn open(connection: Connection, lock: File, options: Options) -> Db<Self> {
         let journal = Journal::open(&connection)?;
         let heads = Heads::open(&connection)?;
         let mut writer = Self {
-            connection,
+            connection: Desk::new(connection),
             journal,
-            unsealed,
             seal_now: HashSet::new(),
             seal_all: false,
             gone: HashSet::new(),
             heads,
             leases: Leases::default(),
             options,
-            tails,
             pending: HashMap::new(),
             touched_runs: HashSet::new(),
             touched_threads: HashSet::new(),
@@ -147,80 +136,111 @@ impl Writer {
         };
         writer.begin_leases()?;
         writer.find_purges()?;
+        writer.connection.settle()?;
         Ok(writer)
     }
 
     /// Works until it is told to close, or the store fails. Then the requests are the last thing to go.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Op>) {
+    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Op>, committer: Committer) {
+        let (commits, inbox) = std::sync::mpsc::channel();
+        let fatal = committer.fatal.clone();
+        let committing = std::thread::Builder::new()
+            .name("log-committer".into())
+            .spawn(move || committer.run(&inbox));
+        let ended = match &committing {
+            Ok(_) => self.work(&mut requests, &commits),
+            Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
+        };
+        if let Err(error) = ended {
+            fatal.call(&error);
+        }
+        drop(commits);
+        self.connection.wait();
+        // Whoever still waits is told by this that nobody knows.
+        drop(self);
+        if let Ok(committing) = committing {
+            let _ = committing.join();
+        }
+    }
+
+    /// Performs requests and commits them, batch by batch.
+    ///
+    /// A batch takes what has queued up. While the one before it is being committed it goes on growing, so the
+    /// slower the disk, the more share a flush.
+    fn work(
+        &mut self,
+        requests: &mut mpsc::Receiver<Op>,
+        commits: &std::sync::mpsc::Sender<Commit>,
+    ) -> Db<()> {
         loop {
-            let first =
-                if self.purges.is_empty() { requests.blocking_recv() } else { requests.try_recv().ok() };
-            if first.is_none() && self.purges.is_empty() {
-                return;
+            let mut closing = false;
+            let (mut count, mut bytes) = (0, 0);
+            loop {
+                let full = count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
+                let free = !self.connection.is_away();
+                self.connection.check()?;
+                let has_work = count > 0 || !self.purges.is_empty();
+                let next = match (full, free && has_work) {
+                    (true, _) => None,
+                    (false, true) => requests.try_recv().ok(),
+                    // Woken by a request, or by the connection that comes back.
+                    (false, false) => requests.blocking_recv(),
+                };
+                let Some(op) = next else { break };
+                if count == 0 {
+                    self.now = clock();
+                }
+                match op {
+                    Op::Committed => continue,
+                    Op::Close => {
+                        closing = true;
+                        break;
+                    }
+                    op => {
+                        bytes += if let Op::Append(append, _) = &op { append.frames.bytes() } else { 0 };
+                        count += 1;
+                        self.perform(op)?;
+                    }
+                }
             }
-            // Whoever is about to ask may do so: the more share a commit, the less each costs. This is no timer: it
-            // gives way to what is ready to run, and comes back at once where nothing is.
-            std::thread::yield_now();
-            match self.commit(first, &mut requests) {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => {
-                    // The write-ahead log is folded into the file, so that what is left is one file.
-                    let _ = super::schema::fold_log(&self.connection);
-                    return drop(self);
+            let over = closing || (count == 0 && self.purges.is_empty());
+            self.seal_all |= closing;
+            self.flush()?;
+            self.commits += 1;
+            // Rows of a thread that this commit deletes are there only after the flush.
+            if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
+                self.purge()?;
+            }
+            self.connection.check()?;
+            self.hand_over(commits);
+            self.heads.shrink();
+            if over {
+                self.connection.wait();
+                self.connection.check()?;
+                // The write-ahead log is folded into the file, so that what is left is one file.
+                if closing && let Some(connection) = self.connection.idle() {
+                    let _ = super::schema::fold_log(&connection);
                 }
-                Err(error) => {
-                    let reason = format!("the store failed: {error}");
-                    tracing::error!("{reason}; what was not acknowledged may or may not be written");
-                    (self.options.fatal)(&reason);
-                    // Whoever waits is told that nobody knows.
-                    return drop(self);
-                }
+                return Ok(());
             }
         }
     }
 
-    /// Commits what has queued up, and tells whether there is more to do.
-    fn commit(&mut self, first: Option<Op>, requests: &mut mpsc::Receiver<Op>) -> Db<ControlFlow<()>> {
-        self.now = clock();
-        self.begin_commit()?;
-        let mut flow = ControlFlow::Continue(());
-        let (mut count, mut bytes) = (0, 0);
-        let mut next = first;
-        while let Some(op) = next {
-            bytes += if let Op::Append(append, _) = &op { append.frames.bytes() } else { 0 };
-            count += 1;
-            if matches!(op, Op::Close) {
-                flow = ControlFlow::Break(());
-                self.seal_all = true;
-                break;
-            }
-            self.perform(op)?;
-            if count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES {
-                break;
-            }
-            next = requests.try_recv().ok();
-        }
-        self.flush()?;
-        self.commits += 1;
-        // Rows of a thread that this commit deletes are there only after the flush.
-        if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
-            self.purge()?;
-        }
-        self.connection.execute_batch("COMMIT")?;
-        self.release();
-        self.heads.shrink();
-        Ok(flow)
-    }
-
-    /// Begins a transaction. Nothing has happened yet, so another program that holds the file is waited for.
-    fn begin_commit(&self) -> Db<()> {
-        loop {
-            match self.connection.execute_batch("BEGIN IMMEDIATE") {
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                    tracing::warn!("another program holds the store; writing waits for it");
-                }
-                begun => return begun,
-            }
+    /// Lets the batch be committed, and what waits for it be released.
+    fn hand_over(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
+        self.gone.clear();
+        let records = self.pending.drain();
+        let release = Release {
+            records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
+            deleted: std::mem::take(&mut self.deleted),
+            replies: std::mem::take(&mut self.replies),
+            unsealed: !self.journal.threads.is_empty(),
+        };
+        // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
+        self.connection.begin_if_idle();
+        if let Some((connection, back)) = self.connection.take() {
+            // A committer that is gone lets go of the replies, which tells whoever waits.
+            let _ = commits.send(Commit { connection, back, release });
         }
     }
 
@@ -273,7 +293,7 @@ impl Writer {
                 self.connection.prepare_cached(sql)?.execute(by)?;
             }
             Op::Ping(reply) => self.answer(reply, Ok(())),
-            Op::Close => {}
+            Op::Committed | Op::Close => {}
         }
         Ok(())
     }
@@ -378,26 +398,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Lets go of what the commit has made durable.
-    fn release(&mut self) {
-        self.unsealed.store(!self.journal.threads.is_empty(), Ordering::Release);
-        self.gone.clear();
-        for (_, pending) in self.pending.drain() {
-            if let Some(tail) = self.tails.live(&pending.key) {
-                let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
-                tail.publish(&records);
-            }
-        }
-        for key in self.deleted.drain(..) {
-            if let Some(tail) = self.tails.live(&key) {
-                tail.delete();
-            }
-        }
-        for reply in self.replies.drain(..) {
-            reply();
-        }
-    }
-
     /// Brings back a run and its thread, which were worked on.
     pub(super) fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
         self.touched_threads.insert(thread.id);
@@ -441,6 +441,10 @@ impl Writer {
         let unsealed = self.journal.threads.get(&thread.id).map_or(&[][..], |unsealed| &unsealed.records);
         Source { connection: &self.connection, lookups: &self.lookups, thread: thread.id, unsealed, pending }
     }
+}
+
+fn stored(records: Vec<(i64, Arc<Stored>)>) -> Vec<Arc<Stored>> {
+    records.into_iter().map(|(_, stored)| stored).collect()
 }
 
 fn clock() -> Timestamp {
