@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `listener` | accepts connections and bounds what each may do |
 //! | `router` | which request goes where |
+//! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
 //! | `write` | a producer's body becomes appends to the log |
 //! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
 //! | `resources` | threads, runs, messages, producers |

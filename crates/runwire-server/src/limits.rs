@@ -12,6 +12,8 @@ pub const HEADER_TIME: Duration = Duration::from_secs(10);
 pub const HEADERS: usize = 100;
 /// Bytes of the head of one HTTP/1 request, and of what is read from a connection at once.
 pub const HEAD_BYTES: usize = 32 << 10;
+/// Bytes of the first request of a connection that may ask for a stream without the cost of an HTTP connection.
+pub const PEEKED_BYTES: usize = 4 << 10;
 /// Bytes of the header list of one HTTP/2 request.
 pub const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// Requests that one HTTP/2 connection may have open at once.

@@ -1,7 +1,8 @@
 //! Accepts connections, and bounds what each may take: time, memory, headers, streams.
 //!
 //! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection tell which it is. hyper
-//! answers a head that is malformed or too large by itself (400, 431) and closes the connection.
+//! answers a head that is malformed or too large by itself (400, 431) and closes the connection. A connection that
+//! begins with a request for a stream is served without hyper (`read/lean.rs`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,8 +23,10 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 use tower_service::Service;
 
+use crate::read::lean;
 use crate::{Wire, limits, origin, router, write};
 
 /// Takes an address.
@@ -70,7 +73,7 @@ pub(crate) async fn serve(
                 let begun = Arc::new(AtomicBool::new(false));
                 let entry = Entry { wire: wire.clone(), router: router.clone(), begun, place };
                 let (builder, cut) = (builder.clone(), cut.clone());
-                tokio::spawn(async move { connection(stream, entry, &builder, cut).await });
+                tokio::spawn(connection(stream, entry, builder, cut));
             }
             Err(error) => pause_after(&error).await,
         }
@@ -129,20 +132,65 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
+/// Serves a connection; its first bytes decide how. All but the lean way is boxed, so that a reader who stays for
+/// hours takes no more memory than that one needs.
 async fn connection(
+    stream: TcpStream,
+    entry: Entry,
+    builder: Arc<Builder<TokioExecutor>>,
+    mut cut: watch::Receiver<bool>,
+) {
+    let opened = Instant::now();
+    let Some(peeked) = Box::pin(first_bytes(&stream, &entry.wire)).await else { return };
+    let lean = tokio::select! {
+        lean = Box::pin(lean::open(&entry.wire, &stream, peeked)) => lean,
+        _ = cut.wait_for(|cut| *cut) => return,
+    };
+    let ended = match lean {
+        Ok(Some(lean)) => {
+            let _place = entry.place.clone();
+            drop((entry, builder));
+            tokio::select! {
+                ended = lean.run(stream) => ended,
+                _ = cut.wait_for(|cut| *cut) => return,
+            }
+        }
+        Ok(None) => return Box::pin(ordinary(stream, entry, &builder, cut, opened)).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a reader's connection broke off");
+    }
+}
+
+/// Waits for what a connection says first; none if it says nothing in time, or before the server stops.
+async fn first_bytes(stream: &TcpStream, wire: &Wire) -> Option<Vec<u8>> {
+    let mut stopping = wire.shutdown.clone();
+    let peeked = tokio::select! {
+        biased;
+        peeked = lean::peek(stream) => peeked.ok(),
+        () = tokio::time::sleep(wire.config.header_time) => None,
+        _ = stopping.wait_for(|stopping| *stopping) => None,
+    };
+    peeked.filter(|peeked| !peeked.is_empty())
+}
+
+/// Serves a connection with hyper.
+async fn ordinary(
     stream: TcpStream,
     entry: Entry,
     builder: &Builder<TokioExecutor>,
     mut cut: watch::Receiver<bool>,
+    opened: Instant,
 ) {
     let mut stopping = entry.wire.shutdown.clone();
     let begun = entry.begun.clone();
     // hyper's own timer begins once it knows the version, for which a client may take its time.
-    let opening_time = entry.wire.config.header_time;
+    let opening_ends = opened + entry.wire.config.header_time;
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), entry));
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = nothing_begins(&begun, opening_time) => return,
+        () = nothing_begins(&begun, opening_ends) => return,
         _ = stopping.wait_for(|stopping| *stopping) => None,
     };
     let ended = match ended {
@@ -160,9 +208,9 @@ async fn connection(
     }
 }
 
-/// Comes back if no request has begun in the given time.
-async fn nothing_begins(begun: &AtomicBool, time: Duration) {
-    tokio::time::sleep(time).await;
+/// Comes back if no request has begun by the given time.
+async fn nothing_begins(begun: &AtomicBool, time: Instant) {
+    tokio::time::sleep_until(time).await;
     if begun.load(Ordering::Relaxed) {
         std::future::pending::<()>().await;
     }
@@ -203,5 +251,20 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
         request.extensions_mut().insert(self.place.clone());
         let answer = self.router.clone().call(request);
         Box::pin(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_future<A, B, C, D, F: Future>(_: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_task_of_a_reader_is_small() {
+        let size = size_of_future(connection);
+        assert!(size <= 2048, "{size} bytes for each idle reader");
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct ThreadHead {
     pub(super) producers: HashMap<String, ProducerHead>,
     /// Whether the store has no row yet.
     pub(super) new: bool,
+    /// Whether it is found at hand by its key.
+    pub(super) listed: bool,
 }
 
 /// A run, as its thread's writer knows it.
@@ -57,6 +59,8 @@ pub(super) struct RunHead {
     pub(super) dirty: bool,
     /// Whether the journal is behind, too.
     pub(super) unnoted: bool,
+    /// Whether it is found at hand by its key.
+    pub(super) listed: bool,
 }
 
 /// The part of a run that changes with every record.
@@ -180,11 +184,7 @@ impl Heads {
     }
 
     /// Takes a thread out to work on it; [`Heads::put_thread`] brings it back.
-    pub(super) fn take_thread(
-        &mut self,
-        connection: &Desk,
-        key: &ThreadKey,
-    ) -> Loaded<Box<ThreadHead>> {
+    pub(super) fn take_thread(&mut self, connection: &Desk, key: &ThreadKey) -> Loaded<Box<ThreadHead>> {
         if let Some(id) = self.thread_ids.get(key) {
             return Ok(self.threads.remove(id));
         }
@@ -198,8 +198,10 @@ impl Heads {
         }
     }
 
-    pub(super) fn put_thread(&mut self, thread: Box<ThreadHead>) {
-        self.thread_ids.insert(thread.key.clone(), thread.id);
+    pub(super) fn put_thread(&mut self, mut thread: Box<ThreadHead>) {
+        if !std::mem::replace(&mut thread.listed, true) {
+            self.thread_ids.insert(thread.key.clone(), thread.id);
+        }
         self.threads.insert(thread.id, thread);
     }
 
@@ -218,8 +220,10 @@ impl Heads {
         }
     }
 
-    pub(super) fn put_run(&mut self, run: Box<RunHead>) {
-        self.run_ids.insert(run.key.clone(), run.id);
+    pub(super) fn put_run(&mut self, mut run: Box<RunHead>) {
+        if !std::mem::replace(&mut run.listed, true) {
+            self.run_ids.insert(run.key.clone(), run.id);
+        }
         self.runs.insert(run.id, run);
     }
 
@@ -268,6 +272,7 @@ impl Heads {
             latest: None,
             producers: HashMap::new(),
             new: true,
+            listed: false,
         })
     }
 
@@ -300,6 +305,7 @@ impl Heads {
             new: true,
             dirty: true,
             unnoted: false,
+            listed: false,
         })
     }
 

@@ -108,9 +108,10 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
 
 /// Keeps what has become of a producer.
 pub(super) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mut producer: ProducerHead) {
-    let before = producers.get(name).cloned().unwrap_or_default();
+    let nobody = ProducerHead::default();
+    let before = producers.get(name).unwrap_or(&nobody);
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);
-    if place(&before) != place(&producer) || before.speech != producer.speech {
+    if place(before) != place(&producer) || before.speech != producer.speech {
         (producer.dirty, producer.unnoted) = (true, true);
         producers.insert(name.to_owned(), producer);
     }

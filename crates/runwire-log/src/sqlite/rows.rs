@@ -124,6 +124,7 @@ pub(super) fn load_thread(
             latest: None,
             producers: HashMap::new(),
             new: false,
+            listed: false,
         })
     });
     let Some(mut thread) = thread.optional()? else { return Ok(None) };
@@ -175,6 +176,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         new: false,
         dirty: false,
         unnoted: false,
+        listed: false,
     })
 }
 

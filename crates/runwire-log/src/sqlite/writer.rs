@@ -144,9 +144,8 @@ impl Writer {
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Op>, committer: Committer) {
         let (commits, inbox) = std::sync::mpsc::channel();
         let fatal = committer.fatal.clone();
-        let committing = std::thread::Builder::new()
-            .name("log-committer".into())
-            .spawn(move || committer.run(&inbox));
+        let committing =
+            std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
         let ended = match &committing {
             Ok(_) => self.work(&mut requests, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),

@@ -2,7 +2,7 @@
 
 mod ag_ui;
 mod agio;
-mod social_app;
+pub(crate) mod social_app;
 
 use std::sync::Arc;
 

@@ -20,6 +20,9 @@ use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
 
 const FORM: Form = Form { dialect: Dialect::SocialApp, fidelity: Fidelity::Native };
 
+/// What stands before the id of a thread in every path here.
+pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
+
 pub(super) fn routes() -> Router<Arc<Wire>> {
     Router::new()
         .route("/api/v1/agent/runs/{thread_id}/events", get(events))
@@ -31,13 +34,18 @@ fn ask(answer: Answer, after: Option<Cursor>) -> Ask {
     Ask { answer, form: Some(FORM), after, follow, limit: None, compact: false, attach: false }
 }
 
+/// Reads what a request for events asks for.
+pub(crate) fn ask_for_events(parts: &Parts) -> Result<Ask, Problem> {
+    Ok(ask(Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
+}
+
 /// Replays what the thread has, then follows it; the stream stays open across runs.
 async fn events(
     State(wire): State<Arc<Wire>>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = ask(Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?);
+    let ask = ask_for_events(&parts)?;
     let reader = ask.read_thread(&wire, &thread).await?;
     answer(wire, ask, Some(reader)).await
 }

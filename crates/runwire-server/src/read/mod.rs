@@ -2,6 +2,7 @@
 
 mod accept;
 mod ask;
+pub(crate) mod lean;
 mod page;
 mod stream;
 

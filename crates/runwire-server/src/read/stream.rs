@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue};
 use runwire_log::LogError;
 use tokio::sync::watch;
 
@@ -18,31 +18,29 @@ use crate::{Wire, limits};
 
 /// Answers with everything that a reader gets, until it ends.
 pub(crate) fn stream(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Response {
-    let told = reader.at();
-    let streaming = Streaming {
-        reader,
-        shape,
-        shutdown: wire.shutdown.clone(),
-        keep_alive: wire.config.keep_alive,
-        told,
-        ended: false,
-    };
+    let streaming = Streaming::new(wire, shape, reader);
     let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next().await?;
         Some((Ok::<_, Infallible>(bytes), streaming))
     });
+    let mut response = Body::from_stream(body).into_response();
+    response.headers_mut().extend(headers(shape));
+    response
+}
+
+/// Lists what the head of a stream's answer says.
+pub(super) fn headers(shape: Shape) -> [(HeaderName, HeaderValue); 3] {
     let media = match shape {
         Shape::Sse => "text/event-stream",
         Shape::Ndjson | Shape::NdjsonWithCursors => "application/x-ndjson",
         Shape::Plain => "text/plain; charset=utf-8",
     };
-    let mut response = Body::from_stream(body).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    // Proxies that gather answers before they pass them on are asked not to.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    [
+        (CONTENT_TYPE, HeaderValue::from_static(media)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store")),
+        // Proxies that gather answers before they pass them on are asked not to.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ]
 }
 
 enum Woke {
@@ -51,7 +49,8 @@ enum Woke {
     Beat,
 }
 
-struct Streaming {
+/// What a stream says, piece by piece.
+pub(super) struct Streaming {
     reader: Reader,
     shape: Shape,
     shutdown: watch::Receiver<bool>,
@@ -62,7 +61,14 @@ struct Streaming {
 }
 
 impl Streaming {
-    async fn next(&mut self) -> Option<Bytes> {
+    pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
+        let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
+        let told = reader.at();
+        Self { reader, shape, shutdown, keep_alive, told, ended: false }
+    }
+
+    /// Waits for the next piece; nothing at the end. May be dropped and asked again.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
         while !self.ended {
             let woke = tokio::select! {
                 biased;

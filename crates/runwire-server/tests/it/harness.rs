@@ -253,6 +253,16 @@ impl Raw {
         tokio::time::timeout(time, self.more()).await.is_err()
     }
 
+    /// Reads up to the end of a text that must come.
+    pub(crate) async fn until(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.read.windows(text.len()).position(|bytes| bytes == text.as_bytes()) {
+                return String::from_utf8(self.read.drain(..at + text.len()).collect()).unwrap();
+            }
+            self.more().await.expect("the connection was closed");
+        }
+    }
+
     async fn more(&mut self) -> Option<()> {
         let mut bytes = [0; 4096];
         match patient(self.stream.read(&mut bytes)).await {

@@ -6,6 +6,7 @@ mod exactly_once;
 mod fan_out;
 mod harness;
 mod hostile;
+mod lean;
 mod openapi;
 mod problems;
 mod protocols;

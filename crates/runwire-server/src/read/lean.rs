@@ -1,0 +1,230 @@
+//! Readers without hyper: most connections of a server that fans out are streams that say nothing for minutes.
+//!
+//! hyper keeps a buffer of 8 KiB each way for as long as a connection lives, and its state machine for both
+//! versions beside it. A reader that follows a run needs none of it once its request is read: its frames are
+//! shared bytes that lie in the feed. So the first request of a connection is looked at before hyper is, and if
+//! it asks for nothing but a stream of events that goes on, the connection is served here: with the same
+//! question, the same reader and the same frames, written straight to the socket in chunks.
+//!
+//! Only what is beyond doubt is taken. The request is looked at without being consumed, so whatever is unusual
+//! about it (a head in pieces, a body, a second request behind it, a refusal, an answer that is no stream) is
+//! left on the socket as it came, and hyper answers it in the ordinary way.
+
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request};
+use runwire_log::{RunKey, ThreadKey};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use super::stream::{Streaming, headers};
+use super::{Answer, Ask};
+use crate::auth::tenant_of;
+use crate::facade::social_app;
+use crate::feed::{Reader, Shape};
+use crate::ids::from_segment;
+use crate::{Wire, limits};
+
+/// Bytes that the length of a chunk takes at most, with its line end.
+const LENGTH_BYTES: usize = 18;
+
+/// A stream that has its reader and only has to be written.
+pub(crate) struct Lean {
+    /// What goes out before the next frames: at first the head of the answer, then the length of each chunk.
+    ahead: Vec<u8>,
+    streaming: Streaming,
+}
+
+/// Waits for the first bytes of a connection and leaves them on the socket; there are none if it was closed.
+pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
+    // A connection that says nothing does not get a buffer yet.
+    socket.readable().await?;
+    let mut bytes = vec![0; limits::PEEKED_BYTES];
+    let count = socket.peek(&mut bytes).await?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// Takes a connection over if the bytes that came first ask for a stream; else leaves them on the socket.
+pub(crate) async fn open(
+    wire: &Arc<Wire>,
+    socket: &TcpStream,
+    mut peeked: Vec<u8>,
+) -> io::Result<Option<Lean>> {
+    let Some(request) = request_in(&peeked) else { return Ok(None) };
+    let Some(reader) = reader_for(wire, &request).await else { return Ok(None) };
+    take(socket, &mut peeked).await?;
+    Ok(Some(Lean { ahead: head(), streaming: Streaming::new(wire, Shape::Sse, reader) }))
+}
+
+/// Reads the request if it is whole, alone, without a body, and asks for nothing that hyper would have to do.
+fn request_in(bytes: &[u8]) -> Option<Parts> {
+    if !bytes.starts_with(b"GET /") {
+        return None;
+    }
+    let mut fields = [httparse::EMPTY_HEADER; limits::HEADERS];
+    let mut head = httparse::Request::new(&mut fields);
+    let whole = head.parse(bytes).ok()?;
+    if whole != httparse::Status::Complete(bytes.len()) || head.version != Some(1) {
+        return None;
+    }
+    let (mut parts, ()) = Request::get(head.path?).body(()).ok()?.into_parts();
+    for field in head.headers.iter() {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        parts.headers.append(name, HeaderValue::from_bytes(field.value).ok()?);
+    }
+    let unusual = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, UPGRADE];
+    (!unusual.iter().any(|name| parts.headers.contains_key(name))).then_some(parts)
+}
+
+/// Makes the reader that a request asks for. There is none where anything but a stream is the answer: a refusal
+/// too is hyper's to write, after the router has come to it once more.
+async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Option<Reader> {
+    let path = request.uri.path().strip_suffix("/events")?;
+    let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
+    let tenant = tenant_of(&request.headers);
+    if let Some(run) = named("/v1/runs/") {
+        let ask = Ask::of_request(request).ok().filter(goes_on)?;
+        let key = RunKey { tenant, id: from_segment("run", run).ok()? };
+        let reader = ask.read_run(wire, &key).await.ok()??;
+        return Some(reader.limit(ask.limit));
+    }
+    let (ask, thread) = match named("/v1/threads/") {
+        Some(thread) => (Ask::of_request(request), thread),
+        None => (social_app::ask_for_events(request), named(social_app::THREADS)?),
+    };
+    let ask = ask.ok().filter(goes_on)?;
+    let key = ThreadKey { tenant, id: from_segment("thread", thread).ok()? };
+    let reader = ask.read_thread(wire, &key).await.ok()?;
+    Some(reader.limit(ask.limit))
+}
+
+/// Tells whether the answer is a stream that waits for more. What ends by itself would gain nothing here, and
+/// lose its connection.
+fn goes_on(ask: &Ask) -> bool {
+    ask.answer == Answer::Stream(Shape::Sse) && ask.follow
+}
+
+/// Takes bytes off a socket that were seen there.
+async fn take(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
+    while !seen.is_empty() {
+        match socket.try_read(seen) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => seen = &mut seen[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => socket.readable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes the head of the answer.
+fn head() -> Vec<u8> {
+    let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+    let mut field = |name: &str, value: &[u8]| {
+        for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+            head.extend_from_slice(piece);
+        }
+    };
+    for (name, value) in headers(Shape::Sse) {
+        field(name.as_str(), value.as_bytes());
+    }
+    field("transfer-encoding", b"chunked");
+    // Nothing reads a second request from this socket.
+    field("connection", b"close");
+    field("date", httpdate::fmt_http_date(SystemTime::now()).as_bytes());
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+impl Lean {
+    /// Writes what the reader gets until it ends, or until the client leaves.
+    pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
+        loop {
+            let frames = tokio::select! {
+                biased;
+                frames = self.streaming.next() => frames,
+                () = leaving(&socket) => return Ok(()),
+            };
+            let Some(frames) = frames else { break };
+            write!(self.ahead, "{:X}\r\n", frames.len())?;
+            write_all(&socket, [&self.ahead, &frames, b"\r\n"]).await?;
+            self.ahead.clear();
+            self.ahead.shrink_to(LENGTH_BYTES);
+        }
+        write_all(&socket, [&self.ahead, b"0\r\n\r\n", b""]).await?;
+        SockRef::from(&socket).shutdown(Shutdown::Write)
+    }
+}
+
+/// Writes pieces one after the other; a reader that stands still waits here, alone.
+async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
+    let mut slices = pieces.map(IoSlice::new);
+    let mut left = &mut slices[..];
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        match socket.try_write_vectored(left) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut left, count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => tokio::select! {
+                writable = socket.writable() => writable?,
+                () = leaving(socket) => return Err(ErrorKind::ConnectionAborted.into()),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the client is gone. One that sends more counts as gone: nothing it could say is expected.
+async fn leaving(socket: &TcpStream) {
+    while socket.readable().await.is_ok() {
+        match socket.try_read(&mut [0]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "GET /v1/runs/r/events?after=1 HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 2\r\n\r\n";
+
+    #[test]
+    fn a_request_that_is_whole_and_alone_is_read() {
+        let request = request_in(HEAD.as_bytes()).unwrap();
+        assert_eq!(request.uri, "/v1/runs/r/events?after=1");
+        assert_eq!(request.headers["host"], "x");
+        assert_eq!(request.headers["last-event-id"], "2");
+    }
+
+    #[test]
+    fn whatever_is_unusual_is_left_to_hyper() {
+        let with = |field: &str| HEAD.replace("Host: x", field);
+        let unusual = [
+            HEAD[..HEAD.len() - 1].to_owned(),
+            format!("{HEAD}G"),
+            HEAD.replace("HTTP/1.1", "HTTP/1.0"),
+            HEAD.replace("GET", "HEAD"),
+            HEAD.replace("GET ", "GET http://x"),
+            with("Content-Length: 0"),
+            with("Transfer-Encoding: chunked"),
+            with("Expect: 100-continue"),
+            with("Upgrade: h2c"),
+            with("no field"),
+            with(&"X: y\r\n".repeat(limits::HEADERS)),
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+            String::new(),
+        ];
+        for head in unusual {
+            assert!(request_in(head.as_bytes()).is_none(), "{head}");
+        }
+    }
+}
