@@ -90,7 +90,7 @@ CREATE TABLE checkpoint (
 "];
 
 /// Bytes of a page of a new file.
-const PAGE_BYTES: u32 = 8192;
+const PAGE_BYTES: u32 = 16384;
 
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: u32 = 1;
