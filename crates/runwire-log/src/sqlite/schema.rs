@@ -89,9 +89,6 @@ CREATE TABLE checkpoint (
 ) STRICT, WITHOUT ROWID;
 "];
 
-/// Bytes of a page of a new file.
-const PAGE_BYTES: u32 = 16384;
-
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: u32 = 1;
 
@@ -124,10 +121,6 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Found::Newer(version)) };
     if version == 0 && connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? {
         return Ok(Found::Anothers);
-    }
-    if version == 0 {
-        // A commit writes few long rows, and each page is a system call of its own.
-        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     }
     for (at, step) in steps.iter().enumerate() {
         let transaction = connection.transaction()?;
