@@ -1,7 +1,7 @@
 //! The tables, and how a file of an older version becomes one of this.
 //!
-//! Layout, chosen by measuring (`docs/performance.md`): all records of one thread in one commit are one row of
-//! `chunk`, appended in rowid order, found by (thread, last seq).
+//! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `journal`; later, all records
+//! that a thread has gathered there become one row of `chunk`, found by (thread, last seq).
 
 use rusqlite::Connection;
 
