@@ -145,6 +145,13 @@ pub trait Log: Send + Sync + 'static {
     /// Tells how far a producer of a run is.
     async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError>;
 
+    /// Tells how far a producer of a thread that is written as a whole is.
+    async fn thread_producer(
+        &self,
+        thread: &ThreadKey,
+        producer: &str,
+    ) -> Result<Option<ProducerInfo>, LogError>;
+
     /// Reads the records after `after`, a page at most.
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError>;
 

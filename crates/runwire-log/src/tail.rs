@@ -79,8 +79,8 @@ impl Tail {
         self.head.send_modify(|head| head.seq = head.seq.max(seq));
     }
 
+    /// Says that the thread is gone. What was shown last stays, for readers that have not come to it yet.
     pub(crate) fn delete(&self) {
-        *lock(&self.recent) = Recent::default();
         self.head.send_modify(|head| head.deleted = true);
     }
 }

@@ -116,7 +116,10 @@ impl From<LogError> for Problem {
             LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
             LogError::DialectPinned { pinned, .. } => problem.with("dialect", pinned.name()),
             LogError::TooManyProducers(limit) | LogError::TooManyRuns(limit) => problem.with("limit", limit),
-            LogError::CursorTrimmed { oldest, .. } => problem.with("oldest", oldest),
+            LogError::CursorTrimmed { oldest, .. } => {
+                // What follows this cursor is all that is left.
+                problem.with("oldest", oldest).with("after", (oldest - 1).to_string())
+            }
             LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
             LogError::DialectAmbiguous(_) | LogError::Unavailable(_) => problem,
         }

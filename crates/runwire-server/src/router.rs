@@ -23,6 +23,7 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/threads", get(threads::list).post(threads::create))
         .route("/v1/threads/{thread}", get(threads::show).delete(threads::remove))
         .route("/v1/threads/{thread}/events", post(write::thread))
+        .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
         .route("/openapi.json", get(openapi::show))
         .route("/healthz", get(resources::healthz))

@@ -39,6 +39,11 @@ impl Writer {
 
     fn append_to_run(&mut self, key: &RunKey, append: &Append) -> Done<Appended> {
         let (mut thread, mut run) = match self.heads.take_run(&self.connection, key)? {
+            Some(run) if append.thread.as_ref().is_some_and(|named| **named != *run.thread_key.id) => {
+                let refused = LogError::RunExists(run.key.id.to_string());
+                self.heads.put_run(run);
+                return Ok(Err(refused));
+            }
             Some(run) => (self.thread_of(&run)?, run),
             None => match self.run_for_frames(key, append.thread.as_deref())? {
                 Ok(made) => made,

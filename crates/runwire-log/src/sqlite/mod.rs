@@ -305,6 +305,16 @@ impl Log for Sqlite {
         self.reading(move |reader| reader.producer(&run, &producer)).await
     }
 
+    async fn thread_producer(
+        &self,
+        thread: &ThreadKey,
+        producer: &str,
+    ) -> Result<Option<ProducerInfo>, LogError> {
+        self.seal(Sealing::Thread(thread.clone())).await?;
+        let (thread, producer) = (thread.clone(), producer.to_owned());
+        self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
+    }
+
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
         // Looked at before the rows: what is sealed between the two would be missed.
         let unsealed = self.unsealed.load(Ordering::Acquire);

@@ -261,21 +261,31 @@ impl Reader {
 
     pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
         self.run(run)?;
-        let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = 'run' AND name = ?3 \
-                   AND owner = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2)";
+        let Some(owner) = self.row_id("run", &run.tenant, &run.id)? else { return Ok(None) };
+        Ok(self.producer_of("run", owner, name)?)
+    }
+
+    pub(super) fn thread_producer(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+    ) -> Result<Option<ProducerInfo>, LogError> {
+        let row = self.thread_row(thread)?;
+        Ok(self.producer_of("thread", row.id, name)?)
+    }
+
+    fn producer_of(&self, scope: &str, owner: i64, name: &str) -> rusqlite::Result<Option<ProducerInfo>> {
+        let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2 AND name = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let row = statement.query_row(params![&*run.tenant, &*run.id, name], |row| {
+        let row = statement.query_row(params![scope, owner, name], |row| {
             let speech: Option<String> = row.get(2)?;
             let speech: Option<super::heads::Speech> =
                 speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
             let dialect = speech.and_then(|speech| speech.decoder).map(|decoder| decoder.dialect());
-            Ok(ProducerInfo {
-                epoch: row.get::<_, i64>(0)? as u64,
-                next: row.get::<_, i64>(1)? as u64,
-                dialect,
-            })
+            let (epoch, next) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+            Ok(ProducerInfo { epoch, next, dialect })
         });
-        Ok(row.optional()?)
+        row.optional()
     }
 
     pub(super) fn checkpoint(

@@ -124,7 +124,11 @@ impl Walk {
             if wanted {
                 let seq = stored.record.seq;
                 self.step(stored, records, seq > silent, seq > merge_after, &mut segment)?;
-                segment.ends |= self.view.run.is_some() && stored.is_terminal();
+                if self.view.run.is_some() && stored.is_terminal() {
+                    // Nothing of the thread after it is this reader's business.
+                    segment.ends = true;
+                    break;
+                }
             }
         }
         Ok(segment)

@@ -137,8 +137,18 @@ pub const CODES: &[Code] = &[
     ),
     code("run_open", 409, "A run of the thread is open", "Wait for its end, or delete with `force=true`."),
     // Reading
-    code("run_trimmed", 410, "Retention has removed the run's events", "Read from `oldest` in its thread."),
-    code("cursor_trimmed", 410, "Retention has removed what follows the cursor", "Go on from `oldest`."),
+    code(
+        "run_trimmed",
+        410,
+        "Retention has removed the run's events",
+        "Read its thread without `after`, which begins at `oldest`.",
+    ),
+    code(
+        "cursor_trimmed",
+        410,
+        "Retention has removed what follows the cursor",
+        "Go on with the cursor in `after`, or read without one: both begin at `oldest`.",
+    ),
     code(
         "cursor_beyond_end",
         400,

@@ -7,9 +7,21 @@ use axum::extract::{RawQuery, State};
 use runwire_log::ProducerInfo;
 
 use crate::Wire;
-use crate::ids::{ProducerAt, RunAt};
+use crate::ids::{ProducerAt, RunAt, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
+
+/// Tells how far a producer of a thread that is written as a whole is.
+pub(crate) async fn show_of_thread(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    ProducerAt(producer): ProducerAt,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ProducerInfo>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    let known = wire.log.thread_producer(&thread, &producer).await?;
+    Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
+}
 
 /// Tells a producer's epoch and the index of the frame that it must send next.
 pub(crate) async fn show(

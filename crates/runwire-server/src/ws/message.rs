@@ -9,6 +9,9 @@ use crate::feed::Cursor;
 use crate::problem::Problem;
 use crate::read::cursor_of;
 
+/// What a client may ask for.
+const OPS: [&str; 5] = ["subscribe", "unsubscribe", "write", "cancel", "ping"];
+
 /// A message of the client.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,8 +50,23 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn read(text: &str) -> Result<Self, Problem> {
-        serde_json::from_str(text).map_err(|error| bad(format!("the message cannot be read: {error}")))
+    /// Reads a message; one that is wrong is told with its id, if it has one.
+    pub(super) fn read(text: &str) -> Result<Self, (Option<String>, Problem)> {
+        let value = match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(value) if value.is_object() => value,
+            Ok(_) => return Err((None, bad("a message is a JSON object with an `op`"))),
+            Err(error) => return Err((None, bad(format!("the message is no JSON: {error}")))),
+        };
+        let id = value.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+        let id = id.map(ToString::to_string).filter(|id| id.len() <= 256);
+        match value.get("op").and_then(serde_json::Value::as_str) {
+            Some(op) if OPS.contains(&op) => {}
+            Some(op) => {
+                return Err((id, bad(format!("there is no op `{op}`; known are {}", OPS.join(", ")))));
+            }
+            None => return Err((id, bad("the message has no `op`"))),
+        }
+        serde_json::from_str(text).map_err(|error| (id, bad(format!("the message cannot be read: {error}"))))
     }
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.

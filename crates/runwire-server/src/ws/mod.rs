@@ -127,7 +127,7 @@ impl Session {
     async fn take(&mut self, text: &str) -> bool {
         let incoming = match Incoming::read(text) {
             Ok(incoming) => incoming,
-            Err(problem) => return self.say(error(None, problem)).await,
+            Err((id, problem)) => return self.say(error(id.as_deref(), problem)).await,
         };
         if incoming.op == "ping" {
             self.renew_leases().await;

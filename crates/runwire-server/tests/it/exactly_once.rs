@@ -118,6 +118,23 @@ async fn a_producer_that_never_wrote_begins_at_the_beginning() {
 }
 
 #[tokio::test]
+async fn a_producer_of_a_whole_thread_can_ask_where_it_was() {
+    let served = Served::start().await;
+    served.write_as("/v1/threads/t/events", ("p", 3, 0), &(delta("a") + &delta("b"))).await.written(2, 0);
+    let place = served.get("/v1/threads/t/producers/p").await.json();
+    assert_eq!((&place["epoch"], &place["next"]), (&3.into(), &2.into()));
+    served.get("/v1/threads/unknown/producers/p").await.problem(404, "thread_unknown");
+}
+
+#[tokio::test]
+async fn a_run_is_written_in_its_own_thread_and_no_other() {
+    let served = Served::start().await;
+    served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
+    served.post("/v1/runs/r/events?thread=t", &delta("b")).await.written(1, 0);
+    served.post("/v1/runs/r/events?thread=u", &delta("c")).await.problem(409, "run_exists");
+}
+
+#[tokio::test]
 async fn two_writers_on_one_run_both_get_all_of_theirs_in_one_order() {
     let served = Served::start().await;
     let write = async |producer: &str| {

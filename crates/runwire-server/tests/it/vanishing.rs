@@ -57,7 +57,12 @@ async fn readers_of_a_thread_that_is_deleted_end_cleanly_and_find_it_gone() {
     for thread in ["t", "u"] {
         assert_eq!(delete(&served, thread, true).await, 204);
     }
-    for mut stream in caught_up.into_iter().chain(catching_up) {
+    for mut stream in caught_up {
+        // Whoever was at the end sees how the run ended.
+        let rest = stream.rest_of_bytes().await;
+        assert!(rest.contains("run.cancelled"), "{rest}");
+    }
+    for mut stream in catching_up {
         // The connection is not broken off: the answer has a proper end.
         stream.rest_of_bytes().await;
     }

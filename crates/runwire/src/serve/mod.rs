@@ -70,6 +70,7 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     let config = Config {
         listen: settings.listen.0,
         keep_alive: settings.keep_alive,
+        body_idle: Config::default().body_idle.min(settings.lease),
         beat: Config::default().beat.min(settings.lease / 4),
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
