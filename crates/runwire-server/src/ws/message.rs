@@ -51,22 +51,21 @@ pub(super) struct Incoming {
 
 impl Incoming {
     /// Reads a message; one that is wrong is told with its id, if it has one.
-    pub(super) fn read(text: &str) -> Result<Self, (Option<String>, Problem)> {
+    pub(super) fn read(text: &str) -> Result<Self, Box<(Option<String>, Problem)>> {
         let value = match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) if value.is_object() => value,
-            Ok(_) => return Err((None, bad("a message is a JSON object with an `op`"))),
-            Err(error) => return Err((None, bad(format!("the message is no JSON: {error}")))),
+            Ok(_) => return Err(Box::new((None, bad("a message is a JSON object with an `op`")))),
+            Err(error) => return Err(Box::new((None, bad(format!("the message is no JSON: {error}"))))),
         };
         let id = value.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
         let id = id.map(ToString::to_string).filter(|id| id.len() <= 256);
+        let wrong = |detail: String| Box::new((id.clone(), bad(detail)));
         match value.get("op").and_then(serde_json::Value::as_str) {
             Some(op) if OPS.contains(&op) => {}
-            Some(op) => {
-                return Err((id, bad(format!("there is no op `{op}`; known are {}", OPS.join(", ")))));
-            }
-            None => return Err((id, bad("the message has no `op`"))),
+            Some(op) => return Err(wrong(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
+            None => return Err(wrong("the message has no `op`".to_owned())),
         }
-        serde_json::from_str(text).map_err(|error| (id, bad(format!("the message cannot be read: {error}"))))
+        serde_json::from_str(text).map_err(|error| wrong(format!("the message cannot be read: {error}")))
     }
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.

@@ -127,7 +127,10 @@ impl Session {
     async fn take(&mut self, text: &str) -> bool {
         let incoming = match Incoming::read(text) {
             Ok(incoming) => incoming,
-            Err((id, problem)) => return self.say(error(id.as_deref(), problem)).await,
+            Err(wrong) => {
+                let (id, problem) = *wrong;
+                return self.say(error(id.as_deref(), problem)).await;
+            }
         };
         if incoming.op == "ping" {
             self.renew_leases().await;
