@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const CONNECTIONS: usize = 50_000;
 /// Connections that may wait to be accepted.
 pub const BACKLOG: i32 = 4096;
-/// Time that a client has to send the head of a request, and that a connection may be idle between two.
+/// Time that a client has to send the head of a request, and that most connections may be idle between two.
 pub const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Header fields of one request.
 pub const HEADERS: usize = 100;
@@ -14,6 +14,12 @@ pub const HEADERS: usize = 100;
 pub const HEAD_BYTES: usize = 32 << 10;
 /// Bytes of the first request of a connection that may ask for a stream without the cost of an HTTP connection.
 pub const PEEKED_BYTES: usize = 4 << 10;
+/// Bytes of a request to write, head and body, that does without the cost of an HTTP connection.
+pub const WHOLE_REQUEST_BYTES: usize = 64 << 10;
+/// Time that the body of such a request may take after its head.
+pub const LATE_BODY_TIME: Duration = Duration::from_millis(20);
+/// Time that a connection may be idle that has done nothing but write such requests.
+pub const IDLE_TIME: Duration = Duration::from_secs(75);
 /// Bytes of the header list of one HTTP/2 request.
 pub const HEADER_LIST_BYTES: u32 = 16 << 10;
 /// Requests that one HTTP/2 connection may have open at once.

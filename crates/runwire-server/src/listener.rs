@@ -2,7 +2,8 @@
 //!
 //! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection tell which it is. hyper
 //! answers a head that is malformed or too large by itself (400, 431) and closes the connection. A connection that
-//! begins with a request for a stream is served without hyper (`read/lean.rs`).
+//! begins with a request for a stream is served without hyper (`read/lean.rs`), and so is one that begins by
+//! writing to a run, for as long as it does nothing else (`write/lean.rs`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tower_service::Service;
 
+use crate::prefixed::Prefixed;
 use crate::read::lean;
 use crate::{Wire, limits, origin, router, write};
 
@@ -135,13 +137,27 @@ async fn pause_after(error: &io::Error) {
 /// Serves a connection; its first bytes decide how. All but the lean way is boxed, so that a reader who stays for
 /// hours takes no more memory than that one needs.
 async fn connection(
-    stream: TcpStream,
+    mut stream: TcpStream,
     entry: Entry,
     builder: Arc<Builder<TokioExecutor>>,
     mut cut: watch::Receiver<bool>,
 ) {
     let opened = Instant::now();
     let Some(peeked) = Box::pin(first_bytes(&stream, &entry.wire)).await else { return };
+    if write::lean::suits(&peeked) {
+        drop(peeked);
+        let left = tokio::select! {
+            left = Box::pin(write::lean::serve(&entry.wire, &mut stream)) => left,
+            _ = cut.wait_for(|cut| *cut) => return,
+        };
+        return match left {
+            Ok(Some(read)) => {
+                Box::pin(ordinary(Prefixed::new(read, stream), entry, &builder, cut, Instant::now())).await
+            }
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
+        };
+    }
     let lean = tokio::select! {
         lean = Box::pin(lean::open(&entry.wire, &stream, peeked)) => lean,
         _ = cut.wait_for(|cut| *cut) => return,
@@ -155,7 +171,10 @@ async fn connection(
                 _ = cut.wait_for(|cut| *cut) => return,
             }
         }
-        Ok(None) => return Box::pin(ordinary(stream, entry, &builder, cut, opened)).await,
+        Ok(None) => {
+            let stream = Prefixed::new(Vec::new(), stream);
+            return Box::pin(ordinary(stream, entry, &builder, cut, opened)).await;
+        }
         Err(error) => Err(error),
     };
     if let Err(error) = ended {
@@ -177,7 +196,7 @@ async fn first_bytes(stream: &TcpStream, wire: &Wire) -> Option<Vec<u8>> {
 
 /// Serves a connection with hyper.
 async fn ordinary(
-    stream: TcpStream,
+    stream: Prefixed,
     entry: Entry,
     builder: &Builder<TokioExecutor>,
     mut cut: watch::Receiver<bool>,
@@ -189,6 +208,8 @@ async fn ordinary(
     let opening_ends = opened + entry.wire.config.header_time;
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), entry));
     let ended = tokio::select! {
+        // First what has come already: also a server that stops answers it.
+        biased;
         ended = connection.as_mut() => Some(ended),
         () = nothing_begins(&begun, opening_ends) => return,
         _ = stopping.wait_for(|stopping| *stopping) => None,
@@ -243,7 +264,7 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
         // The hottest request of all does without the router, and its body without a box.
-        if let Some(run) = write::hot_run(&request) {
+        if let Some(run) = write::hot_run(request.method(), request.uri()) {
             let (wire, run) = (self.wire.clone(), run.to_owned());
             return Box::pin(async move { Ok(write::to_run(wire, &run, request).await) });
         }

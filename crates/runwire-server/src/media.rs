@@ -1,7 +1,7 @@
 //! What a request's body is, by its `Content-Type`.
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use runwire_model::framing::Framing;
 
 use crate::problem::Problem;
@@ -21,6 +21,7 @@ const UNSAID: &str = "application/x-www-form-urlencoded";
 
 /// Tells the framing that a request names; `None` leaves it to the first bytes.
 pub(crate) fn framing_of(headers: &HeaderMap) -> Result<Option<Framing>, Problem> {
+    expect_uncoded(headers)?;
     let Some(named) = media_type(headers) else { return Ok(None) };
     match FRAMINGS.iter().find(|(media, _)| named.eq_ignore_ascii_case(media)) {
         Some((_, framing)) => Ok(Some(*framing)),
@@ -33,9 +34,22 @@ pub(crate) fn framing_of(headers: &HeaderMap) -> Result<Option<Framing>, Problem
 
 /// Refuses what cannot be JSON.
 pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
+    expect_uncoded(headers)?;
     match media_type(headers) {
         Some(named) if !named.eq_ignore_ascii_case("application/json") => {
             Err(unsupported(named, &["application/json"]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses compressed bodies.
+fn expect_uncoded(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
+            let coding = coding.to_str().unwrap_or("a coding that is not ASCII");
+            let detail = format!("`{coding}` is not decoded here; send the body without `Content-Encoding`");
+            Err(Problem::new("unsupported_media_type", detail).with("expected", vec!["identity"]))
         }
         _ => Ok(()),
     }
@@ -58,6 +72,14 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn a_compressed_body_is_refused_before_it_is_read() {
+        let coded = |coding| HeaderMap::from_iter([(CONTENT_ENCODING, HeaderValue::from_static(coding))]);
+        assert!(framing_of(&coded("identity")).is_ok());
+        assert_eq!(framing_of(&coded("gzip")).unwrap_err().code(), "unsupported_media_type");
+        assert_eq!(expect_json(&coded("br")).unwrap_err().code(), "unsupported_media_type");
+    }
 
     #[test]
     fn a_content_type_names_a_framing_or_leaves_it_open() {

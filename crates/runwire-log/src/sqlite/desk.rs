@@ -5,16 +5,16 @@
 //! the writer finds the connection again: whoever needs it waits until it is back, and begins the next
 //! transaction.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
-use tokio::sync::mpsc::WeakSender;
 
-use super::writer::{Db, Op};
+use super::writer::Db;
 use crate::key::ThreadKey;
 use crate::record::Stored;
 use crate::tail::Tails;
@@ -25,10 +25,8 @@ pub(super) struct Desk {
     begun: OnceCell<Connection>,
     /// Between two transactions.
     idle: RefCell<Option<Connection>>,
-    /// Whether the committer has it.
-    away: Cell<bool>,
-    back: Receiver<Back>,
-    out: Sender<Back>,
+    /// Where it comes back to, while the committer has it.
+    away: RefCell<Option<Receiver<Back>>>,
     failed: RefCell<Option<rusqlite::Error>>,
 }
 
@@ -36,35 +34,37 @@ type Back = (Connection, Db<()>);
 
 impl Desk {
     pub(super) fn new(connection: Connection) -> Self {
-        let (out, back) = channel();
         let idle = RefCell::new(Some(connection));
-        let away = Cell::new(false);
-        Self { begun: OnceCell::new(), idle, away, back, out, failed: RefCell::default() }
+        Self { begun: OnceCell::new(), idle, away: RefCell::default(), failed: RefCell::default() }
     }
 
-    /// Tells whether the committer still has the connection.
+    /// Tells whether the committer has the connection, as far as the writer has looked.
     pub(super) fn is_away(&self) -> bool {
-        if self.away.get() {
-            match self.back.try_recv() {
-                Ok(back) => self.put_back(back),
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => unreachable!("the desk has a sender of its own"),
-            }
+        self.away.borrow().is_some()
+    }
+
+    /// Waits a while for the connection.
+    pub(super) fn wait_for(&self, patience: Duration) {
+        let back = self.away.borrow().as_ref().map(|away| away.recv_timeout(patience));
+        match back {
+            Some(Ok(back)) => self.put_back(back),
+            Some(Err(RecvTimeoutError::Disconnected)) => committer_is_gone(),
+            Some(Err(RecvTimeoutError::Timeout)) | None => {}
         }
-        false
     }
 
     /// Waits until the connection is back.
     pub(super) fn wait(&self) {
-        if self.away.get()
-            && let Ok(back) = self.back.recv()
-        {
-            self.put_back(back);
+        let away = self.away.take();
+        match away.map(|away| away.recv()) {
+            Some(Ok(back)) => self.put_back(back),
+            Some(Err(_)) => committer_is_gone(),
+            None => {}
         }
     }
 
     fn put_back(&self, (connection, committed): Back) {
-        self.away.set(false);
+        self.away.take();
         if let Err(error) = committed {
             self.failed.replace(Some(error));
         }
@@ -98,8 +98,9 @@ impl Desk {
     /// Takes the connection out to commit what was begun; none where nothing was.
     pub(super) fn take(&mut self) -> Option<(Connection, Sender<Back>)> {
         let connection = self.begun.take()?;
-        self.away.set(true);
-        Some((connection, self.out.clone()))
+        let (out, back) = channel();
+        self.away.replace(Some(back));
+        Some((connection, out))
     }
 
     fn begin(&self) -> Connection {
@@ -119,6 +120,12 @@ impl Desk {
             }
         }
     }
+}
+
+/// The committer has taken the connection with it, so nothing can be written again; what is watching the writer's
+/// thread says so to the process.
+fn committer_is_gone() -> ! {
+    panic!("the thread that commits has ended")
 }
 
 impl Deref for Desk {
@@ -170,8 +177,6 @@ pub(super) struct Commit {
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unsealed: Arc<AtomicBool>,
-    /// Where the writer waits; it is woken when the connection is back.
-    pub(super) writer: WeakSender<Op>,
     pub(super) fatal: Arc<Fatal>,
 }
 
@@ -187,17 +192,31 @@ impl Fatal {
     }
 
     /// Says that the store failed.
-    pub(super) fn call(&self, error: &rusqlite::Error) {
+    pub(super) fn call(&self, reason: &str) {
         if !self.done.swap(true, Ordering::SeqCst) {
-            let reason = format!("the store failed: {error}");
+            let reason = format!("the store failed: {reason}");
             tracing::error!("{reason}; what was not acknowledged may or may not be written");
             (self.what)(&reason);
         }
+    }
+
+    /// Makes a panic of this thread a failure of the store, for as long as the watch is kept.
+    pub(super) fn watch_thread(self: &Arc<Self>) -> impl Drop + use<> {
+        struct Watch(Arc<Fatal>);
+        impl Drop for Watch {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.call("a thread of it ended by a panic");
+                }
+            }
+        }
+        Watch(self.clone())
     }
 }
 
 impl Committer {
     pub(super) fn run(self, commits: &Receiver<Commit>) {
+        let _watched = self.fatal.watch_thread();
         while let Ok(Commit { connection, back, release }) = commits.recv() {
             let committed = connection.execute_batch("COMMIT");
             match &committed {
@@ -207,15 +226,11 @@ impl Committer {
                     release.go(&self.tails, &self.unsealed);
                 }
                 Err(error) => {
-                    self.fatal.call(error);
+                    self.fatal.call(&error.to_string());
                     let _ = back.send((connection, committed));
                     // Whoever waits is told by this that nobody knows.
                     drop(release);
                 }
-            }
-            // A full queue means that the writer is awake.
-            if let Some(writer) = self.writer.upgrade() {
-                let _ = writer.try_send(Op::Committed);
             }
         }
     }

@@ -7,18 +7,21 @@
 //!
 //! A row is a list of entries, all numbers little-endian:
 //! - `1`, thread i64, length u32, records (see `record.rs`)
-//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as JSON
+//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as postcard (`HeadNote`)
 //! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
-use super::heads::RunHead;
+use super::heads::{Head, RunHead};
 use super::rows::json_error;
 use super::writer::Db;
+use crate::info::RunSummary;
 use crate::record::{Records, Stored};
 
 const RECORDS: u8 = 1;
@@ -83,7 +86,7 @@ impl Journal {
             self.row.extend_from_slice(&run.last_seq.to_le_bytes());
             let deadline = run.deadline.map_or(-1, |deadline| deadline as i64);
             self.row.extend_from_slice(&deadline.to_le_bytes());
-            put_json(&mut self.row, &run.head)?;
+            put_head(&mut self.row, &run.head)?;
         }
         for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.unnoted) {
             producer.unnoted = false;
@@ -147,10 +150,92 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn put_json(out: &mut Vec<u8>, value: &impl serde::Serialize) -> Db<()> {
+/// A run's head as the journal holds it, many thousand times a second: without names, and with the questions and
+/// the error, which most runs have not, as JSON beside it.
+#[derive(Serialize, Deserialize)]
+struct HeadNote<S> {
+    state: S,
+    figures: [u64; 8],
+    counted: bool,
+    cancel_requested: bool,
+    rare: Option<String>,
+}
+
+fn put_head(out: &mut Vec<u8>, head: &Head) -> Db<()> {
+    let RunSummary {
+        records,
+        events,
+        messages,
+        tool_calls,
+        steps,
+        prompt_tokens,
+        completion_tokens,
+        total_tokens,
+        counted,
+        cancel_requested,
+        interactions,
+        error,
+    } = &head.summary;
+    let rare = match (interactions.is_empty(), error) {
+        (true, None) => None,
+        _ => Some(serde_json::to_string(&(interactions, error)).map_err(json_error)?),
+    };
+    let note = HeadNote {
+        state: &head.state,
+        figures: [
+            *records,
+            *events,
+            *messages,
+            *tool_calls,
+            *steps,
+            *prompt_tokens,
+            *completion_tokens,
+            *total_tokens,
+        ],
+        counted: *counted,
+        cancel_requested: *cancel_requested,
+        rare,
+    };
+    put_measured(out, |out| {
+        postcard::to_io(&note, out).map_err(|_| damaged("the head of a run cannot be written")).map(drop)
+    })
+}
+
+fn head_of(note: &[u8]) -> Db<Head> {
+    let unreadable = |_| damaged("the head of a run in the journal is damaged");
+    let note: HeadNote<RunState> = postcard::from_bytes(note).map_err(unreadable)?;
+    let (interactions, error) = match note.rare {
+        Some(rare) => serde_json::from_str(&rare).map_err(json_error)?,
+        None => (Vec::new(), None),
+    };
+    let [records, events, messages, tool_calls, steps, prompt_tokens, completion_tokens, total_tokens] =
+        note.figures;
+    let summary = RunSummary {
+        records,
+        events,
+        messages,
+        tool_calls,
+        steps,
+        prompt_tokens,
+        completion_tokens,
+        total_tokens,
+        counted: note.counted,
+        cancel_requested: note.cancel_requested,
+        interactions,
+        error,
+    };
+    Ok(Head { state: note.state, summary })
+}
+
+fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> Db<()> {
+    put_measured(out, |out| serde_json::to_writer(out, value).map_err(json_error))
+}
+
+/// Puts something with its length before it.
+fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Db<()>) -> Db<()> {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    serde_json::to_writer(&mut *out, value).map_err(json_error)?;
+    put(out)?;
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
     Ok(())
@@ -173,7 +258,8 @@ fn recover(connection: &Connection) -> Db<()> {
                     let mut fixed = take(&mut body, 24)?;
                     let (run, last_seq, deadline) =
                         (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
-                    let head = text(take_long(&mut body)?)?;
+                    let head = head_of(&take_long(&mut body)?)?;
+                    let head = serde_json::to_string(&head).map_err(json_error)?;
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
                                WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
@@ -245,4 +331,38 @@ fn text(bytes: Bytes) -> Db<String> {
 
 fn damaged(what: &'static str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_the_same_after_the_journal() {
+        let mut head = Head { state: RunState::new("t", "r"), ..Head::default() };
+        let round = |head: &Head| {
+            let mut row = Vec::new();
+            put_head(&mut row, head).unwrap();
+            let back = head_of(&take_long(&mut Bytes::from(row)).unwrap()).unwrap();
+            assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
+        };
+        round(&head);
+        head.summary = serde_json::from_str(
+            r#"{"records":1,"events":2,"messages":3,"tool_calls":4,"steps":5,"prompt_tokens":6,
+                "completion_tokens":7,"total_tokens":8,"counted":true,"cancel_requested":true,
+                "interactions":[{"interaction_id":"i","kind":"form","status":"open","expires_at":9}],
+                "error":{"message":"m"}}"#,
+        )
+        .unwrap();
+        round(&head);
+    }
+
+    #[test]
+    fn a_damaged_head_is_told_and_not_guessed() {
+        let mut row = Vec::new();
+        put_head(&mut row, &Head::default()).unwrap();
+        for end in 0..row.len() - 5 {
+            assert!(head_of(&row[4..4 + end]).is_err(), "{end}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 mod acts;
 mod append;
 mod desk;
+mod fold;
 mod heads;
 mod journal;
 mod leases;
@@ -37,10 +38,11 @@ use crate::key::{RunKey, ThreadKey};
 use crate::tail::{Tail, Tails};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
 use desk::{Committer, Fatal};
+use fold::Folder;
 use read::Reader;
 use retention::plan;
 use schema::Found;
-use writer::{Op, Sealing, Writer};
+use writer::{Inbox, Op, Sealing, Writer};
 
 /// How the store behaves.
 #[derive(Clone)]
@@ -132,18 +134,14 @@ impl Sqlite {
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
-        let writer = Writer::open(connection, lock, options);
+        let folder = Folder::watch(path, &mut connection).map_err(|error| unusable(error.to_string()))?;
+        let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
-        let committer = Committer {
-            tails: tails.clone(),
-            unsealed: unsealed.clone(),
-            writer: requests.downgrade(),
-            fatal,
-        };
+        let committer = Committer { tails: tails.clone(), unsealed: unsealed.clone(), fatal };
         std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || writer.run(inbox, committer))
+            .spawn(move || writer.run(Inbox(inbox), committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         Ok(Self { path: path.to_owned(), requests, tails, unsealed, idle: Arc::default(), readers })
@@ -153,15 +151,10 @@ impl Sqlite {
         &self,
         op: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Op,
     ) -> Result<T, LogError> {
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let gone = || LogError::Unavailable("the store has stopped".into());
         self.requests.send(op(reply)).await.map_err(|_| gone())?;
-        // A request that is sent in the moment the writer ends may be left lying, and is never answered.
-        tokio::select! {
-            biased;
-            answer = &mut answer => answer.map_err(|_| gone())?,
-            () = self.requests.closed() => answer.try_recv().map_err(|_| gone())?,
-        }
+        answer.await.map_err(|_| gone())?
     }
 
     /// Has rows brought up to date that are about to be read.

@@ -97,8 +97,8 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "cache_size", -16_384)?;
-    // Folding the write-ahead log into the file rarely keeps commits short.
-    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    // The write-ahead log is folded by a thread of its own (`fold.rs`).
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
 use super::desk::{Commit, Committer, Desk, Release};
+use super::fold::Folder;
 use super::heads::{Heads, RunHead, ThreadHead};
 use super::journal::{Journal, Unsealed};
 use super::leases::Leases;
@@ -56,8 +57,6 @@ pub(super) enum Op {
         state: String,
     },
     Ping(Reply<()>),
-    /// Says that the connection is back.
-    Committed,
     Close,
 }
 
@@ -66,6 +65,17 @@ pub(super) enum Sealing {
     Thread(ThreadKey),
     Run(RunKey),
     Everything,
+}
+
+/// Where requests come in. Whatever is sent in the moment it goes away is dropped too, never left lying: whoever
+/// waits for an answer learns that there is none.
+pub(super) struct Inbox(pub(super) mpsc::Receiver<Op>);
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.0.close();
+        while self.0.blocking_recv().is_some() {}
+    }
 }
 
 pub(super) struct Writer {
@@ -89,6 +99,8 @@ pub(super) struct Writer {
     pub(super) lookups: Lookups,
     now: Timestamp,
     replies: Vec<Box<dyn FnOnce() + Send>>,
+    /// After the connection: it waits for that to go.
+    _folder: Folder,
     /// Held as long as anything may be written.
     _lock: File,
 }
@@ -107,11 +119,14 @@ const SEALED_BYTES: usize = 32 << 10;
 const JOURNAL_BYTES: usize = 4 << 20;
 /// Threads that are sealed in one commit because the journal is too long, so that no commit takes long.
 const SEALED_THREADS: usize = 16;
+/// Time after which the queue is looked at again while a commit is waited for.
+const LOOK_TIME: Duration = Duration::from_micros(50);
 /// Under load, one commit in so many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
 impl Writer {
-    pub(super) fn open(connection: Connection, lock: File, options: Options) -> Db<Self> {
+    /// Begins to write. The folder comes first, so that it goes last where this fails.
+    pub(super) fn open(folder: Folder, connection: Connection, lock: File, options: Options) -> Db<Self> {
         let journal = Journal::open(&connection)?;
         let heads = Heads::open(&connection)?;
         let mut writer = Self {
@@ -132,6 +147,7 @@ impl Writer {
             lookups: Lookups::default(),
             now: clock(),
             replies: Vec::new(),
+            _folder: folder,
             _lock: lock,
         };
         writer.begin_leases()?;
@@ -141,17 +157,18 @@ impl Writer {
     }
 
     /// Works until it is told to close, or the store fails. Then the requests are the last thing to go.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Op>, committer: Committer) {
+    pub(super) fn run(mut self, mut requests: Inbox, committer: Committer) {
         let (commits, inbox) = std::sync::mpsc::channel();
         let fatal = committer.fatal.clone();
+        let _watched = fatal.watch_thread();
         let committing =
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
         let ended = match &committing {
-            Ok(_) => self.work(&mut requests, &commits),
+            Ok(_) => self.work(&mut requests.0, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
         };
         if let Err(error) = ended {
-            fatal.call(&error);
+            fatal.call(&error.to_string());
         }
         drop(commits);
         self.connection.wait();
@@ -165,7 +182,9 @@ impl Writer {
     /// Performs requests and commits them, batch by batch.
     ///
     /// A batch takes what has queued up. While the one before it is being committed it goes on growing, so the
-    /// slower the disk, the more share a flush.
+    /// slower the disk, the more share a flush. Once nothing is queued, the commit is waited for, and not the next
+    /// request: whatever comes meanwhile could not be committed sooner, and need not wake anyone. The queue is only
+    /// looked at now and then, so that most is decoded when the commit is done.
     fn work(
         &mut self,
         requests: &mut mpsc::Receiver<Op>,
@@ -175,22 +194,25 @@ impl Writer {
             let mut closing = false;
             let (mut count, mut bytes) = (0, 0);
             loop {
-                let full = count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
-                let free = !self.connection.is_away();
-                self.connection.check()?;
+                if count >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES {
+                    break;
+                }
                 let has_work = count > 0 || !self.purges.is_empty();
-                let next = match (full, free && has_work) {
-                    (true, _) => None,
-                    (false, true) => requests.try_recv().ok(),
-                    // Woken by a request, or by the connection that comes back.
-                    (false, false) => requests.blocking_recv(),
+                let next = match requests.try_recv() {
+                    Ok(op) => Some(op),
+                    Err(_) if self.connection.is_away() => {
+                        self.connection.wait_for(LOOK_TIME);
+                        self.connection.check()?;
+                        continue;
+                    }
+                    Err(_) if has_work => None,
+                    Err(_) => requests.blocking_recv(),
                 };
                 let Some(op) = next else { break };
                 if count == 0 {
                     self.now = clock();
                 }
                 match op {
-                    Op::Committed => continue,
                     Op::Close => {
                         closing = true;
                         break;
@@ -292,7 +314,7 @@ impl Writer {
                 self.connection.prepare_cached(sql)?.execute(by)?;
             }
             Op::Ping(reply) => self.answer(reply, Ok(())),
-            Op::Committed | Op::Close => {}
+            Op::Close => {}
         }
         Ok(())
     }

@@ -177,7 +177,8 @@ impl Told {
 /// What is known of a run between two records.
 ///
 /// It is small and serialisable: open things, counters, lengths, hashes and places in the log. Guard and
-/// decoders work on it, and it is stored with every record of the run.
+/// decoders work on it, and it is stored with every record of the run: in a form without names, so every field is
+/// always written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunState {
@@ -188,23 +189,17 @@ pub struct RunState {
     /// How far the run is.
     pub status: Status,
     /// Texts that are open, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<OpenText>,
     /// Thoughts that are open, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thoughts: Vec<OpenText>,
     /// Steps that are open, outermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<OpenStep>,
     /// Calls without a result, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
     /// Calls of the thread's run before this one that were left without a result: front ends answer them in
     /// the next run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<OpenCall>,
     /// Questions without an answer, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
     pub(crate) counts: Counts,
     /// Steps of the thread's runs before this one: steps are counted through, so that their ids are unique.
@@ -213,15 +208,11 @@ pub struct RunState {
     /// Bytes of text and thinking.
     pub(crate) text_bytes: u64,
     /// Every question's id.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) asked: Vec<String>,
     /// Where the last fatal notice stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fatal: Option<Place>,
     /// Hashes of ids of messages and calls that were used, the newest last.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) recent: Vec<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) renamed: Vec<Renamed>,
 }
 

@@ -53,12 +53,7 @@ pub const CODES: &[Code] = &[
         "An open body was silent and its run is not open",
         "Open a body when there is something to write; send blank lines to keep it alive.",
     ),
-    code(
-        "unsupported_media_type",
-        415,
-        "The body is of an unknown kind",
-        "Send one of the media types in `expected`.",
-    ),
+    code("unsupported_media_type", 415, "The body is of an unknown kind", "Send what `expected` names."),
     code(
         "not_acceptable",
         406,
@@ -66,7 +61,12 @@ pub const CODES: &[Code] = &[
         "Accept one of the types in `expected`.",
     ),
     // Frames
-    code("not_json", 400, "This is not JSON", "Correct the line; what came before it is written."),
+    code(
+        "not_json",
+        400,
+        "This is not JSON",
+        "Correct the JSON; frames that stand before it in the same body are written.",
+    ),
     code("not_an_object", 400, "A frame is no JSON object", "Send one JSON object a frame."),
     code("not_utf8", 400, "A frame is not UTF-8", "Send UTF-8."),
     code(

@@ -5,6 +5,7 @@
 //! longer queues. A body may stay open for as long as its run does.
 
 mod intake;
+pub(crate) mod lean;
 mod linger;
 mod session;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 use http_body::Body;
 use runwire_log::{RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
@@ -58,11 +59,11 @@ pub(crate) async fn thread(
 }
 
 /// Finds the run, as the path spells it, if the request writes to one.
-pub(crate) fn hot_run<B>(request: &http::Request<B>) -> Option<&str> {
-    if request.method() != Method::POST {
+pub(crate) fn hot_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
+    if *method != Method::POST {
         return None;
     }
-    let run = request.uri().path().strip_prefix("/v1/runs/")?.strip_suffix("/events")?;
+    let run = uri.path().strip_prefix("/v1/runs/")?.strip_suffix("/events")?;
     (!run.is_empty() && !run.contains('/')).then_some(run)
 }
 
@@ -192,8 +193,7 @@ mod tests {
 
     #[test]
     fn the_hot_route_is_a_write_to_a_run_and_nothing_else() {
-        let request = |method: Method, uri: &str| http::Request::builder().method(method).uri(uri).body(());
-        let hot = |method, uri| hot_run(&request(method, uri).unwrap()).map(str::to_owned);
+        let hot = |method, uri: &'static str| hot_run(&method, &Uri::from_static(uri)).map(str::to_owned);
         assert_eq!(hot(Method::POST, "/v1/runs/a%2Fb/events?end=true").as_deref(), Some("a%2Fb"));
         assert_eq!(hot(Method::GET, "/v1/runs/a/events"), None);
         assert_eq!(hot(Method::POST, "/v1/runs//events"), None);

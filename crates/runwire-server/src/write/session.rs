@@ -31,10 +31,13 @@ pub(super) struct Written {
 }
 
 impl Written {
-    pub(super) fn into_response(self) -> Response {
+    pub(super) fn to_json(self) -> String {
         let Self { accepted, duplicates, last_seq } = self;
-        let text = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}}}"#);
-        let mut response = Response::new(Answer::from(text));
+        format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}}}"#)
+    }
+
+    pub(super) fn into_response(self) -> Response {
+        let mut response = Response::new(Answer::from(self.to_json()));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     }
@@ -90,13 +93,29 @@ impl<'a> Session<'a> {
 
     /// Writes a body to its end, or to where it must stop.
     pub(super) async fn take_in<B: ByteBody>(mut self, body: &mut B) -> Result<Written, Problem> {
-        match self.read(body).await {
+        let read = self.read(body).await;
+        self.outcome(read).await
+    }
+
+    /// Writes a body that has come whole.
+    pub(super) async fn take_in_whole(mut self, body: &[u8]) -> Result<Written, Problem> {
+        let written = self.write_whole::<Answer>(body).await;
+        self.outcome(written).await
+    }
+
+    async fn outcome(self, written: Result<(), Problem>) -> Result<Written, Problem> {
+        match written {
             Ok(()) => match self.written {
                 Some(written) => Ok(written),
                 None => self.unwritten().await,
             },
             Err(problem) => {
-                let Written { accepted, duplicates, last_seq } = self.written.unwrap_or_default();
+                let written = match self.written {
+                    Some(written) => written,
+                    // A store that cannot tell has a problem that was told.
+                    None => self.unwritten().await.unwrap_or_default(),
+                };
+                let Written { accepted, duplicates, last_seq } = written;
                 let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
                 Err(problem.with("last_seq", last_seq))
             }

@@ -7,6 +7,7 @@ mod fan_out;
 mod harness;
 mod hostile;
 mod lean;
+mod lean_writing;
 mod openapi;
 mod problems;
 mod protocols;

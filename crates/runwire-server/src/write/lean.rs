@@ -1,0 +1,199 @@
+//! Writers without hyper: a producer that sends an event a request pays for its request, not for its event.
+//!
+//! A connection that begins by writing to a run is served here for as long as it does nothing else: request by
+//! request, each read whole, appended, and answered with one write. As soon as anything about a request is
+//! unusual (another path, a body that is long, chunked or late, a head that hyper should judge), the connection
+//! goes to hyper for good, together with the bytes that were read and not yet answered.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::response::IntoResponse;
+use http::request::Parts;
+use http_body_util::BodyExt;
+use runwire_log::{RunKey, Target};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Writing;
+use super::session::{Session, Written};
+use crate::auth::tenant_of;
+use crate::head::{Head, body_length};
+use crate::problem::Problem;
+use crate::{Wire, ids, limits, origin};
+
+/// How every request begins that can be served here.
+const BEGINNING: &[u8] = b"POST /v1/runs/";
+
+/// Tells whether a connection that begins so is served here.
+pub(crate) fn suits(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(BEGINNING)
+}
+
+/// What to do with the bytes at hand.
+enum Next {
+    Answer {
+        request: Parts,
+        body: std::ops::Range<usize>,
+    },
+    /// Wait for the rest; whether it is the head's.
+    Wait {
+        head: bool,
+    },
+    HandOver,
+}
+
+/// Serves a connection until it ends, or until hyper has to go on with the bytes that are given back.
+pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+    let mut stopping = wire.shutdown.clone();
+    let mut stopped = pin!(stopping.wait_for(|stopping| *stopping));
+    let mut bytes = Vec::with_capacity(limits::PEEKED_BYTES);
+    let mut answer = Vec::new();
+    let mut begun = Instant::now();
+    // Set anew only when it rings: a timer for every request would cost more than its parsing.
+    let mut alarm = pin!(sleep_until(begun + wire.config.header_time));
+    loop {
+        let in_head = match next(&bytes) {
+            Next::HandOver => return Ok(Some(bytes)),
+            Next::Answer { request, body } => {
+                let end = body.end;
+                let written = take_in(wire, &request, &bytes[body]).await;
+                let last = *wire.shutdown.borrow();
+                answer.clear();
+                put_answer(&mut answer, written, last).await?;
+                send(socket, &answer, wire.config.header_time).await?;
+                if last {
+                    return Ok(None);
+                }
+                bytes.drain(..end);
+                bytes.shrink_to(limits::PEEKED_BYTES);
+                begun = Instant::now();
+                continue;
+            }
+            Next::Wait { head } => head,
+        };
+        bytes.reserve(limits::PEEKED_BYTES);
+        if !in_head {
+            // Whatever is whole of a body that is slow is written before the rest comes: by the usual way.
+            match timeout(limits::LATE_BODY_TIME, socket.read_buf(&mut bytes)).await {
+                Ok(Ok(1..)) => continue,
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(0)) | Err(_) => return Ok(Some(bytes)),
+            }
+        }
+        let was_idle = bytes.is_empty();
+        tokio::select! {
+            biased;
+            count = socket.read_buf(&mut bytes) => match count? {
+                // Whoever leaves in the middle of a request has its answer from hyper.
+                0 if was_idle => return Ok(None),
+                0 => return Ok(Some(bytes)),
+                _ if was_idle => begun = Instant::now(),
+                _ => {}
+            },
+            () = &mut alarm => {
+                let patience = if was_idle { limits::IDLE_TIME } else { wire.config.header_time };
+                let due = begun + patience;
+                if Instant::now() >= due {
+                    return Ok(None);
+                }
+                alarm.as_mut().reset(due);
+            }
+            _ = &mut stopped => return Ok((!was_idle).then_some(bytes)),
+        }
+    }
+}
+
+/// Looks at what has come.
+fn next(bytes: &[u8]) -> Next {
+    let (known, begins) = (bytes.len().min(BEGINNING.len()), BEGINNING);
+    if bytes[..known] != begins[..known] {
+        return Next::HandOver;
+    }
+    match Head::of(bytes) {
+        Head::Whole(request, end) => match body_length(&request.headers) {
+            Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => Next::HandOver,
+            Some(_) if super::hot_run(&request.method, &request.uri).is_none() => Next::HandOver,
+            Some(length) if end + length <= bytes.len() => Next::Answer { request, body: end..end + length },
+            Some(_) => Next::Wait { head: false },
+            None => Next::HandOver,
+        },
+        Head::Partial if bytes.len() < limits::HEAD_BYTES => Next::Wait { head: true },
+        Head::Partial | Head::Unusual => Next::HandOver,
+    }
+}
+
+async fn take_in(wire: &Wire, request: &Parts, body: &[u8]) -> Result<Written, Problem> {
+    origin::check(&request.headers)?;
+    let run = super::hot_run(&request.method, &request.uri).unwrap_or_default();
+    let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_segment("run", run)? };
+    let writing = Writing::of(Target::Run(run), request.uri.query(), &request.headers)?;
+    Session::new(wire, writing).take_in_whole(body).await
+}
+
+async fn put_answer(answer: &mut Vec<u8>, written: Result<Written, Problem>, last: bool) -> io::Result<()> {
+    let closing = if last { "connection: close\r\n" } else { "" };
+    match written {
+        Ok(written) => {
+            let json = written.to_json();
+            write!(
+                answer,
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+                json.len()
+            )?;
+            put_date(answer)?;
+            write!(answer, "{closing}\r\n{json}")
+        }
+        Err(problem) => {
+            let (parts, body) = problem.into_response().into_parts();
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            let reason = parts.status.canonical_reason().unwrap_or_default();
+            write!(answer, "HTTP/1.1 {} {reason}\r\n", parts.status.as_u16())?;
+            for (name, value) in &parts.headers {
+                for piece in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                    answer.extend_from_slice(piece);
+                }
+            }
+            if !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
+                write!(answer, "content-length: {}\r\n", body.len())?;
+            }
+            put_date(answer)?;
+            write!(answer, "{closing}\r\n")?;
+            answer.extend_from_slice(&body);
+            Ok(())
+        }
+    }
+}
+
+/// Sends an answer; most fit into the socket at once, and a client that takes none of them is left.
+async fn send(socket: &mut TcpStream, answer: &[u8], patience: Duration) -> io::Result<()> {
+    let sent = match socket.try_write(answer) {
+        Ok(sent) => sent,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(error) => return Err(error),
+    };
+    if sent < answer.len() {
+        let rest = timeout(patience, socket.write_all(&answer[sent..])).await;
+        rest.map_err(|_| io::ErrorKind::TimedOut)??;
+    }
+    Ok(())
+}
+
+/// Writes the date, which is put into words once a second.
+fn put_date(answer: &mut Vec<u8>) -> io::Result<()> {
+    thread_local! {
+        static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    DATE.with_borrow_mut(|(second, date)| {
+        if *second != now {
+            *second = now;
+            *date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
+        }
+        write!(answer, "date: {date}\r\n")
+    })
+}
