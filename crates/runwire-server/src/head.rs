@@ -11,6 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use crate::limits;
 
 /// What the first bytes of a request are.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for a moment, and a box for every request would cost"
+)]
 pub(crate) enum Head {
     /// A whole head, and where it ends.
     Whole(Parts, usize),

@@ -4,15 +4,20 @@
 //! its own folds as the log grows, with a connection of its own, which takes nothing from the one that writes. It
 //! never quite catches up with a busy writer, and only a log that is folded to its end begins anew. The last piece
 //! is therefore the commit's own, once the log is so long that this must be; by then little is left of it.
+//!
+//! A flush that fails may have lost what was folded before it, and SQLite would not fold that again while the process
+//! lives. So it ends, and the next one folds everything anew.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ErrorCode};
 
+use super::desk::Fatal;
 use super::schema;
 
 /// Pages by which the log grows before it is folded.
@@ -27,13 +32,14 @@ pub(super) struct Folder(Option<JoinHandle<()>>);
 
 impl Folder {
     /// Begins to fold whenever what this connection commits makes it worth while.
-    pub(super) fn watch(path: &Path, writing: &mut Connection) -> rusqlite::Result<Self> {
+    pub(super) fn watch(path: &Path, writing: &mut Connection, fatal: &Arc<Fatal>) -> rusqlite::Result<Self> {
         let folding = Connection::open(path)?;
         schema::prepare(&folding)?;
         let (grown, inbox) = sync_channel(1);
-        writing.wal_hook(Some(hook(grown)))?;
+        writing.wal_hook(Some(hook(grown, fatal.clone())))?;
+        let fatal = fatal.clone();
         let thread = std::thread::Builder::new().name("log-folder".into());
-        let thread = thread.spawn(move || fold_when_told(&folding, &inbox));
+        let thread = thread.spawn(move || fold_when_told(&folding, &inbox, &fatal));
         thread.map(|thread| Self(Some(thread))).map_err(|error| {
             rusqlite::Error::ToSqlConversionFailure(format!("cannot start a thread: {error}").into())
         })
@@ -49,7 +55,10 @@ impl Drop for Folder {
 }
 
 /// Looks at the length of the log after each commit.
-fn hook(grown: SyncSender<()>) -> impl FnMut(&mut Wal, i32) -> rusqlite::Result<()> + Send + 'static {
+fn hook(
+    grown: SyncSender<()>,
+    fatal: Arc<Fatal>,
+) -> impl FnMut(&mut Wal, i32) -> rusqlite::Result<()> + Send + 'static {
     let mut folded = 0;
     move |log, pages| {
         if pages < folded {
@@ -61,19 +70,31 @@ fn hook(grown: SyncSender<()>) -> impl FnMut(&mut Wal, i32) -> rusqlite::Result<
             // One that is still at work finds these pages too, or the next will.
             let _ = grown.try_send(());
         }
-        if pages >= MOST_PAGES {
-            // What cannot be folded stays in the log, where it is safe; the thread tells why.
-            let _ = log.checkpoint();
+        if pages >= MOST_PAGES
+            && let Err(error) = log.checkpoint()
+        {
+            tell(&error, &fatal);
         }
         Ok(())
     }
 }
 
-fn fold_when_told(connection: &Connection, grown: &Receiver<()>) {
+fn fold_when_told(connection: &Connection, grown: &Receiver<()>, fatal: &Fatal) {
     while grown.recv().is_ok() {
         if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::warn!(%error, "the write-ahead log grows, because it cannot be folded into the store");
+            tell(&error, fatal);
             std::thread::sleep(PAUSE);
         }
+    }
+}
+
+/// Tells of a log that could not be folded: that the disk is full may pass, and that another is folding does.
+fn tell(error: &rusqlite::Error, fatal: &Fatal) {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {}
+        Some(ErrorCode::DiskFull) => {
+            tracing::warn!(%error, "the write-ahead log grows, because it cannot be folded into the store");
+        }
+        _ => fatal.call(&error.to_string()),
     }
 }

@@ -134,7 +134,8 @@ impl Sqlite {
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
-        let folder = Folder::watch(path, &mut connection).map_err(|error| unusable(error.to_string()))?;
+        let folder =
+            Folder::watch(path, &mut connection, &fatal).map_err(|error| unusable(error.to_string()))?;
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);

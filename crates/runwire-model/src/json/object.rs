@@ -74,7 +74,7 @@ impl<'a> Object<'a> {
     }
 
     /// Reads an object that was written here and stored.
-    pub(crate) fn of_stored(text: &'a str) -> Option<Self> {
+    pub fn of_stored(text: &'a str) -> Option<Self> {
         Self::of_text(text).ok().map(|object| Self { long_ids: true, ..object })
     }
 

@@ -35,6 +35,10 @@ pub(crate) fn suits(first_bytes: &[u8]) -> bool {
 }
 
 /// What to do with the bytes at hand.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for a moment, and a box for every request would cost"
+)]
 enum Next {
     Answer {
         request: Parts,

@@ -27,12 +27,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SECTOR = 512, MOST_RANGES = 1 << 16, READS_IN_A_ROW = 20 };
 
+/* A flush through one descriptor flushes what was written through any, so ranges belong to the file. */
 typedef struct {
     int fd;
+    ino_t file;
     off_t from;
     size_t length;
 } Range;
@@ -72,6 +75,11 @@ static int ends_with(const char *path, ssize_t length, const char *end) {
     return length >= ending && memcmp(path + length - ending, end, (size_t)ending) == 0;
 }
 
+static ino_t file_of(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
 /* Tells whether a file is one that fails. */
 static int is_watched(int fd) {
     char link[64], path[4096];
@@ -106,9 +114,10 @@ static int one_in_two(void) {
 /* Takes back what was written to a file, or to all of them, since they were flushed: all of it or any part. */
 static void lose(int fd, int any_file, int any_part) {
     static const char nothing[SECTOR];
+    ino_t file = file_of(fd);
     for (size_t at = 0; at < ranges; at++) {
         Range range = unflushed[at];
-        if (range.fd != fd && !any_file) continue;
+        if (range.file != file && !any_file) continue;
         for (size_t done = 0; done < range.length; done += SECTOR) {
             size_t length = range.length - done < SECTOR ? range.length - done : SECTOR;
             if (!any_part || one_in_two()) {
@@ -120,8 +129,9 @@ static void lose(int fd, int any_file, int any_part) {
 
 static void forget(int fd) {
     size_t kept = 0;
+    ino_t file = file_of(fd);
     for (size_t at = 0; at < ranges; at++) {
-        if (unflushed[at].fd != fd) unflushed[kept++] = unflushed[at];
+        if (unflushed[at].file != file) unflushed[kept++] = unflushed[at];
     }
     ranges = kept;
 }
@@ -142,7 +152,7 @@ static ssize_t allowed(size_t length) {
 
 static void remember(int fd, off_t from, ssize_t length) {
     if (length <= 0 || ranges == MOST_RANGES) return;
-    unflushed[ranges++] = (Range){fd, from, (size_t)length};
+    unflushed[ranges++] = (Range){fd, file_of(fd), from, (size_t)length};
 }
 
 ssize_t write(int fd, const void *data, size_t length) {
