@@ -2,14 +2,19 @@
 
 use std::fmt::{self, Display};
 
-/// Rows under a heading, each column as wide as its widest cell.
+pub(crate) use crate::view::clean::tame;
+use crate::view::columns::{self, BETWEEN};
+use crate::view::measure::{fit, pad, width};
+
+/// Rows under a heading, each column as wide as its widest cell, or as the terminal leaves room for.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
+    width: Option<usize>,
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
-        Self { rows: vec![headings.iter().map(|heading| heading.to_uppercase()).collect()] }
+        Self { rows: vec![headings.iter().map(|heading| heading.to_uppercase()).collect()], width: None }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -17,41 +22,44 @@ impl Table {
         let cells = cells.iter().map(|cell| cell.chars().map(tame).collect());
         self.rows.push(cells.collect());
     }
+
+    /// Fits the table to the columns of a terminal; 0 says that there is none.
+    ///
+    /// The first column is what a person copies, and stays whole.
+    pub(crate) fn fitted(mut self, columns: usize) -> Self {
+        self.width = (columns > 0).then_some(columns);
+        self
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let natural = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
+        };
+        let natural: Vec<usize> = (0..columns).map(natural).collect();
+        match (self.width, natural.split_first()) {
+            (Some(most), Some((first, others))) => {
+                let left = most.saturating_sub(first + BETWEEN);
+                let others = if left == 0 { Vec::new() } else { columns::readable(others, left) };
+                [vec![*first], others].concat()
+            }
+            _ => natural,
+        }
+    }
 }
 
 impl Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width_of =
-            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
-        let widths: Vec<usize> = (0..columns).map(|column| width_of(column).unwrap_or(0)).collect();
+        let widths = self.widths();
         for row in &self.rows {
             let mut line = String::new();
             for (cell, most) in row.iter().zip(&widths) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', most - width(cell) + 2));
+                line.push_str(&pad(&fit(cell, *most), most + BETWEEN, false));
             }
             writeln!(formatter, "{}", line.trim_end())?;
         }
         Ok(())
     }
-}
-
-/// Replaces a character that would act on a terminal.
-pub(crate) fn tame(letter: char) -> char {
-    if letter.is_control() { '\u{fffd}' } else { letter }
-}
-
-/// Counts the columns that a text takes: most East Asian characters take two.
-fn width(text: &str) -> usize {
-    text.chars().map(|letter| if is_wide(letter) { 2 } else { 1 }).sum()
-}
-
-fn is_wide(letter: char) -> bool {
-    matches!(letter,
-        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..='\u{3fffd}')
 }
 
 #[cfg(test)]
@@ -64,5 +72,25 @@ mod tests {
         table.row(["天气".to_owned(), "a".to_owned()]);
         table.row(["evil\x1b[2J\nrow".to_owned(), String::new()]);
         assert_eq!(table.to_string(), "RUN           AGENT\n天气          a\nevil\u{fffd}[2J\u{fffd}row\n");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_and_keeps_what_is_copied_whole() {
+        let mut table = Table::new(["run", "status", "agent", "started"]);
+        let id = "0afc80bf-ee23-4662";
+        let started = "2026-11-15 02:44:33 UTC".to_owned();
+        table.row([id.to_owned(), "completed".to_owned(), "茶师傅与他的朋友们".to_owned(), started]);
+        let table = table.fitted(60);
+        assert_eq!(
+            table.to_string(),
+            "RUN                 STATUS     AGENT          STARTED\n\
+             0afc80bf-ee23-4662  completed  茶师傅与他的…  2026-11-15 02…\n"
+        );
+        let table = table.fitted(40);
+        assert_eq!(
+            table.to_string(),
+            "RUN                 STATUS     AGENT\n0afc80bf-ee23-4662  completed  茶师傅与…\n"
+        );
+        assert_eq!(table.fitted(12).to_string(), format!("RUN\n{id}\n"));
     }
 }

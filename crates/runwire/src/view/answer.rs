@@ -1,0 +1,114 @@
+//! The lines that say how a question is answered: by command, and over HTTP.
+//!
+//! They are for copying, so they are never wrapped here, and what stands in them is quoted for a shell:
+//! an id that a run made up cannot add a command.
+
+use runwire_model::event::{InteractionKind, InteractionRequested};
+use serde_json::{Map, Value, json};
+
+use super::line::Line;
+use super::style::Paint;
+
+/// Says how to answer, given the fields that must be filled in.
+pub(super) fn lines(
+    run: &str,
+    asked: &InteractionRequested,
+    fields: &[(String, Value)],
+    server: Option<&str>,
+) -> Vec<Line> {
+    let command = format!("runwire answer {} {}", quoted(run), quoted(&asked.interaction_id));
+    let typed = |text: String| Line::of(Paint::Plain, "  ").and(Paint::Accent, &text);
+    let values: Map<String, Value> = fields.iter().cloned().collect();
+    let (mut lines, body) = match asked.kind {
+        InteractionKind::Approval => {
+            let approve = typed(format!("{command} --approve"));
+            let reject = typed(format!("{command} --reject"));
+            (vec![approve, reject], json!({"decision": "approved"}))
+        }
+        InteractionKind::Form => {
+            let filled: String =
+                fields.iter().map(|(name, value)| format!(" {}", filled(name, value))).collect();
+            (vec![typed(format!("{command}{filled}"))], json!({"decision": "submitted", "values": values}))
+        }
+    };
+    let path = format!("/v1/runs/{}/interactions/{}", segment(run), segment(&asked.interaction_id));
+    lines.push(Line::of(Paint::Plain, "  ").and(
+        Paint::Dim,
+        &match server {
+            Some(server) => {
+                let url = quoted(&format!("{}{path}", server.trim_end_matches('/')));
+                format!("curl {url} --json {}", quoted(&body.to_string()))
+            }
+            None => format!("POST {path} {body}"),
+        },
+    ));
+    lines
+}
+
+/// Shows a field as it is typed: `name=value`.
+fn filled(name: &str, value: &Value) -> String {
+    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    quoted(&format!("{name}={value}"))
+}
+
+/// Quotes a word for a shell, where it needs it.
+fn quoted(word: &str) -> String {
+    let harmless = |letter: char| letter.is_alphanumeric() || "_-.:/@=…,+%".contains(letter);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(harmless) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes an id as one segment of a path.
+fn segment(id: &str) -> String {
+    let mut out = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lines: &[Line]) -> String {
+        let mut out = String::new();
+        for line in lines {
+            line.write(false, &mut out);
+            out.push('\n');
+        }
+        out
+    }
+
+    #[test]
+    fn an_id_that_a_run_made_up_adds_no_command() {
+        let asked = InteractionRequested {
+            interaction_id: "x'; rm -rf ~ #".into(),
+            kind: InteractionKind::Approval,
+            ..Default::default()
+        };
+        assert_eq!(
+            shown(&lines("r/1", &asked, &[], Some("http://127.0.0.1:7420/"))),
+            "  runwire answer r/1 'x'\\''; rm -rf ~ #' --approve\n  \
+               runwire answer r/1 'x'\\''; rm -rf ~ #' --reject\n  \
+               curl 'http://127.0.0.1:7420/v1/runs/r%2F1/interactions/x%27%3B%20rm%20-rf%20~%20%23' --json '{\"decision\":\"approved\"}'\n"
+        );
+    }
+
+    #[test]
+    fn a_form_is_answered_by_its_fields() {
+        let asked = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
+        let fields = [("from".to_owned(), json!("…")), ("days".to_owned(), json!(3))];
+        assert_eq!(
+            shown(&lines("r1", &asked, &fields, None)),
+            "  runwire answer r1 f1 from=… days=3\n  \
+               POST /v1/runs/r1/interactions/f1 {\"decision\":\"submitted\",\"values\":{\"from\":\"…\",\"days\":3}}\n"
+        );
+    }
+}

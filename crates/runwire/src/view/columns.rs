@@ -1,0 +1,67 @@
+//! Columns side by side, fitted to a width.
+
+/// Spaces between two columns.
+pub(crate) const BETWEEN: usize = 2;
+
+/// The narrowest that a column of data is made before columns are left out.
+const NARROWEST: usize = 4;
+
+/// The narrowest that a column with a meaning of its own is made.
+const READABLE: usize = 8;
+
+/// Fits columns of data to a width: the widest give way first. What has no place at all is left out at the end.
+pub(crate) fn fitted(natural: &[usize], width: usize) -> Vec<usize> {
+    let shown = shown(natural, width, NARROWEST).max(natural.len().min(1));
+    shared(&natural[..shown], width)
+}
+
+/// Fits columns to a width, and leaves out at the end what would not be readable.
+pub(crate) fn readable(natural: &[usize], width: usize) -> Vec<usize> {
+    let shown = shown(natural, width, READABLE);
+    shared(&natural[..shown], width)
+}
+
+/// Counts the columns that have a place, each as narrow as it may be.
+fn shown(natural: &[usize], width: usize, narrowest: usize) -> usize {
+    let mut taken = 0;
+    let fits = |column: &&usize| {
+        taken += narrowest.min(**column) + BETWEEN;
+        taken <= width + BETWEEN
+    };
+    natural.iter().take_while(fits).count()
+}
+
+/// Shares a width out.
+fn shared(natural: &[usize], width: usize) -> Vec<usize> {
+    let shown = natural.len();
+    let mut left = width.saturating_sub(BETWEEN * shown.saturating_sub(1));
+    // From the narrowest on, each column takes what it needs, or its part of what is left.
+    let mut order: Vec<usize> = (0..shown).collect();
+    order.sort_by_key(|column| natural[*column]);
+    let mut widths = vec![0; shown];
+    for (taken, column) in order.iter().enumerate() {
+        let part = left / (shown - taken);
+        widths[*column] = natural[*column].min(part.max(1));
+        left = left.saturating_sub(widths[*column]);
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_widest_columns_give_way_first() {
+        assert_eq!(fitted(&[5, 50, 8], 80), [5, 50, 8]);
+        assert_eq!(fitted(&[5, 50, 8], 40), [5, 23, 8]);
+        assert_eq!(fitted(&[30, 50, 8], 40), [14, 14, 8]);
+    }
+
+    #[test]
+    fn columns_that_have_no_place_are_left_out() {
+        assert_eq!(fitted(&[9; 20], 40).len(), 7);
+        assert_eq!(fitted(&[9], 3), [3]);
+        assert!(fitted(&[], 3).is_empty());
+    }
+}

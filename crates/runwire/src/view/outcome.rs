@@ -1,0 +1,185 @@
+//! Errors, notices, and how a run ended.
+
+use runwire_model::event::{ErrorInfo, Level, Notice, Summary};
+use runwire_model::{Json, Timestamp};
+
+use super::clean::cut;
+use super::line::Line;
+use super::measure::room;
+use super::style::Paint;
+use super::value::{counted, short, span, told_span};
+use super::wrap::wrap;
+
+/// The lines that an error takes at most.
+const ERROR_LINES: usize = 8;
+
+/// What is known of a run that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) run: String,
+    pub(super) started: Option<Timestamp>,
+    /// Whether a text of the assistant's was shown.
+    pub(super) has_text: bool,
+    /// The last thoughts of a tree, shortened.
+    pub(super) thoughts: Vec<String>,
+    /// The questions that wait, with their titles.
+    pub(super) questions: Vec<(String, Option<String>)>,
+    /// The last error that was shown.
+    pub(super) last_error: String,
+    calls: u64,
+    tokens: u64,
+}
+
+impl Tally {
+    /// Makes the tally of a run.
+    pub(super) fn new(run: &str) -> Self {
+        Self { run: run.to_owned(), ..Self::default() }
+    }
+
+    /// Counts a call.
+    pub(super) fn count_call(&mut self) {
+        self.calls += 1;
+    }
+
+    /// Counts the tokens of a model call.
+    pub(super) fn count_tokens(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
+        let sum = prompt.unwrap_or(0).saturating_add(completion.unwrap_or(0));
+        self.tokens = self.tokens.saturating_add(total.unwrap_or(sum));
+    }
+
+    /// Remembers an error that was shown, and tells whether it is another than the last.
+    pub(super) fn is_news(&mut self, message: &str) -> bool {
+        let message = cut(message, 400);
+        let is_news = self.last_error != message;
+        message.clone_into(&mut self.last_error);
+        is_news
+    }
+
+    /// Tells duration, tokens and calls.
+    fn figures(&self, summary: Option<&Summary>, at: Timestamp) -> String {
+        let told = summary.and_then(|summary| summary.duration_ms).and_then(told_span);
+        let measured = self.started.map(|started| at.since(started)).filter(|millis| *millis > 0);
+        let duration = told.or_else(|| measured.map(span));
+        let tokens = Some(self.tokens).filter(|tokens| *tokens > 0).or_else(|| {
+            let summary = summary?;
+            let sum =
+                summary.prompt_tokens.unwrap_or(0).saturating_add(summary.completion_tokens.unwrap_or(0));
+            summary.total_tokens.or(Some(sum)).filter(|tokens| *tokens > 0)
+        });
+        let calls = summary.and_then(|summary| summary.tool_calls).unwrap_or(self.calls);
+        let tokens = tokens.map(|tokens| counted(tokens, "token"));
+        let calls = (calls > 0).then(|| counted(calls, "tool call"));
+        [duration, tokens, calls].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Says how the run ended.
+    pub(super) fn closing(
+        &self,
+        end: Ending<'_>,
+        summary: Option<&Summary>,
+        at: Timestamp,
+        width: usize,
+    ) -> Vec<Line> {
+        let (paint, word) = match end {
+            Ending::Completed => (Paint::Good, "✓ completed"),
+            Ending::Failed(_) => (Paint::Bad, "✗ failed"),
+            Ending::Cancelled(_) => (Paint::Warn, "■ cancelled"),
+        };
+        let figures = self.figures(summary, at);
+        let mut line = Line::of(paint, word);
+        let mut lines = Vec::new();
+        if room(&figures) + room(word) + 2 > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !figures.is_empty() {
+            line.push(Paint::Dim, &format!("  {figures}"));
+        }
+        lines.push(line.fitted(width));
+        if let Ending::Cancelled(Some(reason)) = end {
+            for text in wrap(cut(reason, 2000), width.saturating_sub(2), ERROR_LINES) {
+                lines.push(Line::of(Paint::Plain, "  ").and(Paint::Plain, &text));
+            }
+        }
+        if let Ending::Failed(error) = end {
+            let told = Told::of(error);
+            lines.extend(told.lines("  ", Paint::Bad, width));
+        }
+        lines
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ending<'e> {
+    /// It did what it should.
+    Completed,
+    /// It failed.
+    Failed(&'e ErrorInfo),
+    /// Somebody stopped it.
+    Cancelled(Option<&'e str>),
+}
+
+/// Draws a notice.
+pub(super) fn notice(notice: &Notice, width: usize) -> Vec<Line> {
+    let (paint, sign) = match notice.level {
+        Level::Debug => (Paint::Dim, "· "),
+        Level::Warning => (Paint::Warn, "! "),
+        Level::Error => (Paint::Bad, "✗ "),
+    };
+    let error = notice.to_error();
+    Told::of(&error).lines(sign, paint, width)
+}
+
+/// Draws an error in one line of text: what happened, and its code.
+pub(super) fn in_short(error: &ErrorInfo) -> String {
+    let message = cut(error.message.trim(), 2000);
+    match &error.code {
+        Some(code) if code != message => format!("{message} [{code}]"),
+        _ => message.to_owned(),
+    }
+}
+
+/// What is told of an error.
+struct Told {
+    message: String,
+    hint: Option<String>,
+    rest: Vec<String>,
+}
+
+impl Told {
+    fn of(error: &ErrorInfo) -> Self {
+        let details = error.details.as_ref().filter(|details| !details.is_null());
+        let hint = error.extra.get("hint").map(short).or_else(|| {
+            let hint = details?.to_value().get("hint")?.as_str()?.to_owned();
+            Some(cut(&hint, 2000).to_owned())
+        });
+        let mut rest = Vec::new();
+        rest.extend(error.kind.clone().filter(|kind| Some(kind) != error.code.as_ref()));
+        if error.retryable == Some(true) {
+            rest.push("can be tried again".to_owned());
+        }
+        rest.extend(details.filter(|_| hint.is_none()).map(Json::text).map(|text| cut(text, 400).to_owned()));
+        Self { message: in_short(error), hint, rest }
+    }
+
+    fn lines(&self, sign: &str, paint: Paint, width: usize) -> Vec<Line> {
+        let inner = width.saturating_sub(2);
+        let mut lines = Vec::new();
+        for (at, text) in wrap(&self.message, inner, ERROR_LINES).iter().enumerate() {
+            lines.push(Line::of(paint, if at == 0 { sign } else { "  " }).and(paint, text));
+        }
+        if let Some(hint) = &self.hint {
+            for text in wrap(&format!("hint: {hint}"), inner, ERROR_LINES) {
+                lines.push(Line::of(Paint::Plain, "  ").and(Paint::Accent, &text));
+            }
+        }
+        let rest = self.rest.join(" · ");
+        let beside = lines.last().map_or(width, Line::room) + 2 + room(&rest);
+        if let ([line], true) = (lines.as_mut_slice(), beside <= width && !rest.is_empty()) {
+            line.push(Paint::Dim, &format!("  {rest}"));
+        } else if !rest.is_empty() {
+            lines.push(Line::of(Paint::Dim, "  ").and(Paint::Dim, &rest).fitted(width));
+        }
+        lines
+    }
+}

@@ -1,0 +1,140 @@
+//! Runs to draw, and a terminal to draw them on.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use runwire_model::json::Object;
+use runwire_model::{Event, Timestamp};
+
+use crate::view::{Style, View};
+
+/// A line of a recorded run.
+pub(super) enum Cue {
+    /// An event of a run.
+    Event(String, Timestamp, Box<Event>),
+    /// A moment to look at the screen, with its name.
+    Look(String),
+}
+
+/// Reads a recorded run: frames of the `runwire` dialect, and lines with `#` where to look.
+pub(super) fn read(text: &str) -> Vec<Cue> {
+    let cue = |line: &str| {
+        if let Some(name) = line.strip_prefix("# ") {
+            return Cue::Look(name.to_owned());
+        }
+        let mut object = Object::parse(line.as_bytes()).unwrap();
+        object.take("seq");
+        object.take("thread_id");
+        let at = Timestamp::parse(&object.take_str("at").unwrap()).unwrap();
+        let run = object.take_id("run_id").unwrap().unwrap_or_else(|| "run-1".to_owned());
+        let event_type = object.take_str("type").unwrap();
+        let event = Event::read(&event_type, object).unwrap().unwrap();
+        Cue::Event(run, at, Box::new(event))
+    };
+    text.lines().map(cue).collect()
+}
+
+/// Tells where the golden files of the view are.
+pub(super) fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/view").join(name)
+}
+
+/// Reads a run that was made for the view.
+pub(super) fn made(name: &str) -> Vec<Cue> {
+    read(&std::fs::read_to_string(golden(&format!("{name}.ndjson"))).unwrap())
+}
+
+/// Reads the canonical events of a vector.
+pub(super) fn vector(name: &str) -> Vec<Cue> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(name);
+    read(&std::fs::read_to_string(folder.join("runwire.ndjson")).unwrap())
+}
+
+/// Draws a run without a terminal.
+pub(super) fn plain(cues: &[Cue]) -> String {
+    let mut out = Vec::new();
+    let mut view = View::new(Style::plain(), &mut out);
+    for cue in cues {
+        if let Cue::Event(run, at, event) = cue {
+            view.event(run, *at, event).unwrap();
+        }
+    }
+    view.finish().unwrap();
+    drop(view);
+    String::from_utf8(out).unwrap()
+}
+
+/// Makes the style of a terminal.
+pub(super) fn terminal(width: usize) -> Style {
+    let server = Some("http://127.0.0.1:7420".to_owned());
+    Style { color: true, width, height: 24, live: true, server }
+}
+
+/// A terminal that is tall enough to show a whole run.
+#[derive(Clone)]
+pub(super) struct Screen {
+    parser: Rc<RefCell<vt100::Parser>>,
+}
+
+impl Screen {
+    pub(super) fn new(rows: u16, columns: u16) -> Self {
+        Self { parser: Rc::new(RefCell::new(vt100::Parser::new(rows, columns, 0))) }
+    }
+
+    fn rows(&self) -> Vec<String> {
+        let parser = self.parser.borrow();
+        let (_, columns) = parser.screen().size();
+        parser.screen().rows(0, columns).collect()
+    }
+
+    /// Tells what stands on the screen, without the empty rows under it.
+    pub(super) fn text(&self) -> String {
+        let rows = self.rows();
+        let shown: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
+        shown.join("\n").trim_end().to_owned()
+    }
+
+    /// Tells how the cell of a text's first character looks.
+    pub(super) fn cell_of(&self, text: &str) -> vt100::Cell {
+        for (row, shown) in (0..).zip(self.rows()) {
+            if let Some(place) = shown.find(text) {
+                let column = u16::try_from(crate::view::measure::width(&shown[..place])).unwrap();
+                return self.parser.borrow().screen().cell(row, column).unwrap().clone();
+            }
+        }
+        panic!("`{text}` is not on the screen:\n{}", self.text());
+    }
+
+    /// Tells whether some row is filled to its last column, as one that wraps by itself is.
+    pub(super) fn has_full_row(&self) -> bool {
+        let parser = self.parser.borrow();
+        let (rows, columns) = parser.screen().size();
+        (0..rows).any(|row| {
+            let cell = parser.screen().cell(row, columns - 1);
+            cell.is_some_and(|cell| cell.is_wide_continuation() || !cell.contents().trim().is_empty())
+        })
+    }
+
+    /// Tells the row and the column of the cursor.
+    pub(super) fn cursor(&self) -> (u16, u16) {
+        self.parser.borrow().screen().cursor_position()
+    }
+
+    /// Makes the terminal another size, which cuts what does not fit.
+    pub(super) fn resize(&self, rows: u16, columns: u16) {
+        self.parser.borrow_mut().screen_mut().set_size(rows, columns);
+    }
+}
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.parser.borrow_mut().process(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
