@@ -18,7 +18,7 @@ usage: cargo xtask bench NAME
   memory [--mebibytes N]             the peak memory of `convert` on a large input
   wire [OPTION]... [SECTION]...      the server under load, beside its HTTP stack with nothing behind it
 
-sections of wire: append, fan-out, catch-up, resume (all of them unless some are named)
+sections of wire: append, fan-out, catch-up, resume, emit, tail, import (all of them unless some are named)
 options of wire:
   --quick          smaller and shorter, under a minute
   --rounds N       rounds of each load

@@ -11,11 +11,12 @@ mod frame;
 mod process;
 mod replay;
 mod report;
+mod sdk;
 mod statistics;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -58,7 +59,7 @@ struct Plan {
     resumes: usize,
 }
 
-const SECTIONS: [&str; 4] = ["append", "fan-out", "catch-up", "resume"];
+const SECTIONS: [&str; 7] = ["append", "fan-out", "catch-up", "resume", "emit", "tail", "import"];
 
 impl Plan {
     fn new(arguments: &mut Vec<String>) -> Result<Self, Failure> {
@@ -187,6 +188,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         if plan.wants("resume") {
             resumes(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("emit") {
+            emits(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("tail") {
+            tails(&plan, &mut launcher, &mut report).await?;
+        }
+        if plan.wants("import") {
+            imports(&plan, &mut launcher, &mut report).await?;
         }
         Ok::<_, Failure>(())
     })?;
@@ -337,6 +347,67 @@ async fn resumes(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> R
         first.beside.push(short.first);
         report.add([figure, first]);
     }
+    Ok(())
+}
+
+async fn emits(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    let Some(server) = launcher.server()? else { return Ok(()) };
+    let mut figures = [
+        (1, Figure::new("emitting, each event acknowledged", "events/s")),
+        (64, Figure::new("emitting, a window of 64", "events/s")),
+    ]
+    .map(|(window, figure)| (window, figure.with_goal(Goal::RatioAtLeast(0.8))));
+    for round in 0..plan.rounds {
+        for (window, figure) in &mut figures {
+            let run = |by| format!("{by}-{window}-{round}");
+            figure.beside.push(sdk::send_raw(&server, &run("raw"), *window, plan.append).await?);
+            figure.server.push(sdk::emit(&server, &run("sdk"), *window, plan.append).await?);
+        }
+    }
+    report.add(figures.map(|(_, figure)| figure));
+    Ok(())
+}
+
+async fn tails(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    const RUN: &str = "tail";
+    let Some(server) = launcher.server()? else { return Ok(()) };
+    let Some(program) = &launcher.program else { return Ok(()) };
+    replay::fill(&server, RUN, plan.replayed_events).await?;
+    sdk::end(&server, RUN).await?;
+    let events = plan.replayed_events as f64;
+    let name = format!("tail of {} events, beside curl", plan.replayed_events);
+    let mut figure = Figure::new(name, "events/s").with_goal(Goal::RatioAtLeast(0.8));
+    // Whoever comes first finds nothing translated.
+    sdk::curl(&server, RUN)?;
+    for _ in 0..plan.rounds {
+        figure.beside.push(events / sdk::curl(&server, RUN)?.as_secs_f64());
+        figure.server.push(events / sdk::tail(program, &server, RUN)?.as_secs_f64());
+    }
+    report.add([figure]);
+    Ok(())
+}
+
+async fn imports(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
+    const RUN: &str = "moved";
+    let Some(source) = launcher.server()? else { return Ok(()) };
+    replay::fill(&source, RUN, plan.replayed_events).await?;
+    sdk::end(&source, RUN).await?;
+    let file = launcher.folder.path().join("moved.ndjson");
+    let events = plan.replayed_events as f64;
+    let name = format!("import of {} events, beside writing them", plan.replayed_events);
+    let mut figure = Figure::new(name, "events/s");
+    for round in 0..plan.rounds {
+        let Some(target) = launcher.server()? else { return Ok(()) };
+        let Some(program) = &launcher.program else { return Ok(()) };
+        if round == 0 {
+            sdk::export(program, &source, RUN, &file)?;
+        }
+        let begun = Instant::now();
+        replay::fill(&target, "written", plan.replayed_events).await?;
+        figure.beside.push(events / begun.elapsed().as_secs_f64());
+        figure.server.push(events / sdk::import(program, &target, &file)?.as_secs_f64());
+    }
+    report.add([figure]);
     Ok(())
 }
 

@@ -3,11 +3,8 @@
 // A client attaches twice to one run while it is written, and to runs that wait or are over. What it holds in the end
 // must be what was written: no text twice, arguments whole, results there.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { HttpAgent } from "@ag-ui/client";
+import { programToCheck, runChecks } from "../server.mjs";
 
 /** The official client, but for how it asks: attaching is a GET. */
 class AttachingAgent extends HttpAgent {
@@ -15,30 +12,6 @@ class AttachingAgent extends HttpAgent {
     const { headers, signal } = super.requestInit(input);
     return { method: "GET", headers: { ...headers, Accept: "text/event-stream" }, signal };
   }
-}
-
-/** Waits until the server says where it listens. */
-function addressOf(child) {
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const listen = (bytes) => {
-      said += bytes;
-      const found = /http:\/\/127\.0\.0\.1:\d+/.exec(said);
-      if (found) resolve(found[0]);
-    };
-    child.stdout.on("data", listen);
-    child.stderr.on("data", listen);
-    child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
-  });
-}
-
-function withPatience(promise, name) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${name}: nothing happened for a long time`)), 30_000);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 async function write(address, run, thread, frames) {
@@ -144,42 +117,7 @@ async function attachToClosed(address) {
   }
 }
 
-const folder = mkdtempSync(path.join(tmpdir(), "runwire-oracle-"));
-const program = process.argv[2];
-if (program === undefined) {
-  console.error("usage: node served.mjs <path of the runwire program>");
-  process.exit(2);
-}
-const server = spawn(path.resolve(program), ["serve", "--listen", "127.0.0.1:0", "--store", `sqlite:${folder}/runwire.db`], {
-  stdio: ["ignore", "pipe", "pipe"],
-});
-const exited = new Promise((resolve) => server.once("exit", resolve));
-const complaints = [];
-for (const level of ["warn", "error"]) {
-  const say = console[level];
-  console[level] = (...words) => {
-    complaints.push(words.map(String).join(" "));
-    say(...words);
-  };
-}
-let failed = 0;
-try {
-  const address = await addressOf(server);
-  for (const [name, check] of Object.entries({ attachTwice, attachToWaiting, attachToClosed })) {
-    complaints.length = 0;
-    try {
-      await withPatience(check(address), name);
-      assert.deepEqual(complaints, [], "the client complained");
-      console.log(`${name}: ok`);
-    } catch (error) {
-      failed++;
-      console.log(`${name}: ${error.stack ?? error}`);
-    }
-  }
-} finally {
-  server.kill("SIGTERM");
-  await exited;
-  rmSync(folder, { recursive: true, force: true });
-}
-console.log(`3 clients attached to a server, ${failed} failed`);
+const checks = { attachTwice, attachToWaiting, attachToClosed };
+const failed = await runChecks(programToCheck(), "", checks);
+console.log(`${Object.keys(checks).length} clients attached to a server, ${failed} failed`);
 process.exitCode = failed > 0 ? 1 : 0;

@@ -36,6 +36,7 @@ fn stages(context: &Context) -> Vec<Stage> {
         Stage { name: "tests", run: tests },
         Stage { name: "docs", run: docs },
         Stage { name: "ag-ui oracle", run: ag_ui_oracle },
+        Stage { name: "clients", run: clients },
         Stage { name: "tidy", run: |context| tidy::run(&context.root) },
     ];
     if context.long {
@@ -132,23 +133,47 @@ fn docs(context: &Context) -> Result<(), Failure> {
 }
 
 /// Feeds our AG-UI output to the official client, then lets it attach to a
-/// server. The canary comes first: it shows that the check refuses streams known
-/// to be broken.
+/// server, start runs there and answer them. The canary comes first: it shows
+/// that the check refuses streams known to be broken.
 fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
-    let oracle = context.root.join("oracles/ag-ui");
-    let program = |name: &str| {
-        let mut command = Command::new(name);
-        command.current_dir(&oracle);
-        command
-    };
-    run(program("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
-    run(program("node").arg("canary.mjs"))?;
-    run(program("node").args(["check.mjs", "../../vectors"]))?;
+    let oracle = Oracle::install(context, "ag-ui")?;
+    run(&mut oracle.node("canary.mjs"))?;
+    run(oracle.node("check.mjs").arg("../../vectors"))?;
+    let built = build_runwire(context)?;
+    run(oracle.node("served.mjs").arg(&built))?;
+    run(oracle.node("running.mjs").arg(&built))
+}
+
+/// Lets clients of the other systems, written from their documents alone, use a server.
+fn clients(context: &Context) -> Result<(), Failure> {
+    let oracle = Oracle::install(context, "clients")?;
+    run(oracle.node("check.mjs").arg(build_runwire(context)?))
+}
+
+/// A folder of programs in JavaScript that judge ours.
+struct Oracle {
+    folder: PathBuf,
+}
+
+impl Oracle {
+    fn install(context: &Context, name: &str) -> Result<Self, Failure> {
+        let folder = context.root.join("oracles").join(name);
+        let mut npm = Command::new("npm");
+        run(npm.current_dir(&folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
+        Ok(Self { folder })
+    }
+
+    fn node(&self, program: &str) -> Command {
+        let mut node = Command::new("node");
+        node.current_dir(&self.folder).arg(program);
+        node
+    }
+}
+
+fn build_runwire(context: &Context) -> Result<PathBuf, Failure> {
     run(cargo(&context.root).args(["build", "--package", "runwire", "--locked"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let built =
-        context.root.join(target).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX));
-    run(program("node").arg("served.mjs").arg(built))
+    Ok(context.root.join(target).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX)))
 }
 
 #[cfg(test)]

@@ -218,11 +218,20 @@ pub(crate) fn get(path: &str, accept: &str) -> Vec<u8> {
 
 /// Renders a request with a whole body.
 pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    post_with(path, content_type, &[], body)
+}
+
+/// Renders a request with a whole body, and with fields of its own in the head.
+pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
         body.len()
-    )
-    .into_bytes();
+    );
+    for (name, value) in fields {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.push_str("\r\n");
+    let mut request = request.into_bytes();
     request.extend_from_slice(body);
     request
 }

@@ -84,12 +84,13 @@ pub use error::Error;
 pub use http::{BaseUrl, UrlError};
 pub use problem::Problem;
 pub use read::{
-    AsTheyCome, Canonical, Cursor, CursorError, Events, Form, Frame, Frames, MessageStates, Page, PageFrame, Reading,
-    Received, Signal, TextAlone, Texts, Transport,
+    AsTheyCome, Canonical, Cursor, CursorError, Events, Form, Frame, Frames, MessageStates, Page, PageFrame,
+    Reading, Received, Signal, TextAlone, Texts, Transport,
 };
 pub use resources::{
-    Answer, Beat, Counts, InteractionInfo, ListStream, Messages, NewRun, NewThread, RunError, RunFilter, RunHandle,
-    RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written,
+    Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
+    InteractionPage, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter, RunHandle,
+    RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written, WrongField,
 };
 pub use runwire_model as model;
 pub use runwire_model::dialect::Dialect;

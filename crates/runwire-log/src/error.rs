@@ -1,6 +1,9 @@
 //! Why the log refuses.
 
 use runwire_model::dialect::{Ambiguous, DecodeError, Dialect};
+use runwire_model::run::Status;
+
+use crate::interaction::Resolution;
 
 /// Why the log did not do what it was asked. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +42,32 @@ pub enum LogError {
     /// A run of the thread is open, so it cannot be deleted.
     #[error("the run `{0}` of the thread is open")]
     RunOpen(String),
+    /// The run has ended, so its questions take no answer.
+    #[error("the run `{run}` is {}", .status.as_str())]
+    RunClosed {
+        /// The run.
+        run: String,
+        /// How it ended.
+        status: Status,
+        /// What became of the question that was to be answered, where it was asked at all.
+        answer: Option<Box<Resolution>>,
+    },
+    /// The run never asked this question.
+    #[error("the run `{run}` has not asked `{interaction}`")]
+    InteractionUnknown {
+        /// The run.
+        run: String,
+        /// The question.
+        interaction: String,
+    },
+    /// The question has another answer.
+    #[error("the question `{interaction}` is settled: {}", .answer.decision.as_str())]
+    InteractionClosed {
+        /// The question.
+        interaction: String,
+        /// The answer that won.
+        answer: Box<Resolution>,
+    },
     /// Frames before these were never written.
     #[error("frame {expected} of the producer was expected next, not {got}")]
     ProducerGap {
@@ -103,6 +132,9 @@ impl LogError {
             Self::RunExists(_) => "run_exists",
             Self::ThreadExists(_) => "thread_exists",
             Self::RunOpen(_) => "run_open",
+            Self::RunClosed { .. } => "run_closed",
+            Self::InteractionUnknown { .. } => "interaction_unknown",
+            Self::InteractionClosed { .. } => "interaction_closed",
             Self::ProducerGap { .. } => "producer_gap",
             Self::ProducerFenced { .. } => "producer_fenced",
             Self::DialectAmbiguous(error) => error.code(),

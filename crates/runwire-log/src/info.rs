@@ -193,7 +193,26 @@ pub struct InteractionInfo {
     /// When it expires, in milliseconds since the epoch: when it says, or after a week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
+    /// When it was asked, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<u64>,
+    /// The record that asks it; older stores do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_seq: Option<u64>,
+    /// The record that settles it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_seq: Option<u64>,
 }
+
+impl InteractionInfo {
+    /// Tells whether it waits for an answer.
+    pub fn is_open(&self) -> bool {
+        self.status == OPEN
+    }
+}
+
+/// What the status of a question without an answer is called.
+const OPEN: &str = "open";
 
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,8 +231,13 @@ impl RunError {
 }
 
 impl RunSummary {
-    /// Takes in an event of the run that is written at this time.
-    pub(crate) fn absorb(&mut self, event: &Event, at: Timestamp) {
+    /// Finds a question by its id.
+    pub fn interaction(&self, id: &str) -> Option<&InteractionInfo> {
+        self.interactions.iter().rfind(|asked| asked.interaction_id == id)
+    }
+
+    /// Takes in an event of the run that is written in this record at this time.
+    pub(crate) fn absorb(&mut self, event: &Event, seq: u64, at: Timestamp) {
         self.events += 1;
         match &event.body {
             Body::TextStarted(_) => self.messages += 1,
@@ -230,15 +254,19 @@ impl RunSummary {
                 self.interactions.push(InteractionInfo {
                     interaction_id: asked.interaction_id.clone(),
                     kind: asked.kind,
-                    status: "open".to_owned(),
+                    status: OPEN.to_owned(),
                     title: asked.title.as_deref().map(|title| beginning(title).to_owned()),
                     expires_at: Some(expires_at),
+                    asked_at: Some(at.0),
+                    asked_seq: Some(seq),
+                    settled_seq: None,
                 });
             }
             Body::InteractionResolved(resolved) => {
                 let id = &resolved.interaction_id;
                 if let Some(asked) = self.interactions.iter_mut().rfind(|asked| asked.interaction_id == *id) {
                     resolved.decision.as_str().clone_into(&mut asked.status);
+                    asked.settled_seq = Some(seq);
                 }
             }
             Body::RunCompleted(completed) => self.end(completed.summary.as_ref()),

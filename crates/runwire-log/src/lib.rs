@@ -10,7 +10,9 @@
 //! | **thread** | tenant and id, whether runs may lie side by side, the oldest `seq` that is kept, and the messages and the state as they stood there |
 //! | **run** | tenant and id, its thread, what `POST /v1/runs` said, status and times, its first and last `seq`, the guard's state, and a summary (counts, tokens, questions, error) |
 //! | **producer** | of a run, or of a thread that is written as a whole: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
+//! | **question** | for each that is open: its run, the record that asks it, when, and until when; the inbox |
 //! | **record** | see [`Stored`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
+//! | **notice** | for each event that a subscriber is to be told of and was not: the event, how often it was tried, and when it is due again |
 //! | **checkpoint** | the state of an encoder after a record. A cache: it may be lost |
 //!
 //! # What holds
@@ -23,8 +25,14 @@
 //! - The check of a producer's epoch and index comes before every other.
 //! - A run has at most one terminal event, and it is its last record. A thread has one open run, unless it was
 //!   created with `parallel`.
+//! - A question has one answer, which is a record of its run: the first that is committed. After it expired, or
+//!   its run has ended, it takes none.
 //! - Ids of threads and runs are used once. Those of a deleted thread stay used up.
 //! - Every open run has a lease; [`Log::sweep`] closes those whose lease ran out.
+//! - A notice is committed with its event. It stays until [`Log::told`] says that it is done, whatever happens to
+//!   the run; only deleting the thread removes what was waiting before.
+//! - A thread can move to another log: what [`Log::export`] gives and [`Log::import`] takes makes the same records
+//!   under the same `seq`, and the same states, so every stream and cursor is the same there.
 //! - A commit that fails ends the use of the log: whether it happened is found out by opening the store again.
 
 pub mod append;
@@ -33,8 +41,11 @@ pub mod conformance;
 pub mod earlier;
 pub mod error;
 pub mod info;
+pub mod interaction;
 pub mod key;
 pub mod limits;
+pub mod moved;
+pub mod notice;
 pub mod record;
 pub mod sqlite;
 pub mod tail;
@@ -45,6 +56,7 @@ use async_trait::async_trait;
 use runwire_model::Timestamp;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity};
 use runwire_model::window::Window;
+use tokio::sync::watch;
 
 pub use append::{Append, Appended, FrameBatch, FrameIn, Stamp, Target};
 pub use earlier::{KnownState, Lookup, RecordSource};
@@ -53,7 +65,12 @@ pub use info::{
     Created, InteractionInfo, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery, RunSpan,
     RunSummary, ThreadInfo,
 };
+pub use interaction::{
+    Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,
+};
 pub use key::{RunKey, ThreadKey};
+pub use moved::{Exported, ImportFault, ImportProblem, Imported, Moved, Part};
+pub use notice::{Notice, NoticeKind, Subscriber, Told};
 pub use record::Stored;
 pub use tail::{Head, Tail};
 
@@ -110,11 +127,27 @@ pub trait Log: Send + Sync + 'static {
     /// Asks a run to stop; a closed one is told as it is.
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError>;
 
+    /// Answers a question; returns when the answer is durable.
+    ///
+    /// The first answer wins. The same one again, by the same person, is told as it is; another is refused with
+    /// the one that won. Whether it fits the question was found out before: a question never changes.
+    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError>;
+
     /// Renews a run's lease.
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError>;
 
     /// Closes the runs whose lease ran out, and tells how many.
     async fn sweep(&self) -> Result<usize, LogError>;
+
+    /// Gives a page of everything that is stored of a thread, so that it can move to another log.
+    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError>;
+
+    /// Takes in pieces of a thread that moves here; returns when they are durable.
+    ///
+    /// A record must be just what the guard makes of its events. What is there already and is the same is passed
+    /// over, so that an import that was cut off can be repeated. Until [`Moved::End`] the open runs of the thread
+    /// have a lease that is long enough for that.
+    async fn import(&self, thread: &ThreadKey, pieces: Vec<moved::Numbered>) -> Result<Imported, LogError>;
 
     /// Deletes a thread and everything of it; `force` cancels the runs that are open.
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError>;
@@ -127,6 +160,28 @@ pub trait Log: Send + Sync + 'static {
 
     /// Lists runs, newest first.
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError>;
+
+    /// Tells of a question, open or not.
+    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError>;
+
+    /// Lists the questions that are open, newest first.
+    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError>;
+
+    /// Says who is to be told of which events from now on; what waits for anyone else is forgotten.
+    ///
+    /// Events that are imported are told to nobody: they happened elsewhere.
+    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError>;
+
+    /// Lists what a subscriber is to be told, what is due first, first.
+    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError>;
+
+    /// Says what became of telling a notice; one that is gone meanwhile is no matter.
+    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError>;
+
+    /// Watches for commits that bring notices.
+    ///
+    /// Whoever watches first and lists them afterwards misses none.
+    fn noticed(&self) -> watch::Receiver<()>;
 
     /// Tells of a thread.
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError>;

@@ -26,3 +26,7 @@ pub const CANCEL_SECONDS: u64 = 30;
 pub const QUESTION_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Bytes of a question's title that lists show.
 pub const TITLE_BYTES: usize = 512;
+/// Bytes of questions that one page of the inbox hands out; the question that passes it is the last.
+pub const INBOX_BYTES: usize = 4 << 20;
+/// Milliseconds that the open runs of a thread may be silent while it is being imported: a day.
+pub const IMPORT_MILLIS: u64 = 24 * 60 * 60 * 1000;

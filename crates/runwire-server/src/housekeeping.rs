@@ -1,4 +1,4 @@
-//! What the server does for the log without being asked: leases and retention.
+//! What the server does for the log without being asked: leases, retention and webhooks.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use runwire_model::Timestamp;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{Wire, limits};
+use crate::{Wire, limits, webhooks};
 
 /// The tasks that keep house.
 pub(crate) struct Housekeeping(Vec<AbortHandle>);
@@ -32,6 +32,7 @@ pub(crate) fn start(wire: &Arc<Wire>) -> Housekeeping {
     if retention.age.is_some() || retention.bytes.is_some() {
         tasks.push(tokio::spawn(trim(wire.clone())).abort_handle());
     }
+    tasks.extend(webhooks::start(wire));
     Housekeeping(tasks)
 }
 

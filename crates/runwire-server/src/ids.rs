@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use runwire_log::{RunKey, ThreadKey};
 
 use crate::auth::tenant_of;
@@ -20,6 +20,9 @@ pub(crate) struct ThreadAt(pub(crate) ThreadKey);
 
 /// The producer that a path names.
 pub(crate) struct ProducerAt(pub(crate) Arc<str>);
+
+/// The question that a path names.
+pub(crate) struct InteractionAt(pub(crate) Arc<str>);
 
 impl<S: Send + Sync> FromRequestParts<S> for RunAt {
     type Rejection = Problem;
@@ -47,12 +50,38 @@ impl<S: Send + Sync> FromRequestParts<S> for ProducerAt {
     }
 }
 
+impl<S: Send + Sync> FromRequestParts<S> for InteractionAt {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        // An agent has named it, in whatever letters.
+        as_in_path(parts, state, &["interaction"]).await.map(|(_, id)| Self(id))
+    }
+}
+
 async fn in_path<S: Send + Sync>(parts: &mut Parts, state: &S, names: &[&str]) -> Result<Arc<str>, Problem> {
+    let (name, id) = as_in_path(parts, state, names).await?;
+    check(&name, &id)?;
+    Ok(id)
+}
+
+/// Finds the part of a path that has one of the names, and tells which.
+async fn as_in_path<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    names: &[&str],
+) -> Result<(String, Arc<str>), Problem> {
     let not_text = || Problem::new("bad_id", "an id in the path is no UTF-8");
     let params = RawPathParams::from_request_parts(parts, state).await.map_err(|_| not_text())?;
-    let (name, id) = params.iter().find(|(name, _)| names.contains(name)).ok_or_else(not_text)?;
-    check(name, id)?;
-    Ok(id.into())
+    let found = params.iter().find(|(name, _)| names.contains(name)).ok_or_else(not_text)?;
+    Ok((found.0.to_owned(), found.1.into()))
+}
+
+/// Writes an id as a piece of a path.
+pub(crate) fn segment(id: &str) -> String {
+    const KEPT: AsciiSet =
+        NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
+    utf8_percent_encode(id, &KEPT).to_string()
 }
 
 /// Reads an id from a piece of a path, as it stands there.
@@ -90,6 +119,15 @@ mod tests {
             [("r1", "r1"), ("a%2Fb", "a/b"), ("%E4%BD%A0", "你"), ("50%", "50%"), ("a+b", "a+b")]
         {
             assert_eq!(&*from_segment("run", segment).unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn an_id_that_was_written_into_a_path_is_read_from_it() {
+        for id in ["r1", "a/b", "你", "50%", "a b?#", "x:y@z"] {
+            let written = segment(id);
+            assert!(written.is_ascii() && !written.contains(['/', '?', '#', ' ']));
+            assert_eq!(&*from_segment("run", &written).unwrap(), id);
         }
     }
 

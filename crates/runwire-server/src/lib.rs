@@ -6,8 +6,11 @@
 //! | `router` | which request goes where |
 //! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
 //! | `write` | a producer's body becomes appends to the log |
+//! | `agents` | agents that the server starts itself |
 //! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
 //! | `resources` | threads, runs, messages, producers |
+//! | `webhooks` | other servers that are told when a run asks or ends |
+//! | `interactions` | whether an answer fits its question |
 //! | `problem` | every way to say no, in one table |
 //! | `ids`, `query`, `json_body` | what comes in, turned into typed values at the edge |
 //! | `limits` | every number that bounds something |
@@ -23,13 +26,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod agents;
 mod auth;
 mod bodies;
+mod demo;
 mod facade;
 mod feed;
 mod head;
 mod housekeeping;
 mod ids;
+pub mod interactions;
 mod json_body;
 pub mod limits;
 mod listener;
@@ -42,6 +48,7 @@ mod query;
 mod read;
 mod resources;
 mod router;
+pub mod webhooks;
 mod write;
 mod ws;
 
@@ -52,7 +59,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_log::Log;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How the server serves.
 #[derive(Debug, Clone)]
@@ -73,6 +80,14 @@ pub struct Config {
     pub grace: Duration,
     /// What is removed when it is old, or when there is too much.
     pub retention: Retention,
+    /// The agents that the server starts itself.
+    pub agents: Vec<agents::Agent>,
+    /// How many runs of agents may be under way at once; others wait, pending.
+    pub agents_at_once: usize,
+    /// How long an agent may take to end after it was asked to, before it is killed or cut off.
+    pub agent_grace: Duration,
+    /// The servers that are told when a run asks a person, or ends.
+    pub webhooks: Vec<webhooks::Webhook>,
 }
 
 /// What is removed: whole closed runs, oldest first.
@@ -95,6 +110,10 @@ impl Default for Config {
             beat: limits::BEAT_TIME,
             grace: limits::GRACE_TIME,
             retention: Retention::default(),
+            agents: Vec::new(),
+            agents_at_once: limits::AGENTS_AT_ONCE,
+            agent_grace: limits::AGENT_GRACE_TIME,
+            webhooks: Vec::new(),
         }
     }
 }
@@ -107,6 +126,9 @@ pub(crate) struct Wire {
     pub(crate) shutdown: watch::Receiver<bool>,
     pub(crate) feeds: feed::Feeds,
     pub(crate) bodies: bodies::OpenBodies,
+    /// How many answers may be checked at once.
+    pub(crate) checks: Arc<Semaphore>,
+    pub(crate) agents: agents::Agents,
 }
 
 /// A server that has its address and serves once it is run.
@@ -123,12 +145,15 @@ impl Server {
         let listener = listener::bind(config.listen)?;
         let address = listener.local_addr()?;
         let (stop, shutdown) = watch::channel(false);
+        let agents = agents::Agents::new(&config, log.clone(), shutdown.clone());
         let wire = Wire {
+            agents,
             log,
             config,
             shutdown,
             feeds: feed::Feeds::default(),
             bodies: bodies::OpenBodies::default(),
+            checks: Arc::new(Semaphore::new(limits::CHECKS)),
         };
         Ok(Self { listener, address, stop, wire: Arc::new(wire) })
     }
@@ -144,8 +169,13 @@ impl Server {
     /// within [`Config::grace`] is cut off.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { listener, stop, wire, .. } = self;
+        // Before anything happens that is to be told.
+        webhooks::subscribe(&*wire.log, &wire.config.webhooks).await.map_err(io::Error::other)?;
+        // Before anyone can start an agent: what is open then is of an earlier server.
+        wire.agents.recover().await;
         let housekeeping = housekeeping::start(&wire);
         let served = listener::serve(listener, &wire, shutdown, stop).await;
+        wire.agents.stopped().await;
         housekeeping.abort_all();
         wire.log.close().await;
         served

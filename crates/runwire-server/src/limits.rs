@@ -48,6 +48,12 @@ pub const REASON_BYTES: usize = 4 << 10;
 pub const BATCH_BYTES: usize = 256 << 10;
 /// Frames that one append takes.
 pub const BATCH_FRAMES: usize = 1024;
+/// Bytes of one line of a thread that is imported: a record with its frame and what it means.
+pub const RECORD_LINE_BYTES: usize = 32 << 20;
+/// Bytes of lines that are imported at once; the line that passes it is the last.
+pub const IMPORT_BYTES: usize = 1 << 20;
+/// Lines that are imported at once.
+pub const IMPORT_LINES: usize = 4096;
 /// Frames that wait for one that tells the dialect.
 pub const UNDECIDED_FRAMES: usize = 16;
 /// Bytes of the frames that wait for one that tells the dialect.
@@ -102,3 +108,74 @@ pub const MESSAGE_BYTES: usize = 4 << 20;
 pub const SOCKET_QUEUE: usize = 32;
 /// Subscriptions of one WebSocket, and runs whose leases its pings renew.
 pub const SUBSCRIPTIONS: usize = 64;
+
+/// Bytes of the values of an answer, and of the schema that they are checked with.
+pub const ANSWER_BYTES: usize = 256 << 10;
+/// Wrong fields of an answer that are told at once.
+pub const ANSWER_ERRORS: usize = 100;
+/// Objects in a question's schema.
+pub const SCHEMA_NODES: usize = 5_000;
+/// Patterns in a question's schema.
+pub const SCHEMA_PATTERNS: usize = 100;
+/// Steps that checking an answer may take: parts of the schema, each as often as it applies.
+pub const SCHEMA_STEPS: usize = 100_000;
+/// Steps into a schema, references included, that checking an answer may take at once.
+pub const SCHEMA_DEPTH: usize = 512;
+/// Steps back that matching a pattern may take.
+pub const PATTERN_STEPS: usize = 10_000;
+/// Bytes of a compiled pattern.
+pub const PATTERN_BYTES: usize = 1 << 20;
+/// Answers that are checked at once; others wait.
+pub const CHECKS: usize = 4;
+/// Time that checking an answer may take.
+pub const CHECK_TIME: Duration = Duration::from_secs(5);
+/// Bytes of the stack that checks run on: schemas may refer to each other many times over.
+pub const CHECK_STACK_BYTES: usize = 64 << 20;
+
+/// Runs of agents that are under way at once; others wait, pending.
+pub const AGENTS_AT_ONCE: usize = 256;
+/// Runs of agents that may be open at once: under way, waiting to begin, or waiting for a person.
+pub const AGENT_RUNS: usize = 4096;
+/// Bytes of an agent's output that are read at once.
+pub const AGENT_PIECE_BYTES: usize = 64 << 10;
+/// Frames of one agent's run that cannot be read, each of which is kept as `foreign`; one more fails the run.
+pub const AGENT_STRAYS: usize = 1000;
+/// Last lines of a program's standard error that the failure of its run tells.
+pub const STDERR_LINES: usize = 20;
+/// Bytes of each of those lines.
+pub const STDERR_LINE_BYTES: usize = 1 << 10;
+/// Bytes of a message that a program finds in its environment; a longer one is on its standard input only.
+pub const MESSAGE_VARIABLE_BYTES: usize = 64 << 10;
+/// Time that a program has to read that it is cancelled before SIGTERM says so.
+pub const AGENT_READING_TIME: Duration = Duration::from_secs(1);
+/// Time that an agent has to end after it was asked to, before it is killed or cut off.
+pub const AGENT_GRACE_TIME: Duration = Duration::from_secs(10);
+/// Time that the output of an ended program may be silent while something that it started holds it open.
+pub const AGENT_LINGER_TIME: Duration = Duration::from_secs(1);
+/// Time in which a connection to an HTTP agent must be made.
+pub const AGENT_CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Time in which an HTTP agent's answer must begin.
+pub const AGENT_ANSWER_TIME: Duration = Duration::from_secs(120);
+/// Time that an HTTP agent's stream may be silent.
+pub const AGENT_SILENCE_TIME: Duration = Duration::from_secs(300);
+/// Requests that are made of an HTTP agent that cannot be reached, or says that it is busy.
+pub const AGENT_TRIES: u32 = 3;
+/// Longest time between two of those.
+pub const AGENT_RETRY_TIME: Duration = Duration::from_secs(10);
+/// Bytes of an HTTP agent's refusal that are read to find out what it says.
+pub const AGENT_REFUSAL_BYTES: usize = 16 << 10;
+/// Characters of a refusal that the failure of its run tells.
+pub const AGENT_REFUSAL_TOLD: usize = 300;
+
+/// Messages that are on their way to one webhook at once; others wait in the log.
+pub const WEBHOOK_AT_ONCE: usize = 8;
+/// Time in which a webhook must answer.
+pub const WEBHOOK_TIME: Duration = Duration::from_secs(15);
+/// Bytes of the head of a webhook's answer; its body is not read.
+pub const WEBHOOK_HEAD_BYTES: usize = 64 << 10;
+/// Attempts to tell a webhook something; they take about a day.
+pub const WEBHOOK_ATTEMPTS: u32 = 14;
+/// Time between the first two of those; each further one waits three times as long.
+pub const WEBHOOK_RETRY_TIME: Duration = Duration::from_secs(5);
+/// Longest time between two of those.
+pub const WEBHOOK_LONGEST_RETRY_TIME: Duration = Duration::from_secs(14_400);

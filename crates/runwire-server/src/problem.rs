@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
-use runwire_log::{Fault, FrameProblem, LogError};
+use runwire_log::{Fault, FrameProblem, LogError, Resolution};
 use runwire_model::dialect::DecodeError;
 use runwire_model::framing::FramingError;
 use serde_json::{Map, Value};
@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 mod codes;
 
 pub use codes::{CODES, Code};
+
+use crate::resources::interactions::AnswerView;
 
 /// A refusal, as `application/problem+json`.
 #[derive(Debug, Clone)]
@@ -112,6 +114,15 @@ impl From<LogError> for Problem {
             | LogError::ThreadExists(thread) => problem.with("thread_id", thread),
             LogError::RunTrimmed { run, oldest } => problem.with("run_id", run).with("oldest", oldest),
             LogError::ThreadBusy { thread, run } => problem.with("thread_id", thread).with("run_id", run),
+            LogError::RunClosed { run, answer, .. } => {
+                problem.with("run_id", run).with_some("answer", answer.map(|answer| told(*answer)))
+            }
+            LogError::InteractionUnknown { run, interaction } => {
+                problem.with("run_id", run).with("interaction_id", interaction)
+            }
+            LogError::InteractionClosed { interaction, answer } => {
+                problem.with("interaction_id", interaction).with("answer", told(*answer))
+            }
             LogError::ProducerGap { expected, got } => problem.with("expected", expected).with("got", got),
             LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
             LogError::DialectPinned { pinned, .. } => problem.with("dialect", pinned.name()),
@@ -124,6 +135,11 @@ impl From<LogError> for Problem {
             LogError::DialectAmbiguous(_) | LogError::Unavailable(_) => problem,
         }
     }
+}
+
+/// Tells the answer that a question has.
+fn told(answer: Resolution) -> Value {
+    serde_json::to_value(AnswerView::from(answer)).unwrap_or_default()
 }
 
 impl From<DecodeError> for Problem {
@@ -159,6 +175,13 @@ mod tests {
     #[test]
     fn every_error_of_the_log_and_the_model_has_its_code_in_the_table() {
         let name = || "x".to_owned();
+        let answer = || Resolution {
+            decision: runwire_model::event::Decision::Approved,
+            values: None,
+            reason: None,
+            by: None,
+            at: runwire_model::Timestamp(0),
+        };
         let ambiguous =
             Object::parse(b"{}").ok().and_then(|frame| runwire_model::dialect::detect(&frame).err());
         let log = [
@@ -170,6 +193,9 @@ mod tests {
             LogError::RunExists(name()),
             LogError::ThreadExists(name()),
             LogError::RunOpen(name()),
+            LogError::RunClosed { run: name(), status: Status::Failed, answer: None },
+            LogError::InteractionUnknown { run: name(), interaction: name() },
+            LogError::InteractionClosed { interaction: name(), answer: Box::new(answer()) },
             LogError::ProducerGap { expected: 1, got: 2 },
             LogError::ProducerFenced { epoch: 1 },
             LogError::DialectAmbiguous(ambiguous.unwrap()),

@@ -7,7 +7,7 @@ use axum::http::{Method, Uri};
 use axum::routing::{get, post};
 
 use crate::problem::Problem;
-use crate::resources::{messages, producers, runs, threads};
+use crate::resources::{agents, interactions, messages, producers, records, runs, threads};
 use crate::{Wire, facade, openapi, read, resources, write, ws};
 
 /// Puts all routes together. `tests/it/openapi.rs` checks that `openapi.json` names each of them.
@@ -20,11 +20,19 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/runs/{run}/producers/{producer}", get(producers::show))
         .route("/v1/runs/{run}/heartbeat", post(runs::heartbeat))
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
+        .route("/v1/runs/{run}/retry", post(agents::retry))
+        .route("/v1/agents", get(agents::list))
+        .route(
+            "/v1/runs/{run}/interactions/{interaction}",
+            get(interactions::show).post(interactions::answer),
+        )
+        .route("/v1/interactions", get(interactions::list))
         .route("/v1/threads", get(threads::list).post(threads::create))
         .route("/v1/threads/{thread}", get(threads::show).delete(threads::remove))
         .route("/v1/threads/{thread}/events", post(write::thread))
         .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
+        .route("/v1/threads/{thread}/records", get(records::export).post(records::import))
         .route("/openapi.json", get(openapi::show))
         .route("/healthz", get(resources::healthz))
         .route("/readyz", get(resources::readyz))

@@ -1,12 +1,24 @@
 //! What can be said on the command line, and the help that teaches it.
 
+mod answering;
 mod client;
+mod exec;
 mod server;
+mod shell;
+mod transfer;
+mod watching;
 
 use std::path::PathBuf;
 
-pub(crate) use client::{PushArguments, RunsArguments, ShowArguments, TailArguments, TailForm};
+pub(crate) use answering::{AnswerArguments, InboxArguments};
+pub(crate) use client::{PushArguments, RunsArguments, ServerArguments, ShowArguments};
+pub(crate) use exec::ExecArguments;
 pub(crate) use server::{CheckConfigArguments, DevArguments, ServeArguments};
+pub(crate) use shell::{CompletionsArguments, ManArguments};
+pub(crate) use transfer::{ExportArguments, ImportArguments};
+pub(crate) use watching::{
+    CancelArguments, OutputArguments, OutputForm, ReplayArguments, RunArguments, Speed, TailArguments,
+};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,12 +48,32 @@ pub(crate) enum Command {
     CheckConfig(CheckConfigArguments),
     /// Write a stream of events to a run, as they come
     Push(PushArguments),
-    /// Read a run, and follow it to its end
+    /// Watch a run, and follow it to its end
     Tail(TailArguments),
+    /// Play a run back at its own pace, or another
+    Replay(ReplayArguments),
+    /// Start an agent, and watch its run
+    Run(RunArguments),
+    /// Run a program whose output is a run
+    Exec(ExecArguments),
+    /// List the questions that wait for a person
+    Inbox(InboxArguments),
+    /// Answer a form or an approval
+    Answer(AnswerArguments),
+    /// Ask a run to stop
+    Cancel(CancelArguments),
     /// List runs, newest first
     Runs(RunsArguments),
     /// Show a run: how it stands, and what it said
     Show(ShowArguments),
+    /// Write runs, threads or everything to a file, to move them or to keep them
+    Export(ExportArguments),
+    /// Take in what was exported, from this server or another
+    Import(ImportArguments),
+    /// Print what a shell needs to complete commands and options
+    Completions(CompletionsArguments),
+    /// Write the manual, one page a command
+    Man(ManArguments),
 }
 
 const EXIT_CODES: &str = "\

@@ -44,7 +44,7 @@ fn verdict(problems: &[Problem]) -> Verdict {
 fn as_table(configuration: &Configuration) -> Table {
     let mut table = Table::new(["setting", "value", "from"]);
     for line in &configuration.lines {
-        table.row([line.key.to_owned(), line.value.clone(), line.origin.to_string()]);
+        table.row([line.key.clone().into_owned(), line.value.clone(), line.origin.to_string()]);
     }
     table
 }

@@ -3,7 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::client::Refusal;
+use runwire_client::Error;
+
+use crate::table::tame;
 
 /// A command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +14,12 @@ pub(crate) enum Failure {
     Read { name: String, error: io::Error },
     #[error("cannot write to standard output: {0}")]
     Write(io::Error),
+    #[error("cannot write {name}: {error}")]
+    WriteFile { name: String, error: io::Error },
+    #[error("{name}, line {line}: {message}")]
+    BadFile { name: String, line: u64, message: String },
+    #[error("{}{}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default(), unplaced(error))]
+    Import { place: Option<String>, error: Error },
     #[error("{message}")]
     Usage { message: String, hint: &'static str },
     #[error("cannot open the store: {0}")]
@@ -22,16 +30,10 @@ pub(crate) enum Failure {
     Serve(io::Error),
     #[error("cannot start: {0}")]
     Start(io::Error),
-    #[error("cannot reach {url}: {reason}")]
-    Unreachable { url: String, reason: String },
-    #[error("the connection to {url} broke: {reason}")]
-    Broken { url: String, reason: String },
-    #[error("the connection to {url} broke while writing: {reason}")]
-    BrokenWrite { url: String, reason: String },
-    #[error("{url} does not answer like a Runwire server: {reason}")]
-    Answer { url: String, reason: String },
+    #[error("{}", plain(.0))]
+    Server(Error),
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    BrokenWrite(String),
 }
 
 impl Failure {
@@ -41,7 +43,8 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Refused(_) => 1,
+            Self::Server(Error::Refused(_)) | Self::Import { error: Error::Refused(_), .. } => 1,
+            Self::BadFile { .. } => 1,
             Self::Usage { .. } => 2,
             _ => 3,
         }
@@ -51,18 +54,54 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Usage { hint, .. } => Some(hint),
-            Self::Unreachable { .. } => {
+            Self::Server(Error::Unreachable { .. }) => {
                 Some("`runwire dev` starts a server; --url or RUNWIRE_URL names another")
             }
-            Self::BrokenWrite { .. } => Some(
+            Self::Server(Error::Strange { .. }) => Some("--url or RUNWIRE_URL names the server"),
+            Self::Import { error, .. } => match error.problem() {
+                Some(problem) => problem.hint(),
+                None => Some("repeating the import goes on where it stopped"),
+            },
+            Self::Server(error) => error.problem()?.hint(),
+            Self::WriteFile { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+                Some("nothing is kept of the export; make room, or write to another disk")
+            }
+            Self::BrokenWrite(_) => Some(
                 "how much was written is not known; with --producer and --seq it can be sent again safely",
             ),
-            Self::Answer { .. } => Some("--url or RUNWIRE_URL names the server"),
             Self::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
                 Some("another program listens there; --listen 127.0.0.1:0 takes any port that is free")
             }
-            Self::Refused(refusal) => refusal.hint(),
             _ => None,
         }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let (message, hint) = match error {
+            Error::Token => {
+                ("RUNWIRE_TOKEN cannot be sent in a header", "a token is ASCII without spaces and line ends")
+            }
+            Error::Producer(_) => ("--producer cannot be sent in a header", "use letters, digits and dashes"),
+            error => return Self::Server(error),
+        };
+        Self::Usage { message: message.to_owned(), hint }
+    }
+}
+
+/// Shows what a server says, and nothing in it that acts on a terminal.
+pub(crate) fn plain(error: &Error) -> String {
+    error.to_string().chars().map(tame).collect()
+}
+
+/// Shows what a server says of a line, whose number it does not know.
+fn unplaced(error: &Error) -> String {
+    match error.problem() {
+        Some(problem) => {
+            let (detail, code) = (problem.detail().unwrap_or_default(), problem.code().unwrap_or_default());
+            format!("{detail} [{code}]").chars().map(tame).collect()
+        }
+        None => plain(error),
     }
 }

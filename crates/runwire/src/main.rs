@@ -5,18 +5,25 @@
 mod arguments;
 mod check_config;
 mod client;
+mod completions;
 mod config;
 mod convert;
 mod ending;
+mod exec;
 mod failure;
 mod hint;
 mod input;
+mod man;
 mod nearest;
 mod output;
+#[cfg(test)]
+mod reference;
 mod screen;
 mod serve;
 mod table;
+mod transfer;
 mod validate;
+mod view;
 
 use std::process::ExitCode;
 
@@ -37,8 +44,18 @@ fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Push(arguments) => client::push(arguments),
         Command::Tail(arguments) => client::tail(arguments),
+        Command::Replay(arguments) => client::replay(arguments),
+        Command::Run(arguments) => client::start(arguments),
+        Command::Exec(arguments) => exec::run(arguments),
+        Command::Inbox(arguments) => client::inbox(arguments),
+        Command::Answer(arguments) => client::answer(arguments),
+        Command::Cancel(arguments) => client::cancel(arguments),
         Command::Runs(arguments) => client::runs(arguments),
         Command::Show(arguments) => client::show(arguments),
+        Command::Export(arguments) => transfer::export(arguments),
+        Command::Import(arguments) => transfer::import(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
     };
     match verdict {
         Ok(verdict) => verdict.exit_code(),
@@ -56,6 +73,8 @@ fn main() -> ExitCode {
 enum Verdict {
     Fine,
     HasProblems,
+    /// Something else's exit code: a signal's, or a program's.
+    Exit(u8),
 }
 
 impl Verdict {
@@ -63,6 +82,7 @@ impl Verdict {
         match self {
             Self::Fine => ExitCode::SUCCESS,
             Self::HasProblems => ExitCode::from(1),
+            Self::Exit(code) => ExitCode::from(code),
         }
     }
 }

@@ -25,6 +25,21 @@ impl Screen {
         Self { progress }
     }
 
+    /// Shows how much was sent, where there is a terminal and nobody types the input on it.
+    pub(crate) fn of_sending(size: Option<u64>) -> Self {
+        let shows = std::io::stderr().is_terminal() && (size.is_some() || !std::io::stdin().is_terminal());
+        let progress = match size {
+            _ if !shows => ProgressBar::hidden(),
+            Some(size) => ProgressBar::new(size).with_style(style()),
+            None => {
+                let bar = ProgressBar::new_spinner().with_style(spinner());
+                bar.enable_steady_tick(std::time::Duration::from_millis(200));
+                bar
+            }
+        };
+        Self { progress }
+    }
+
     pub(crate) fn advance(&self, bytes: u64) {
         self.progress.set_position(bytes);
     }
@@ -98,4 +113,9 @@ fn style() -> ProgressStyle {
     let template =
         "{bar:40} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left";
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn spinner() -> ProgressStyle {
+    let template = "{spinner} {binary_bytes} sent, {elapsed}";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

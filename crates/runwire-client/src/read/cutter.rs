@@ -31,6 +31,8 @@ pub(super) struct Block {
     pub(super) retry: Option<u64>,
     /// Whether everything up to now has been sent.
     pub(super) is_caught_up: bool,
+    /// Whether the run has ended and everything of it was sent.
+    pub(super) is_end: bool,
 }
 
 /// Says what no server sends.
@@ -109,6 +111,7 @@ impl Block {
             }
             b"retry" => self.retry = str::from_utf8(text).ok().and_then(|millis| millis.parse().ok()),
             b"" if text == b"caught-up" => self.is_caught_up = true,
+            b"" if text == b"end" => self.is_end = true,
             _ => {}
         }
         Ok(())

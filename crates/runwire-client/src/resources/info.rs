@@ -247,18 +247,18 @@ pub struct Messages {
 }
 
 /// Times as texts.
-mod time {
+pub(super) mod time {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
 
     #[expect(clippy::ref_option, reason = "serde hands over a reference")]
-    pub(super) fn serialize<S: Serializer>(
+    pub(in crate::resources) fn serialize<S: Serializer>(
         time: &Option<Timestamp>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         time.map(|time| time.to_string()).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::resources) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Timestamp>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;

@@ -1,14 +1,18 @@
 //! Runs and threads: make them, look at them, act on them.
 
 mod info;
+mod interactions;
 mod lists;
+mod records;
 mod run;
 mod thread;
 mod upload;
 mod words;
 
 pub use info::{Beat, Counts, InteractionInfo, Messages, RunError, RunInfo, RunStatus, ThreadInfo, Usage};
+pub use interactions::{GivenAnswer, Interaction, InteractionFilter, InteractionPage, WrongField};
 pub use lists::{ListStream, RunPage, ThreadPage};
+pub use records::{Imported, Records};
 pub use run::RunHandle;
 pub use thread::ThreadHandle;
 pub use upload::{Upload, Written};

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::info::{Beat, RunInfo};
 use super::upload::Upload;
-use super::words::{Answer, AnswerRequest};
 use crate::client::Client;
 use crate::error::Error;
 use crate::http::Target;
@@ -70,12 +69,6 @@ impl RunHandle {
     pub async fn cancel(&self, reason: Option<&str>) -> Result<RunInfo, Error> {
         let body = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
         self.client.http.post_json(&self.target().segment("cancel"), &body).await
-    }
-
-    /// Answers a question. The first valid answer wins; a later one is refused with the one that won.
-    pub async fn answer(&self, interaction_id: &str, answer: &Answer) -> Result<Value, Error> {
-        let target = self.target().segment("interactions").segment(interaction_id);
-        self.client.http.post_json(&target, &AnswerRequest::from(answer)).await
     }
 
     /// Starts the same agent on the same input as a new run.

@@ -72,7 +72,7 @@ impl ThreadHandle {
         Place::Thread(self.id.clone())
     }
 
-    fn target(&self) -> Target {
+    pub(super) fn target(&self) -> Target {
         self.place().target(&self.client.http)
     }
 }

@@ -32,7 +32,7 @@ pub struct Upload {
 }
 
 /// What is on disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Written {
     /// Frames that were written.

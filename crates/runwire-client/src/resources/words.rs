@@ -58,6 +58,11 @@ impl Answer {
         Self { decision: Decision::Approved, values: None, reason: None }
     }
 
+    /// Withdraws the question, so that the agent decides how to go on.
+    pub fn cancelled() -> Self {
+        Self { decision: Decision::Cancelled, values: None, reason: None }
+    }
+
     /// Forbids what was asked.
     pub fn rejected(reason: impl Into<String>) -> Self {
         Self { decision: Decision::Rejected, values: None, reason: Some(reason.into()) }

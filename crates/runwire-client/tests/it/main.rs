@@ -1,6 +1,8 @@
 //! Promises of the SDK, kept against a real server.
 #![expect(clippy::unwrap_used)]
 
+mod answering;
+mod moving;
 mod reading;
 mod reading_breaks;
 mod reading_way;

@@ -9,7 +9,7 @@ use runwire_client::write::{
     DataType, EmitError, ErrorType, Format, Question, Sent, SessionStatus, Signal, Stage as Thinking,
     StreamingEngine, ToolEnd,
 };
-use runwire_client::{Decision, Dialect, RunStatus};
+use runwire_client::{Answer, Decision, Dialect, RunStatus};
 use serde_json::{Value, json};
 
 use crate::writing_stage::{Stage, patient};
@@ -324,13 +324,12 @@ async fn the_agent_loop_of_the_example_writes_its_run() {
         while asks.run("loop").info().await.is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        let other = StreamingEngine::builder("loop").resume(&asks, "person").await.unwrap();
         let mut events = asks.run("loop").events();
         while let Some(received) = events.next().await {
-            // Nobody can answer over HTTP yet, so the question is withdrawn.
             if matches!(&received.as_ref().unwrap().body, Body::InteractionRequested(_)) {
-                other.emit_question_withdrawn("city", None).await.unwrap();
-                return other.close().await.unwrap();
+                let answer = Answer::submitted(Json::parse(r#"{"city":"Oslo"}"#).unwrap());
+                asks.run("loop").answer("city", &answer).await.unwrap();
+                return;
             }
         }
     });
@@ -362,6 +361,11 @@ async fn the_agent_loop_of_the_example_writes_its_run() {
         ]
     );
     assert_eq!(stage.text("loop").await, "The sky is **clear**.");
+    let called = events.iter().find_map(|event| match &event.body {
+        Body::ToolCalled(called) => Some(called.arguments.text().to_owned()),
+        _ => None,
+    });
+    assert_eq!(called.as_deref(), Some(r#"{"city":"Oslo"}"#));
 }
 
 #[tokio::test]

@@ -4,13 +4,17 @@
 //! [`log_conformance!`](crate::log_conformance), which makes one test of each promise, so that none can be
 //! forgotten. A promise that is broken panics.
 
+pub mod answering;
 pub mod deleting;
 pub mod dialects;
 pub mod exactly_once;
 pub mod extremes;
 pub mod faults;
+pub mod inbox;
 pub mod leases;
 pub mod lists;
+pub mod moving;
+pub mod notices;
 pub mod order;
 pub mod runs;
 mod stage;
@@ -104,6 +108,25 @@ macro_rules! log_conformance {
             leases::a_question_expires_alone_and_resumes_its_run,
             leases::a_run_that_asks_after_a_cancel_is_still_stopped,
             leases::every_lease_gets_a_full_term_after_reopening,
+            answering::the_first_answer_wins_and_the_next_is_told_which,
+            answering::the_same_answer_of_the_same_person_is_told_again,
+            answering::of_many_who_answer_at_once_one_wins,
+            answering::the_last_answer_resumes_the_run,
+            answering::a_closed_run_takes_no_answer,
+            answering::what_a_run_did_not_ask_takes_no_answer,
+            answering::an_expired_question_takes_no_answer,
+            answering::a_cancel_races_an_answer,
+            answering::a_question_is_told_with_its_answer,
+            inbox::open_questions_are_listed_newest_first_with_filters_and_pages,
+            inbox::what_is_settled_leaves_the_inbox,
+            inbox::large_questions_make_small_pages,
+            inbox::a_question_moves_with_its_run,
+            notices::subscribers_are_told_what_they_asked_for_and_nothing_else,
+            notices::a_notice_stays_until_it_was_told,
+            notices::a_notice_that_was_tried_in_vain_waits,
+            notices::what_waits_for_nobody_is_forgotten,
+            notices::the_end_of_a_deleted_thread_is_told,
+            notices::imported_events_are_told_to_nobody,
             threads::a_thread_has_one_open_run,
             threads::a_parallel_thread_has_several_open_runs_up_to_a_limit,
             threads::creating_a_thread_again_tells_how_far_it_is,
@@ -128,6 +151,13 @@ macro_rules! log_conformance {
             trimming::runs_side_by_side_go_together,
             trimming::messages_and_state_before_the_cut_are_kept,
             trimming::a_thread_goes_on_after_all_of_it_was_trimmed,
+            moving::what_is_imported_is_what_was_exported,
+            moving::an_imported_run_goes_on_as_if_it_had_not_moved,
+            moving::a_parallel_thread_moves_with_its_runs_side_by_side,
+            moving::a_producer_of_a_whole_thread_goes_on_after_the_move,
+            moving::repeating_an_import_changes_nothing_and_completes_what_was_cut_off,
+            moving::what_does_not_fit_is_refused_where_it_stands,
+            moving::a_trimmed_thread_moves_with_what_it_led_to,
             tails::whoever_takes_the_tail_first_misses_nothing,
             tails::a_tail_that_has_lost_records_says_so,
             tails::a_checkpoint_is_found_again,

@@ -32,8 +32,11 @@ impl Writer {
         for row in rows {
             let (run, status, deadline, stopping) = row?;
             let lease = match (status.as_str(), deadline) {
-                _ if stopping => Lease::Stopping(start + self.options.cancel_grace),
-                ("suspended", Some(deadline)) => Lease::Asking(deadline),
+                ("suspended", _) | (_, None) if stopping => {
+                    Lease::Stopping(start + self.options.cancel_grace)
+                }
+                // Also a run that was being imported has a deadline, which is long.
+                (_, Some(deadline)) => Lease::Asking(deadline),
                 _ => Lease::Alive(start + self.options.lease),
             };
             self.leases.set(run, lease);
@@ -130,7 +133,7 @@ impl Writer {
     }
 
     /// Works on a run and its thread, unless that is gone.
-    fn on_run<T>(
+    pub(super) fn on_run<T>(
         &mut self,
         key: &RunKey,
         work: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> Db<T>,
@@ -180,9 +183,9 @@ fn producer_lost() -> Event {
 
 /// Tells what becomes of a run whose time to wait for an answer is over: the questions that have expired are
 /// resolved, and a run that waits without a question has lost its producer.
-fn expired(run: &RunHead, now: Timestamp) -> Vec<Event> {
+pub(super) fn expired(run: &RunHead, now: Timestamp) -> Vec<Event> {
     let is_due = |asked: &&InteractionInfo| asked.expires_at.is_none_or(|at| at <= now.0);
-    let open = run.head.summary.interactions.iter().filter(|asked| asked.status == "open");
+    let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
     let resolved = open.filter(is_due).map(|asked| {
         Event::new(InteractionResolved {
             interaction_id: asked.interaction_id.clone(),

@@ -196,7 +196,7 @@ impl Writer {
     }
 
     /// Works on the state of a run with what the thread has stored, and gives the entries that it added.
-    fn with_state<T, E>(
+    pub(super) fn with_state<T, E>(
         &self,
         thread: &ThreadHead,
         run: &mut RunHead,
@@ -214,11 +214,13 @@ impl Writer {
     }
 
     /// Gives a run that nothing was written to the state that follows from the thread's run before it.
-    fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
+    pub(super) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
         if run.first_seq.is_some() || run.head.state.status != Status::Pending {
             return Ok(());
         }
-        let Some(latest) = thread.latest.filter(|latest| *latest != run.id) else { return Ok(()) };
+        let Some(latest) = thread.latest.filter(|latest| *latest != run.id) else {
+            return self.begin_after_import(thread, run);
+        };
         if let Some(latest) = self.heads.take_run_by_id(&self.connection, latest)? {
             run.head.state = latest.head.state.next(&*run.key.id);
             self.heads.put_run(latest);
@@ -274,8 +276,6 @@ impl Writer {
     /// Adds a record to what the next commit holds.
     fn push(&mut self, thread: &mut ThreadHead, run: &mut RunHead, mut entries: Vec<Entry>, origin: Origin) {
         let at = self.now().max(thread.at);
-        thread.seq += 1;
-        thread.at = at;
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
                 // What created the run knows better than its producer what it is about.
@@ -285,7 +285,19 @@ impl Writer {
                 let input = request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok());
                 prefer(&mut started.input, input.as_ref());
             }
-            run.head.summary.absorb(&entry.event, at);
+        }
+        let Origin { dialect, time: source_time, name, frame } = origin;
+        let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
+        self.note(run, &record);
+        self.keep(thread, run, Arc::new(Stored { run: run.key.id.clone(), record, name, frame }));
+    }
+
+    /// Adds a record as it is to what the next commit holds.
+    pub(super) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<Stored>) {
+        let at = stored.record.at;
+        (thread.seq, thread.at) = (stored.record.seq, at);
+        for entry in &stored.record.entries {
+            run.head.summary.absorb(&entry.event, stored.record.seq, at);
         }
         run.head.summary.records += 1;
         if run.first_seq.is_none() {
@@ -304,9 +316,6 @@ impl Writer {
             thread.open.retain(|open| *open != run.id);
             self.leases.remove(run.id);
         }
-        let Origin { dialect, time: source_time, name, frame } = origin;
-        let record = Record { seq: thread.seq, at, source_time, dialect, entries };
-        let stored = Arc::new(Stored { run: run.key.id.clone(), record, name, frame });
         self.pending_of(thread).push((run.id, stored));
     }
 
@@ -369,7 +378,7 @@ fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
 }
 
 /// Tells when the first of a run's open questions expires; one that waits without a question gets a week, too.
-fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
-    let open = run.head.summary.interactions.iter().filter(|asked| asked.status == "open");
+pub(super) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
+    let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
     open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::QUESTION_MILLIS)
 }

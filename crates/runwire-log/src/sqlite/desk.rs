@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
+use tokio::sync::watch;
 
 use super::writer::Db;
 use crate::key::ThreadKey;
@@ -144,11 +145,13 @@ pub(super) struct Release {
     pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,
     /// Whether the journal holds something that is nowhere else.
     pub(super) unsealed: bool,
+    /// Whether there is something new to tell subscribers.
+    pub(super) noticed: bool,
 }
 
 impl Release {
     /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
-    pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool) {
+    pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool, noticed: &watch::Sender<()>) {
         unsealed.store(self.unsealed, Ordering::Release);
         for (thread, records) in self.records {
             if let Some(tail) = tails.live(&thread) {
@@ -159,6 +162,9 @@ impl Release {
             if let Some(tail) = tails.live(&thread) {
                 tail.delete();
             }
+        }
+        if self.noticed {
+            noticed.send_replace(());
         }
         for reply in self.replies {
             reply();
@@ -177,6 +183,7 @@ pub(super) struct Commit {
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unsealed: Arc<AtomicBool>,
+    pub(super) noticed: Arc<watch::Sender<()>>,
     pub(super) fatal: Arc<Fatal>,
 }
 
@@ -223,7 +230,7 @@ impl Committer {
                 Ok(()) => {
                     // The connection first, so that the writer need not wait for the readers to be woken.
                     let _ = back.send((connection, committed));
-                    release.go(&self.tails, &self.unsealed);
+                    release.go(&self.tails, &self.unsealed, &self.noticed);
                 }
                 Err(error) => {
                     self.fatal.call(&error.to_string());

@@ -19,6 +19,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::heads::{Head, RunHead};
+use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
 use crate::info::RunSummary;
@@ -258,12 +259,15 @@ fn recover(connection: &Connection) -> Db<()> {
                     let mut fixed = take(&mut body, 24)?;
                     let (run, last_seq, deadline) =
                         (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
-                    let head = head_of(&take_long(&mut body)?)?;
-                    let head = serde_json::to_string(&head).map_err(json_error)?;
+                    let known = head_of(&take_long(&mut body)?)?;
+                    let head = serde_json::to_string(&known).map_err(json_error)?;
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
                                WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
-                    connection.prepare_cached(sql)?.execute(params![run, head, last_seq, deadline])?;
+                    let by = params![run, head, last_seq, deadline];
+                    if connection.prepare_cached(sql)?.execute(by)? > 0 {
+                        save_questions(connection, run, &known)?;
+                    }
                 }
                 PRODUCER => {
                     let mut fixed = take(&mut body, 32)?;

@@ -4,12 +4,18 @@
 //! with any SQLite tool; a lock file beside it keeps a second server away.
 
 mod acts;
+mod answer;
 mod append;
 mod desk;
+mod export;
 mod fold;
 mod heads;
+mod import;
+mod import_state;
+mod inbox;
 mod journal;
 mod leases;
+mod notices;
 mod producer;
 mod read;
 mod retention;
@@ -26,15 +32,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
+use crate::moved::{Exported, Imported, Numbered, Part};
+use crate::notice::{Notice, Subscriber, Told};
 use crate::tail::{Tail, Tails};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
 use desk::{Committer, Fatal};
@@ -51,6 +61,8 @@ pub struct Options {
     pub lease: Duration,
     /// How long a producer has to end a run that was asked to stop.
     pub cancel_grace: Duration,
+    /// Tells the time; the machine's clock does, but in tests that cannot wait for a week.
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called when the store failed; the process should end rather than guess what was written.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -60,6 +72,7 @@ impl Default for Options {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
+            clock: Arc::new(writer::clock),
             fatal: Arc::new(|_| {}),
         }
     }
@@ -104,6 +117,8 @@ pub struct Sqlite {
     tails: Arc<Tails>,
     /// Whether the journal holds something that is nowhere else.
     unsealed: Arc<AtomicBool>,
+    noticed: Arc<watch::Sender<()>>,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
 }
@@ -133,19 +148,23 @@ impl Sqlite {
         schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
+        let noticed = Arc::new(watch::Sender::new(()));
+        let clock = options.clock.clone();
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
         let folder =
             Folder::watch(path, &mut connection, &fatal).map_err(|error| unusable(error.to_string()))?;
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
-        let committer = Committer { tails: tails.clone(), unsealed: unsealed.clone(), fatal };
+        let committer =
+            Committer { tails: tails.clone(), unsealed: unsealed.clone(), noticed: noticed.clone(), fatal };
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || writer.run(Inbox(inbox), committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
-        Ok(Self { path: path.to_owned(), requests, tails, unsealed, idle: Arc::default(), readers })
+        let idle = Arc::default();
+        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, clock, idle, readers })
     }
 
     async fn ask<T>(
@@ -237,12 +256,26 @@ impl Log for Sqlite {
         self.ask(|reply| Op::Cancel(run.clone(), cancel, reply)).await
     }
 
+    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError> {
+        self.ask(|reply| Op::Answer(run.clone(), answer, reply)).await
+    }
+
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
         self.ask(|reply| Op::Heartbeat(run.clone(), reply)).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
         self.ask(Op::Sweep).await
+    }
+
+    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+        self.seal(Sealing::Thread(thread.clone())).await?;
+        let (thread, part) = (thread.clone(), part.clone());
+        self.reading(move |reader| reader.export(&thread, &part)).await
+    }
+
+    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
+        self.ask(|reply| Op::Import(thread.clone(), pieces, reply)).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
@@ -268,6 +301,34 @@ impl Log for Sqlite {
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
         self.seal(Sealing::Everything).await?;
         self.reading(move |reader| reader.runs(&query)).await
+    }
+
+    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
+        self.seal(Sealing::Run(run.clone())).await?;
+        let (run, id) = (run.clone(), interaction_id.to_owned());
+        self.reading(move |reader| reader.interaction(&run, &id)).await
+    }
+
+    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
+        self.seal(Sealing::Everything).await?;
+        self.reading(move |reader| reader.interactions(&query)).await
+    }
+
+    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
+        self.ask(|reply| Op::Subscribe(subscribers, reply)).await
+    }
+
+    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+        let (subscriber, now) = (subscriber.to_owned(), (self.clock)());
+        self.reading(move |reader| reader.notices(&subscriber, limit, now)).await
+    }
+
+    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
+        self.ask(|reply| Op::Told(notice, told, reply)).await
+    }
+
+    fn noticed(&self) -> watch::Receiver<()> {
+        self.noticed.subscribe()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {

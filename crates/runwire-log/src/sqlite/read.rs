@@ -8,7 +8,7 @@ use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
 use runwire_model::record::{ChatMessage, Record};
-use runwire_model::run::Status;
+use runwire_model::run::{RunState, Status};
 use runwire_model::window::Window;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::{Form, Page, limits};
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {
     pub(super) connection: Connection,
-    names: HashMap<u64, Arc<str>>,
+    pub(super) names: HashMap<u64, Arc<str>>,
 }
 
 /// Names that a reader remembers.
@@ -34,21 +34,25 @@ pub(super) struct ThreadRow {
     pub(super) id: i64,
     pub(super) oldest: u64,
     pub(super) head: u64,
-    base: Option<String>,
+    pub(super) base: Option<String>,
 }
 
 /// The thread's messages and state before what is kept.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Base {
-    messages: Vec<ChatMessage>,
+    pub(super) messages: Vec<ChatMessage>,
     /// As JSON text, so that numbers keep their digits.
-    state: Option<String>,
+    pub(super) state: Option<String>,
+    /// The guard's state of the run before, where that run itself was not imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) guard: Option<RunState>,
 }
 
 impl Base {
     pub(super) fn of(window: &Window) -> Self {
         use runwire_model::record::Earlier;
-        Self { messages: window.messages(), state: window.state().map(|state| state.text().to_owned()) }
+        let state = window.state().map(|state| state.text().to_owned());
+        Self { messages: window.messages(), state, guard: None }
     }
 
     fn window(self) -> Window {
@@ -144,7 +148,7 @@ impl Reader {
         Ok(window)
     }
 
-    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+    pub(super) fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
         let sql = "SELECT name, first_seq, last_seq, status FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -216,7 +220,7 @@ impl Reader {
         self.thread_info(row.id)
     }
 
-    fn thread_info(&self, id: i64) -> Result<ThreadInfo, LogError> {
+    pub(super) fn thread_info(&self, id: i64) -> Result<ThreadInfo, LogError> {
         let sql = "SELECT name, parallel, created_at, oldest, max(head, coalesce((SELECT max(last) FROM chunk \
                    WHERE thread = ?1), 0)), (SELECT count(*) FROM run WHERE thread = ?1) FROM thread WHERE id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -67,6 +67,7 @@ impl Writer {
         self.save_heads()?;
         let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
         self.connection.prepare_cached(sql)?.execute(params![id, self.now().0])?;
+        self.forget_notices(id)?;
         self.heads.forget_thread(id);
         self.journal.threads.remove(&id);
         self.gone.insert(id);

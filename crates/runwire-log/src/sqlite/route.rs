@@ -12,7 +12,7 @@ use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 
 /// Sessions and runs of a source that a thread's producer remembers.
-const ROUTES: usize = 64;
+pub(super) const ROUTES: usize = 64;
 
 /// Where a frame goes.
 enum Choice {

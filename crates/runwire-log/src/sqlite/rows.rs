@@ -8,6 +8,7 @@ use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::heads::{Head, Loaded, ProducerHead, RunHead, ThreadHead};
+use super::inbox::save_questions;
 use super::read::last_record;
 use super::schema::REVISION;
 use crate::info::RunSummary;
@@ -75,6 +76,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
             ])?;
         }
         run.stored_status = status;
+        save_questions(connection, run.id, &run.head)?;
     }
     save_producers(connection, "run", run.id, &mut run.producers)
 }

@@ -6,7 +6,8 @@
 use rusqlite::Connection;
 
 /// The steps from an empty file to the newest version; the version of a file is how many it has taken.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE thread (
     id         INTEGER PRIMARY KEY,
     tenant     TEXT    NOT NULL,
@@ -87,7 +88,53 @@ CREATE TABLE checkpoint (
     state TEXT    NOT NULL,
     PRIMARY KEY (run, form, seq)
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+-- The questions that are open.
+CREATE TABLE question (
+    id         INTEGER PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    run        INTEGER NOT NULL REFERENCES run (id),
+    -- The interaction's id, and the record that asks it.
+    name       TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    asked_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    bytes      INTEGER NOT NULL,
+    UNIQUE (run, name)
+) STRICT;
+CREATE INDEX question_asked ON question (tenant, asked_at, id);
+
+-- A run with open questions is suspended, and its head tells which they are.
+INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes)
+SELECT run.tenant, run.id, open.value ->> 'id', open.value -> 'place' ->> 'seq',
+    coalesce(run.started_at, run.created_at),
+    (SELECT asked.value ->> 'expires_at' FROM json_each(run.head, '$.summary.interactions') AS asked
+        WHERE asked.value ->> 'interaction_id' = open.value ->> 'id'),
+    open.value ->> 'bytes'
+FROM run, json_each(run.head, '$.state.questions') AS open WHERE run.status = 'suspended';
+",
+    "
+-- What subscribers are to be told of and were not.
+CREATE TABLE notice (
+    -- Never used again, so that what was told late hits no other.
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    subscriber TEXT    NOT NULL,
+    -- What tells it from all others anywhere.
+    name       TEXT    NOT NULL,
+    run        INTEGER NOT NULL REFERENCES run (id),
+    kind       TEXT    NOT NULL,
+    -- The record that the event is in, when it was written, and the event as JSON.
+    seq        INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    event      TEXT    NOT NULL,
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    due        INTEGER NOT NULL
+) STRICT;
+CREATE INDEX notice_due ON notice (subscriber, due, id);
+CREATE INDEX notice_of_run ON notice (run);
+",
+];
 
 /// The revision of the translation that new runs are pinned to.
 pub(super) const REVISION: u32 = 1;

@@ -19,6 +19,7 @@ use super::fold::Folder;
 use super::heads::{Heads, RunHead, ThreadHead};
 use super::journal::{Journal, Unsealed};
 use super::leases::Leases;
+use super::notices::NewNotice;
 use super::read::{form_name, whole_number};
 use super::retention::Cut;
 use super::rows::{save_run, save_thread};
@@ -26,7 +27,10 @@ use super::source::{Lookups, Source};
 use crate::append::{Append, Appended};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
+use crate::interaction::{Answer, Answered};
 use crate::key::{RunKey, ThreadKey};
+use crate::moved::{Imported, Numbered};
+use crate::notice::{Subscriber, Told};
 use crate::record::{self, Stored};
 use crate::{Cancel, Form, limits};
 
@@ -41,13 +45,17 @@ type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 /// What the writer is asked to do.
 pub(super) enum Op {
     Append(Append, Reply<Appended>),
+    Import(ThreadKey, Vec<Numbered>, Reply<Imported>),
     CreateRun(NewRun, Reply<Created<RunInfo>>),
     CreateThread(NewThread, Reply<Created<ThreadInfo>>),
     Cancel(RunKey, Cancel, Reply<RunInfo>),
+    Answer(RunKey, Answer, Reply<Answered>),
     Heartbeat(RunKey, Reply<RunInfo>),
     Sweep(Reply<usize>),
     Delete(ThreadKey, bool, Reply<()>),
     Trim(Cut, Reply<usize>),
+    Subscribe(Vec<Subscriber>, Reply<()>),
+    Told(u64, Told, Reply<()>),
     /// Brings rows up to date, for whoever reads them.
     Seal(Sealing, Reply<()>),
     Checkpoint {
@@ -58,6 +66,17 @@ pub(super) enum Op {
     },
     Ping(Reply<()>),
     Close,
+}
+
+impl Op {
+    /// Counts the bytes of frames that it brings.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Append(append, _) => append.frames.bytes(),
+            Self::Import(_, pieces, _) => pieces.iter().map(|(_, piece)| piece.weight()).sum(),
+            _ => 0,
+        }
+    }
 }
 
 /// What is brought up to date.
@@ -95,6 +114,10 @@ pub(super) struct Writer {
     pub(super) deleted: Vec<ThreadKey>,
     /// Threads whose rows are still to be removed: up to which `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
+    pub(super) subscribers: Vec<Subscriber>,
+    /// What subscribers are to be told of this commit, and whether there was anything.
+    pub(super) notices: Vec<NewNotice>,
+    pub(super) noticed: bool,
     commits: u64,
     pub(super) lookups: Lookups,
     now: Timestamp,
@@ -120,7 +143,7 @@ const JOURNAL_BYTES: usize = 4 << 20;
 /// Threads that are sealed in one commit because the journal is too long, so that no commit takes long.
 const SEALED_THREADS: usize = 16;
 /// Time after which the queue is looked at again while a commit is waited for.
-const LOOK_TIME: Duration = Duration::from_micros(50);
+const LOOK_TIME: Duration = Duration::from_micros(100);
 /// Under load, one commit in so many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
@@ -143,13 +166,17 @@ impl Writer {
             touched_threads: HashSet::new(),
             deleted: Vec::new(),
             purges: VecDeque::new(),
+            subscribers: Vec::new(),
+            notices: Vec::new(),
+            noticed: false,
             commits: 0,
             lookups: Lookups::default(),
-            now: clock(),
+            now: Timestamp(0),
             replies: Vec::new(),
             _folder: folder,
             _lock: lock,
         };
+        writer.now = (writer.options.clock)();
         writer.begin_leases()?;
         writer.find_purges()?;
         writer.connection.settle()?;
@@ -210,7 +237,7 @@ impl Writer {
                 };
                 let Some(op) = next else { break };
                 if count == 0 {
-                    self.now = clock();
+                    self.now = (self.options.clock)();
                 }
                 match op {
                     Op::Close => {
@@ -218,7 +245,7 @@ impl Writer {
                         break;
                     }
                     op => {
-                        bytes += if let Op::Append(append, _) = &op { append.frames.bytes() } else { 0 };
+                        bytes += op.bytes();
                         count += 1;
                         self.perform(op)?;
                     }
@@ -256,6 +283,7 @@ impl Writer {
             deleted: std::mem::take(&mut self.deleted),
             replies: std::mem::take(&mut self.replies),
             unsealed: !self.journal.threads.is_empty(),
+            noticed: std::mem::take(&mut self.noticed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
         self.connection.begin_if_idle();
@@ -269,35 +297,51 @@ impl Writer {
         match op {
             Op::Append(append, reply) => {
                 let result = self.append(&append)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
+            }
+            Op::Import(thread, pieces, reply) => {
+                let result = self.import(&thread, pieces)?;
+                self.reply(reply, result);
             }
             Op::CreateRun(run, reply) => {
                 let result = self.create_run(&run)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
             }
             Op::CreateThread(thread, reply) => {
                 let result = self.create_thread(&thread)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
             }
             Op::Cancel(run, cancel, reply) => {
                 let result = self.cancel(&run, cancel)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
+            }
+            Op::Answer(run, answer, reply) => {
+                let result = self.answer(&run, answer)?;
+                self.reply(reply, result);
             }
             Op::Heartbeat(run, reply) => {
                 let result = self.heartbeat(&run)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
             }
             Op::Sweep(reply) => {
                 let result = self.sweep()?;
-                self.answer(reply, Ok(result));
+                self.reply(reply, Ok(result));
             }
             Op::Delete(thread, force, reply) => {
                 let result = self.delete(&thread, force)?;
-                self.answer(reply, result);
+                self.reply(reply, result);
             }
             Op::Trim(cut, reply) => {
                 let result = self.trim(&cut)?;
-                self.answer(reply, Ok(result));
+                self.reply(reply, Ok(result));
+            }
+            Op::Subscribe(subscribers, reply) => {
+                let result = self.subscribe(subscribers)?;
+                self.reply(reply, result);
+            }
+            Op::Told(notice, told, reply) => {
+                let result = self.told(notice, told)?;
+                self.reply(reply, result);
             }
             Op::Seal(what, reply) => {
                 match what {
@@ -305,7 +349,7 @@ impl Writer {
                     Sealing::Run(key) => self.seal_now.extend(self.heads.thread_of_run_at_hand(&key)),
                     Sealing::Everything => self.seal_all = true,
                 }
-                self.answer(reply, Ok(()));
+                self.reply(reply, Ok(()));
             }
             Op::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
@@ -313,13 +357,13 @@ impl Writer {
                 let by = params![&*run.tenant, &*run.id, form_name(form), whole_number(seq), state];
                 self.connection.prepare_cached(sql)?.execute(by)?;
             }
-            Op::Ping(reply) => self.answer(reply, Ok(())),
+            Op::Ping(reply) => self.reply(reply, Ok(())),
             Op::Close => {}
         }
         Ok(())
     }
 
-    fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
+    fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
         // Whoever asked may have gone; the log does not mind.
         self.replies.push(Box::new(move || drop(reply.send(result))));
     }
@@ -375,6 +419,7 @@ impl Writer {
                 self.journal.note_records(*thread, from);
             }
         }
+        self.save_notices()?;
         self.journal.write(&self.connection)?;
         self.seal()
     }
@@ -468,7 +513,8 @@ fn stored(records: Vec<(i64, Arc<Stored>)>) -> Vec<Arc<Stored>> {
     records.into_iter().map(|(_, stored)| stored).collect()
 }
 
-fn clock() -> Timestamp {
+/// Tells the time by the machine's clock.
+pub(super) fn clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

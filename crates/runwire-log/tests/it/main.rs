@@ -4,4 +4,5 @@
 mod bed;
 mod conformance;
 mod file;
+mod questions;
 mod vectors;

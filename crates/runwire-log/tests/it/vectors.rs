@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runwire_log::conformance::{Bed, Timing};
+use runwire_log::moved::line;
 use runwire_log::{
-    Append, FrameBatch, KnownState, Log, Lookup, RecordSource, RunKey, Stamp, Stored, Target, ThreadKey,
+    Append, FrameBatch, KnownState, Log, Lookup, Moved, Part, RecordSource, RunKey, Stamp, Stored, Target,
+    ThreadKey,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -189,6 +191,83 @@ async fn every_vector_is_stored_as_it_is_converted_and_read_back_the_same() {
         }
     }
     log.close().await;
+}
+
+/// Moves a thread to another tenant, as lines.
+async fn moved(log: &Arc<dyn Log>, from: &ThreadKey, to: &ThreadKey) {
+    let pieces = exported(log, from).await;
+    let mut numbered = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let mut text = Vec::new();
+        line::write(&mut text, piece);
+        numbered.push((at as u64 + 1, line::read(text.trim_ascii_end()).unwrap()));
+    }
+    let imported = log.import(to, numbered).await.unwrap();
+    assert_eq!(imported.fault, None);
+    assert_eq!(exported(log, to).await, pieces);
+}
+
+async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Moved> {
+    let (mut pieces, mut after) = (Vec::new(), None);
+    loop {
+        let page = log.export(thread, &Part { run: None, after }).await.unwrap();
+        pieces.extend(page.pieces);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return pieces,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vector_may_move_after_any_third_of_it_and_means_the_same() {
+    let bed = SqliteBed::new();
+    let log = bed.open(Timing::default()).await;
+    for (number, case) in cases().iter().enumerate() {
+        for third in 1..=2 {
+            let key = |tenant: &str| ThreadKey::new(format!("{tenant}-{number}-{third}"), "thread");
+            let (here, there) = (key("here"), key("there"));
+            let mut log = log.clone();
+            let cut = case.frames.len() * third / 3;
+            log = append_all(log, &here, case, 0..cut).await;
+            if cut == 0 {
+                continue;
+            }
+            moved(&log, &here, &there).await;
+            for thread in [&here, &there] {
+                log = append_all(log, thread, case, cut..case.frames.len()).await;
+            }
+            let told = |records: &[Arc<Stored>]| -> Vec<_> {
+                records.iter().map(|one| (one.run.to_string(), one.record.entries.clone())).collect()
+            };
+            let expected = with_numbered_runs(&told(&read(&log, &here).await));
+            compare(&read(&log, &there).await, &expected, &case.label);
+        }
+    }
+    log.close().await;
+}
+
+async fn append_all(
+    log: Arc<dyn Log>,
+    thread: &ThreadKey,
+    case: &Case,
+    range: std::ops::Range<usize>,
+) -> Arc<dyn Log> {
+    for at in range {
+        let (name, data) = &case.frames[at];
+        let mut frames = FrameBatch::default();
+        frames.push(at as u64 + 1, name.as_deref(), data);
+        let append = Append {
+            target: Target::Thread(thread.clone()),
+            thread: None,
+            dialect: Some(case.dialect),
+            stamp: Some(Stamp { producer: "p".into(), epoch: 0, index: at as u64 }),
+            frames,
+            end: false,
+        };
+        assert_eq!(log.append(append).await.unwrap().fault, None, "{} frame {}", case.label, at + 1);
+    }
+    log
 }
 
 fn compare(records: &[Arc<Stored>], expected: &[(usize, Vec<String>)], label: &str) {

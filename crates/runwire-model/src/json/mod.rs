@@ -10,7 +10,7 @@ mod value;
 mod write;
 
 pub use object::{Field, FieldError, Object, Unreadable};
-pub use scan::{FrameFault, check_frame};
+pub use scan::{FrameFault, check_frame, check_nested};
 pub use value::Json;
 pub use write::ObjectWriter;
 pub(crate) use write::write_str;

@@ -64,19 +64,24 @@ pub fn check_frame(bytes: &[u8]) -> Result<&str, FrameFault> {
     if bytes.len() > limits::FRAME_BYTES {
         return Err(FrameFault::TooLong { bytes: bytes.len() });
     }
+    check_nested(bytes, limits::JSON_DEPTH)
+}
+
+/// Checks encoding, nesting up to a depth, and surrogates of JSON that holds frames, whatever its length.
+pub fn check_nested(bytes: &[u8], most: usize) -> Result<&str, FrameFault> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| FrameFault::NotUtf8 { column: error.valid_up_to() + 1 })?;
     // Counting brackets and looking for escapes runs at memory speed; only a frame that could be at
     // fault is walked byte by byte.
-    let suspicious = memchr::memchr2_iter(b'{', b'[', bytes).nth(limits::JSON_DEPTH).is_some()
+    let suspicious = memchr::memchr2_iter(b'{', b'[', bytes).nth(most).is_some()
         || memchr::memchr_iter(b'\\', bytes).any(|at| bytes.get(at + 1) == Some(&b'u'));
     if suspicious {
-        walk(bytes)?;
+        walk(bytes, most)?;
     }
     Ok(text)
 }
 
-fn walk(bytes: &[u8]) -> Result<(), FrameFault> {
+fn walk(bytes: &[u8], most: usize) -> Result<(), FrameFault> {
     let (mut depth, mut in_string, mut at) = (0usize, false, 0usize);
     while at < bytes.len() {
         match (in_string, bytes[at]) {
@@ -90,7 +95,7 @@ fn walk(bytes: &[u8]) -> Result<(), FrameFault> {
             (_, b'"') => in_string = !in_string,
             (false, b'{' | b'[') => {
                 depth += 1;
-                if depth > limits::JSON_DEPTH {
+                if depth > most {
                     return Err(FrameFault::TooDeep { column: at + 1 });
                 }
             }

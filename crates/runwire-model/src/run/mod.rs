@@ -17,10 +17,12 @@
 
 mod digest;
 mod guard;
+mod replay;
 mod state;
 
 pub use digest::Digest;
 pub(crate) use guard::set_arguments;
 pub use guard::{Authority, EndOfInput, Refusal};
+pub use replay::Unfit;
 pub(crate) use state::hash_of;
 pub use state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};

@@ -1,18 +1,22 @@
-//! Agio's stored events of a run: `GET /api/runs/{run_id}/events?offset=&limit=`.
+//! Agio: a run that is started and streamed, and the stored events of one.
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
+use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::Form;
+use runwire_log::{Form, NewRun};
 use runwire_model::dialect::{Dialect, Fidelity};
 
+use super::refusal;
+use super::start::{Fields, From, agent_of, follow, missing_field, start, tenant};
 use crate::Wire;
 use crate::feed::{Next, Shape};
 use crate::ids::RunAt;
+use crate::json_body::JsonBody;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -21,7 +25,42 @@ use crate::read::{Answer, Ask, answer, json, last_event_id, page};
 const FORM: Form = Form { dialect: Dialect::Agio, fidelity: Fidelity::Native };
 
 pub(super) fn routes() -> Router<Arc<Wire>> {
-    Router::new().route("/api/runs/{run_id}/events", get(events))
+    Router::new()
+        .route("/agent/stream", post(stream))
+        .route("/api/agent/stream", post(stream))
+        .route("/api/runs/{run_id}/events", get(events))
+}
+
+/// Starts a run on a query, which is a parameter or a field, and streams its events.
+async fn stream(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    body: Result<JsonBody<Fields>, Problem>,
+) -> Response {
+    let started = async {
+        let mut parameters = Query::parse(query.as_deref());
+        let JsonBody(mut fields) = body?;
+        let asked = match parameters.take("query")? {
+            Some(asked) => Some(asked.into_owned()),
+            None => fields.text(&["query"])?,
+        };
+        let named = match parameters.take("agent")? {
+            Some(named) => Some(named.into_owned()),
+            None => fields.id(&["agent"])?,
+        };
+        let run = NewRun {
+            tenant: tenant(&headers),
+            run_id: fields.id(&["run_id"])?,
+            thread_id: fields.id(&["thread_id"])?,
+            agent: Some(agent_of(&wire, named)?),
+            message: Some(asked.ok_or_else(|| missing_field("query"))?),
+            input: fields.into_input(),
+        };
+        let (run, _) = start(&wire, run).await?;
+        follow(wire, Dialect::Agio, &run, From::Cursor(None)).await
+    };
+    started.await.unwrap_or_else(refusal::agio)
 }
 
 /// Answers with a page of events, or with SSE for whoever asks for it.

@@ -37,6 +37,8 @@ pub(crate) struct Reader {
     finished: bool,
     caught_up: bool,
     ended: bool,
+    /// Whether it ended with the run itself.
+    run_over: bool,
 }
 
 impl Reader {
@@ -56,6 +58,7 @@ impl Reader {
             finished: false,
             caught_up: false,
             ended: false,
+            run_over: false,
         }
     }
 
@@ -89,10 +92,15 @@ impl Reader {
         self.at
     }
 
+    /// Tells whether the run has ended and everything of it was handed out.
+    pub(crate) fn is_run_over(&self) -> bool {
+        self.run_over
+    }
+
     /// Waits for what comes next. May be dropped and asked again; nothing is lost.
     pub(crate) async fn next(&mut self) -> Result<Next, LogError> {
         if let Some(present) = self.first.take() {
-            self.ended = present.ends;
+            (self.ended, self.run_over) = (present.ends, present.ends);
             let to = present.len();
             self.finished = present.finishes(to);
             // The present is told whole: half of it would be another one.
@@ -177,6 +185,7 @@ impl Reader {
         } else {
             self.at = self.at.max(Cursor::after(segment.upto));
             self.ended |= segment.ends;
+            self.run_over |= segment.ends;
         }
         if to == from {
             return None;

@@ -32,7 +32,7 @@ pub(super) const INTERNAL: Code = code(
     "Try again; if it stays, report it with the server's log.",
 );
 
-/// Every code, in the order of the docs: requests, frames, producers, runs and threads, reading, WebSocket, the server.
+/// Every code, in the order of the docs: requests, frames, producers, runs and threads, agents, moving, reading, WebSocket, the server.
 pub const CODES: &[Code] = &[
     code("not_found", 404, "Nothing answers here", "Look the path up in /openapi.json."),
     code(
@@ -135,7 +135,75 @@ pub const CODES: &[Code] = &[
         "The thread was created differently",
         "Use another `thread_id`, or repeat the same words.",
     ),
-    code("run_open", 409, "A run of the thread is open", "Wait for its end, or delete with `force=true`."),
+    code(
+        "interaction_unknown",
+        404,
+        "The run has not asked this question",
+        "Look the run's questions up in its `interactions`; the inbox is /v1/interactions.",
+    ),
+    code(
+        "interaction_closed",
+        409,
+        "The question has an answer already",
+        "Go on with the answer in `answer`, which won.",
+    ),
+    code(
+        "invalid_answer",
+        422,
+        "The answer does not fit the question",
+        "Correct what `errors` or `field` names, and answer again; nothing has changed.",
+    ),
+    code(
+        "schema_unusable",
+        422,
+        "The question's schema cannot be used",
+        "Answer with `decision: cancelled`, and have the agent ask with another schema.",
+    ),
+    code(
+        "run_open",
+        409,
+        "A run is open",
+        "Wait for its end, or cancel it; to delete its thread all the same, say `force=true`.",
+    ),
+    // Agents
+    code(
+        "agent_unknown",
+        404,
+        "The server has no such agent",
+        "Use one that `agents` names, or add it to the configuration.",
+    ),
+    code(
+        "agent_needed",
+        422,
+        "The request does not say which agent to start",
+        "Name one of `agents`: as `?agent=`, or in the field that the façade has for it.",
+    ),
+    code("no_agent", 422, "The run had no agent of the server", "Start a new run that names an agent."),
+    code(
+        "too_many_agents",
+        503,
+        "Too many runs of agents are open",
+        "Try again later, or end runs that wait for an answer.",
+    ),
+    // Moving
+    code(
+        "bad_record",
+        422,
+        "A line of an import says nothing that a log could hold",
+        "Export the thread again.",
+    ),
+    code(
+        "import_gap",
+        409,
+        "Records of the import are missing",
+        "Send the record that `expected` names; the import can be repeated from its beginning.",
+    ),
+    code(
+        "import_conflict",
+        409,
+        "There is something else under the same name",
+        "Delete what is there, or import into another store.",
+    ),
     // Reading
     code(
         "run_trimmed",

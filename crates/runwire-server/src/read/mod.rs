@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 pub(crate) use accept::Answer;
 pub(crate) use ask::{Ask, cursor_of};
 pub(crate) use page::page;
-pub(crate) use stream::stream;
+pub(crate) use stream::{Retell, retold, stream};
 
 use crate::Wire;
 use crate::feed::{Cursor, Next, Reader};

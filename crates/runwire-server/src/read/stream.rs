@@ -13,12 +13,24 @@ use http::{HeaderName, HeaderValue};
 use runwire_log::LogError;
 use tokio::sync::watch;
 
-use crate::feed::{Cursor, Next, Reader, Shape};
+use crate::feed::{Cursor, Next, Reader, Segment, Shape};
 use crate::{Wire, limits};
+
+/// Writes frames of a segment otherwise than all other readers get them.
+pub(crate) type Retell = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
 
 /// Answers with everything that a reader gets, until it ends.
 pub(crate) fn stream(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Response {
-    let streaming = Streaming::new(wire, shape, reader);
+    respond(shape, Streaming::new(wire, shape, reader))
+}
+
+/// Answers with the SSE of a reader, whose frames are told in a way of its own.
+pub(crate) fn retold(wire: &Arc<Wire>, reader: Reader, retell: Retell) -> Response {
+    let streaming = Streaming { retell: Some(retell), ..Streaming::new(wire, Shape::Sse, reader) };
+    respond(Shape::Sse, streaming)
+}
+
+fn respond(shape: Shape, streaming: Streaming) -> Response {
     let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next().await?;
         Some((Ok::<_, Infallible>(bytes), streaming))
@@ -58,13 +70,14 @@ pub(super) struct Streaming {
     /// The last cursor that the client was told.
     told: Cursor,
     ended: bool,
+    retell: Option<Retell>,
 }
 
 impl Streaming {
     pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
         let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
         let told = reader.at();
-        Self { reader, shape, shutdown, keep_alive, told, ended: false }
+        Self { reader, shape, shutdown, keep_alive, told, ended: false, retell: None }
     }
 
     /// Waits for the next piece; nothing at the end. May be dropped and asked again.
@@ -92,7 +105,10 @@ impl Streaming {
                     if let Some(last) = segment.frames(to - 1).next() {
                         self.told = last.cursor.unwrap_or(self.told);
                     }
-                    return Some(segment.bytes(self.shape, from, to));
+                    return Some(match &self.retell {
+                        Some(retell) => retell(&segment, from, to),
+                        None => segment.bytes(self.shape, from, to),
+                    });
                 }
                 Ok(Next::CaughtUp) if self.shape == Shape::Sse => {
                     return Some(Bytes::from_static(b": caught-up\n\n"));
@@ -100,7 +116,7 @@ impl Streaming {
                 Ok(Next::CaughtUp) => {}
                 Ok(Next::Ended) => {
                     self.ended = true;
-                    return self.last_place();
+                    return self.last_words();
                 }
                 Err(error) => {
                     // The status has been sent; coming back tells the reason.
@@ -124,11 +140,17 @@ impl Streaming {
         }
     }
 
-    /// Tells the last place, where the last frame did not: else a browser would come back for nothing.
-    fn last_place(&self) -> Option<Bytes> {
+    /// Tells the last place, where the last frame did not: else a browser would come back for nothing. And that the
+    /// run is over: else a client that must not miss anything would come back to hear it.
+    fn last_words(&self) -> Option<Bytes> {
         let at = self.reader.at();
-        let untold = self.shape == Shape::Sse && at.seq > self.told.seq;
-        untold.then(|| format!("id: {at}\n\n").into())
+        let untold = at.seq > self.told.seq;
+        match (self.shape, untold, self.reader.is_run_over()) {
+            (Shape::Sse, true, true) => Some(format!("id: {at}\n\n: end\n\n").into()),
+            (Shape::Sse, true, false) => Some(format!("id: {at}\n\n").into()),
+            (Shape::Sse, false, true) => Some(Bytes::from_static(b": end\n\n")),
+            _ => None,
+        }
     }
 
     /// Asks the reader to come back, each at another moment.

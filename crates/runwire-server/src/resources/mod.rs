@@ -1,7 +1,11 @@
-//! Threads, runs, messages and producers: what can be asked for and asked of the log, beside its events.
+//! Threads, runs, questions, messages and producers: what can be asked for and asked of the log, beside its events.
 
+pub(crate) mod agents;
+pub(crate) mod interactions;
+mod lines;
 pub(crate) mod messages;
 pub(crate) mod producers;
+pub(crate) mod records;
 pub(crate) mod runs;
 pub(crate) mod threads;
 

@@ -115,22 +115,21 @@ pub(crate) struct RunRequest {
     input: Option<runwire_model::Json>,
 }
 
-impl RunRequest {
-    fn check(&self) -> Result<(), Problem> {
-        let ids = [("thread_id", &self.thread_id), ("run_id", &self.run_id), ("agent", &self.agent)];
-        for (name, id) in ids {
-            id.as_deref().map_or(Ok(()), |id| ids::check(name, id))?;
-        }
-        let message = self.message.as_deref().map_or(0, str::len);
-        let input = self.input.as_ref().map_or(0, |input| input.text().len());
-        for (name, bytes) in [("message", message), ("input", input)] {
-            if bytes > limits::INPUT_BYTES {
-                let detail = format!("`{name}` has {bytes} bytes, and {} are allowed", limits::INPUT_BYTES);
-                return Err(Problem::new("too_large", detail).with("field", name));
-            }
-        }
-        Ok(())
+/// Refuses ids and inputs that no run can have.
+pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
+    let ids = [("thread_id", &run.thread_id), ("run_id", &run.run_id), ("agent", &run.agent)];
+    for (name, id) in ids {
+        id.as_deref().map_or(Ok(()), |id| ids::check(name, id))?;
     }
+    let message = run.message.as_deref().map_or(0, str::len);
+    let input = run.input.as_ref().map_or(0, |input| input.text().len());
+    for (name, bytes) in [("message", message), ("input", input)] {
+        if bytes > limits::INPUT_BYTES {
+            let detail = format!("`{name}` has {bytes} bytes, and {} are allowed", limits::INPUT_BYTES);
+            return Err(Problem::new("too_large", detail).with("field", name));
+        }
+    }
+    Ok(())
 }
 
 /// Creates a run; the same words again give the same run.
@@ -139,7 +138,6 @@ pub(crate) async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
-    request.check()?;
     let run = NewRun {
         tenant: tenant_of(&headers).to_string(),
         run_id: request.run_id,
@@ -148,7 +146,8 @@ pub(crate) async fn create(
         message: request.message,
         input: request.input.filter(|input| !input.is_null()),
     };
-    let created = wire.log.create_run(run).await?;
+    check(&run)?;
+    let created = wire.agents.create(run).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }

@@ -10,7 +10,7 @@ use crate::limits;
 ///
 /// A socket that is closed while bytes lie in it unread is reset, and the reset may overtake the answer: the
 /// client would never learn what was wrong.
-pub(super) fn drop_slowly(mut body: impl ByteBody) {
+pub(crate) fn drop_slowly(mut body: impl ByteBody) {
     if body.is_end_stream() {
         return;
     }

@@ -26,6 +26,7 @@ use crate::ids::{self, RunAt, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{Wire, limits, media};
+pub(crate) use linger::drop_slowly;
 use session::Session;
 
 /// A body of bytes, boxed or not.
@@ -86,7 +87,7 @@ async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Requ
     let writing = match Writing::of(target, request.uri().query(), request.headers()) {
         Ok(writing) => writing,
         Err(problem) => {
-            linger::drop_slowly(request.into_body());
+            drop_slowly(request.into_body());
             return problem.into_response();
         }
     };
@@ -108,7 +109,7 @@ async fn take_in<B: ByteBody>(wire: Arc<Wire>, writing: Writing, mut body: B) ->
     match Session::new(&wire, writing).take_in(&mut body).await {
         Ok(written) => written.into_response(),
         Err(problem) => {
-            linger::drop_slowly(body);
+            drop_slowly(body);
             problem.into_response()
         }
     }

@@ -1,6 +1,7 @@
 //! What goes over the WebSocket: JSON both ways, one object a message.
 
 use runwire_log::{Appended, FrameBatch};
+use runwire_model::Json;
 use runwire_model::dialect::{Dialect, Fidelity};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +11,7 @@ use crate::problem::Problem;
 use crate::read::cursor_of;
 
 /// What a client may ask for.
-const OPS: [&str; 5] = ["subscribe", "unsubscribe", "write", "cancel", "ping"];
+pub(super) const OPS: [&str; 6] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "ping"];
 
 /// A message of the client.
 #[derive(Debug, Deserialize)]
@@ -45,6 +46,12 @@ pub(super) struct Incoming {
     frames: Vec<Box<RawValue>>,
     #[serde(default)]
     pub(super) end: bool,
+    #[serde(default)]
+    pub(super) interaction: Option<String>,
+    #[serde(default)]
+    pub(super) decision: Option<String>,
+    #[serde(default)]
+    pub(super) values: Option<Json>,
     #[serde(default)]
     pub(super) reason: Option<String>,
 }

@@ -26,8 +26,9 @@ use crate::feed::{Next, Reader, Shape};
 use crate::listener::Place;
 use crate::problem::Problem;
 use crate::read::{Answer, Ask};
-use crate::{Wire, ids, limits, origin};
-use message::{Incoming, acknowledgement, bad, error, signal};
+use crate::resources::interactions::{AnswerRequest, InteractionView};
+use crate::{Wire, ids, interactions, limits, origin};
+use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 
 pub(crate) fn routes() -> Router<Arc<Wire>> {
     Router::new().route("/v1/ws", get(upgrade))
@@ -144,10 +145,9 @@ impl Session {
             "subscribe" => self.subscribe(&id, &incoming).await.map(|()| None),
             "unsubscribe" => self.unsubscribe(&id).map(Some),
             "write" => self.write(&id, &incoming).await.map(Some),
+            "answer" => self.answer(&id, incoming).await.map(Some),
             "cancel" => self.cancel(&id, &incoming).await.map(Some),
-            op => Err(bad(format!(
-                "there is no op `{op}`; known are subscribe, unsubscribe, write, cancel, ping"
-            ))),
+            op => Err(bad(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
         };
         match done {
             Ok(None) => true,
@@ -238,8 +238,29 @@ impl Session {
         }
     }
 
+    async fn answer(&mut self, id: &str, incoming: Incoming) -> Result<String, Problem> {
+        let Incoming { run: Some(run), interaction: Some(interaction), decision, values, reason, .. } =
+            incoming
+        else {
+            return Err(bad("`answer` needs a `run` and an `interaction`"));
+        };
+        let answer = AnswerRequest { decision, values, reason }.to(&interaction)?;
+        let (asked, answered) = interactions::answer(&self.wire, &self.run(&run)?, answer).await?;
+        let asked = serde_json::to_string(&InteractionView::from(asked)).unwrap_or_default();
+        let (accepted, duplicates) = if answered.new { (1, 0) } else { (0, 1) };
+        Ok(format!(
+            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{},"status":"{}","interaction":{asked}}}"#,
+            answered.run.last_seq,
+            answered.run.status.as_str()
+        ))
+    }
+
     async fn cancel(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`cancel` needs a `run`")) };
+        if incoming.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
+            let detail = format!("`reason` has more than {} bytes", limits::REASON_BYTES);
+            return Err(Problem::new("too_large", detail).with("field", "reason"));
+        }
         let cancel = Cancel { reason: incoming.reason.clone(), by: None };
         let run = self.wire.log.cancel(&self.run(run)?, cancel).await?;
         Ok(format!(

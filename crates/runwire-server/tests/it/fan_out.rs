@@ -66,7 +66,7 @@ fn everything(filler: &str) -> String {
         all.push_str(&format!("id: {}-0\ndata: {}\n\n", number + 2, content(number, filler)));
     }
     // The end is no text, and yet a place.
-    all + &format!("id: {}\n\n", EVENTS + 2)
+    all + &format!("id: {}\n\n: end\n\n", EVENTS + 2)
 }
 
 fn content(number: usize, filler: &str) -> String {

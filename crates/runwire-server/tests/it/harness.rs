@@ -49,6 +49,13 @@ impl Served {
         Self::on(self.directory, Options::default(), |_| {})
     }
 
+    /// Stops the server and starts another one on the same store, configured differently.
+    pub(crate) async fn restarted_with(mut self, configure: impl FnOnce(&mut Config)) -> Self {
+        self.begin_to_stop();
+        patient(self.task).await.unwrap().unwrap();
+        Self::on(self.directory, Options::default(), configure)
+    }
+
     fn on(directory: TempDir, options: Options, configure: impl FnOnce(&mut Config)) -> Self {
         let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
         let log: Arc<dyn Log> = Arc::new(log);

@@ -1,21 +1,27 @@
 //! What the server promises, tried over real connections against a store on disk.
 #![expect(clippy::unwrap_used)]
 
+mod agents;
+mod answering;
 mod docs;
 mod exactly_once;
+mod facades;
 mod fan_out;
 mod harness;
 mod hostile;
 mod lean;
 mod lean_writing;
+mod moving;
 mod openapi;
 mod problems;
 mod protocols;
 mod reading;
 mod resources;
 mod resume;
+mod schemas;
 mod shutdown;
 mod signs;
 mod vanishing;
 mod vectors;
+mod webhooks;
 mod writing;

@@ -52,9 +52,27 @@ async fn a_reader_is_told_once_that_it_has_caught_up() {
     served.post("/v1/runs/r/events", &delta("b")).await.written(1, 0);
     assert_eq!(stream.event().await.unwrap().json()["content"], "b");
     served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
+    let mut comments = Vec::new();
     while let Some(block) = stream.block().await {
-        assert_eq!(block.comment, None);
+        comments.extend(block.comment);
     }
+    assert_eq!(comments, ["end"], "and once that the run is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_run_that_is_over_and_read_to_its_end_is_said_to_be_over() {
+    let served = Served::start().await;
+    served.post("/v1/runs/open/events?thread=t", &delta("a")).await.written(1, 0);
+    served.post("/v1/runs/r/events", &(delta("a") + COMPLETED)).await.written(2, 0);
+    let said = async |path: &str| served.read(path, &[SSE]).await.rest_of_bytes().await.contains(": end\n");
+    for dialect in ["runwire", "ag-ui", "text", "loom"] {
+        assert!(said(&format!("/v1/runs/r/events?dialect={dialect}")).await, "{dialect}");
+    }
+    assert!(said("/v1/runs/r/events?follow=false").await);
+    assert!(said("/v1/runs/r/events?attach=snapshot").await);
+    assert!(!said("/v1/runs/r/events?limit=1").await);
+    assert!(!said("/v1/runs/open/events?follow=false").await);
+    assert!(!said("/v1/threads/t/events?follow=false").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,14 @@
 //! What can be said to the commands that talk to a server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use runwire_model::dialect::Dialect;
+use runwire_client::BaseUrl;
 
-use super::{EXIT_CODES, InputFraming, Source, id, readable, writable};
-use crate::client::BaseUrl;
+use super::watching::seconds;
+use super::{EXIT_CODES, InputFraming, Source, id, readable};
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
@@ -20,32 +21,12 @@ Examples:
   Write a stream that holds several runs:
     runwire push --to-thread t1 export.ndjson
 
-  Write so that a repetition changes nothing:
-    runwire push r1 --producer worker-7 --epoch 1 --seq 0 run.ndjson
+  Write every frame once, over restarts of the server, and whoever repeats it:
+    ./agent | runwire push r1 --producer worker-7 --end
 
 The input may stay open: each frame is stored and visible as it comes, and while
 it is silent the run's lease is kept. What the server refuses stops the writing;
 the frames before it stay written.";
-
-const TAIL_EXAMPLES: &str = "\
-Examples:
-  Follow a run to its end, one canonical event a line:
-    runwire tail r1
-
-  See the answer as it is written:
-    runwire tail r1 -o text
-
-  Read it as an AG-UI front end would, as server-sent events:
-    runwire tail r1 --dialect ag-ui -o sse
-
-  Print what is there and stop:
-    runwire tail r1 --no-follow
-
-  Go on after a cursor that `-o sse` has shown as `id`:
-    runwire tail r1 --after 12-0
-
-Where the connection breaks, or the server is restarted, reading goes on after
-the last frame that was printed: none is missing and none comes twice.";
 
 const RUNS_EXAMPLES: &str = "\
 Examples:
@@ -53,12 +34,21 @@ Examples:
     runwire runs --status running
 
   The last three runs of a conversation, for a program:
-    runwire runs --thread t1 --limit 3 --json | jq -r '.runs[].run_id'";
+    runwire runs --thread t1 --limit 3 --json | jq -r '.runs[].run_id'
+
+  What has failed in the last two hours:
+    runwire runs --status failed --since 2h --all";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
-  runwire show r1
-  runwire show r1 --json | jq .message.mainContent";
+  How a run stands, and what it said:
+    runwire show r1
+
+  Its events, a line each:
+    runwire show r1 --events
+
+  For a program:
+    runwire show r1 --json | jq .message.mainContent";
 
 /// Where the server is.
 #[derive(Debug, Args)]
@@ -69,7 +59,7 @@ pub(crate) struct ServerArguments {
         value_name = "URL",
         env = "RUNWIRE_URL",
         hide_env_values = true,
-        default_value = "http://127.0.0.1:7420"
+        default_value = BaseUrl::DEFAULT
     )]
     pub(crate) url: BaseUrl,
 }
@@ -106,17 +96,22 @@ pub(crate) struct PushArguments {
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) thread: Option<String>,
 
-    /// Who writes, so that nothing is written twice
-    #[arg(long, value_name = "ID", value_parser = id, requires = "seq")]
+    /// Who writes: a name that makes it safe to try again, so that a server that is away or restarted costs no
+    /// frame, and none is written twice
+    #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) producer: Option<String>,
 
     /// The producer's incarnation: one more after each of its restarts [default: 0]
     #[arg(long, value_name = "N", requires = "producer")]
     pub(crate) epoch: Option<u64>,
 
-    /// The index of the input's first frame in all that the producer sends to the run
+    /// The index of the input's first frame in all that the producer sends to the run [default: 0]
     #[arg(long, value_name = "N", requires = "producer")]
     pub(crate) seq: Option<u64>,
+
+    /// How long a server that is away is tried again, in seconds [default: without end]
+    #[arg(long, value_name = "SECONDS", requires = "producer", value_parser = seconds)]
+    pub(crate) patience: Option<Duration>,
 
     /// Print the server's answer as it is
     #[arg(long)]
@@ -149,55 +144,6 @@ impl PushArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = TAIL_EXAMPLES, after_long_help = format!("{TAIL_EXAMPLES}\n\n{EXIT_CODES}"))]
-pub(crate) struct TailArguments {
-    /// The run to read; with --thread, the thread
-    #[arg(value_parser = id)]
-    pub(crate) run: String,
-
-    /// How frames are printed: one a line, as server-sent events with cursors, or the answer's text alone
-    /// [default: ndjson; text for `--dialect text`]
-    #[arg(short, long)]
-    pub(crate) output: Option<TailForm>,
-
-    /// The dialect to read in [default: runwire; text for `-o text`]
-    #[arg(long, value_name = "DIALECT", value_parser = writable())]
-    pub(crate) dialect: Option<Dialect>,
-
-    /// Begin after this cursor instead of at the start
-    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
-    pub(crate) after: Option<String>,
-
-    /// Stop at what is there now
-    #[arg(long)]
-    pub(crate) no_follow: bool,
-
-    /// Merge pieces of text that lie behind into fewer frames
-    #[arg(long)]
-    pub(crate) compact: bool,
-
-    /// Begin with the present state in one go instead of all that led to it (runwire, ag-ui, easyflow-chat,
-    /// streaming-engine)
-    #[arg(long, conflicts_with_all = ["after", "thread"])]
-    pub(crate) attach: bool,
-
-    /// Read all runs of a thread
-    #[arg(long)]
-    pub(crate) thread: bool,
-
-    #[command(flatten)]
-    pub(crate) server: ServerArguments,
-}
-
-/// How `tail` prints frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TailForm {
-    Ndjson,
-    Sse,
-    Text,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = RUNS_EXAMPLES, after_long_help = format!("{RUNS_EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct RunsArguments {
     /// Only runs that stand like this
@@ -212,11 +158,19 @@ pub(crate) struct RunsArguments {
     #[arg(long, value_name = "ID", value_parser = id)]
     pub(crate) thread: Option<String>,
 
+    /// Only runs that were created within this time: `90s`, `30m`, `2h`, `7d`
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub(crate) since: Option<Duration>,
+
     /// How many at most
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
 
-    /// Print the server's answer as it is
+    /// All of them, however many there are
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+
+    /// Print one JSON object: the runs as the server tells them, and where the next ones begin
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -231,7 +185,11 @@ pub(crate) struct ShowArguments {
     #[arg(value_parser = id)]
     pub(crate) run: String,
 
-    /// Print one JSON object: the run, and its message
+    /// List the run's events, a line each: when, where, what
+    #[arg(long)]
+    pub(crate) events: bool,
+
+    /// Print one JSON object: the run, and its message; with `--events` one object a line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -239,19 +197,23 @@ pub(crate) struct ShowArguments {
     pub(crate) server: ServerArguments,
 }
 
-fn status() -> impl TypedValueParser<Value = String> {
-    PossibleValuesParser::new(["pending", "running", "suspended", "completed", "failed", "cancelled"])
+/// Reads a time span: a number and its unit.
+fn span(text: &str) -> Result<Duration, String> {
+    let unit = text.chars().last().unwrap_or_default();
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err("a time is a number and a unit: 90s, 30m, 2h or 7d".to_owned()),
+    };
+    let number: u64 =
+        text[..text.len() - 1].parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| "that is too long".to_owned())
 }
 
-/// Checks a cursor's form; whether it is a place in the run is the server's to say.
-fn cursor(text: &str) -> Result<String, String> {
-    let (seq, k) = text.split_once('-').unwrap_or((text, "0"));
-    let is_number = |part: &str| part.parse::<u64>().is_ok();
-    if is_number(seq) && is_number(k) {
-        Ok(text.to_owned())
-    } else {
-        Err("a cursor is `seq-k` or `seq`, such as `12-0`; `0` is the start".to_owned())
-    }
+fn status() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(["pending", "running", "suspended", "completed", "failed", "cancelled"])
 }
 
 #[cfg(test)]
@@ -270,6 +232,16 @@ mod tests {
     }
 
     #[test]
+    fn a_time_has_a_number_and_a_unit() {
+        assert_eq!(span("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(span("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(span("7d"), Ok(Duration::from_secs(604_800)));
+        for wrong in ["", "h", "2", "2 h", "-1h", "2小", "99999999999999999999d", "999999999999999999d"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_run_and_a_file_are_told_apart() {
         let run = |run: &str, file: Option<&str>| {
             Ok(Places { run: Some(run.to_owned()), file: file.map(PathBuf::from) })
@@ -281,11 +253,5 @@ mod tests {
         assert_eq!(places(&["--to-thread", "t1", "a.ndjson"]), Ok(file));
         assert!(places(&[]).is_err() && places(&["", "a"]).is_err());
         assert!(places(&["--to-thread", "t1", "r1", "a.ndjson"]).is_err());
-    }
-
-    #[test]
-    fn cursors_are_checked_where_they_are_typed() {
-        assert!(cursor("12-0").is_ok() && cursor("12").is_ok() && cursor("0").is_ok());
-        assert!(cursor("").is_err() && cursor("12-").is_err() && cursor("last").is_err());
     }
 }

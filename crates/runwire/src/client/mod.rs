@@ -1,29 +1,48 @@
-//! The commands that talk to a server: `push`, `tail`, `runs`, `show`.
+//! The commands that talk to a server.
 
-mod connection;
-mod events;
+mod answer;
+pub(crate) mod batch;
+mod cancel;
+mod inbox;
+pub(crate) mod interrupt;
+pub(crate) mod notes;
 mod printer;
 mod push;
-mod refusal;
+mod replay;
+mod resend;
+mod run;
 mod runs;
 mod show;
 mod tail;
-mod url;
+mod timeline;
+pub(crate) mod watch;
+pub(crate) mod writer;
 
 use std::future::Future;
 
+use runwire_client::Client;
+
+pub(crate) use answer::run as answer;
+pub(crate) use cancel::run as cancel;
+pub(crate) use inbox::run as inbox;
 pub(crate) use push::run as push;
-pub(crate) use refusal::Refusal;
+pub(crate) use replay::run as replay;
+pub(crate) use run::run as start;
 pub(crate) use runs::run as runs;
 pub(crate) use show::run as show;
 pub(crate) use tail::run as tail;
-pub(crate) use url::BaseUrl;
 
 use crate::Verdict;
+use crate::arguments::ServerArguments;
 use crate::failure::Failure;
 
+/// Makes the client of a command. A server that is not there at the very beginning is told at once.
+pub(crate) fn connect(server: &ServerArguments) -> Result<Client, Failure> {
+    Ok(Client::builder().url(server.url.to_string()).env_token().first_tries(1).build()?)
+}
+
 /// Runs a command that waits for one connection at a time: a thread is enough for it.
-fn block_on(command: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
+pub(crate) fn block_on(command: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;
     runtime.block_on(command)

@@ -1,19 +1,32 @@
-//! How `tail` prints frames.
+//! How a run is printed: as a person reads it, or its frames for a program.
 
-use std::io::{self, StdoutLock, Write};
+use std::io::{self, Write};
 
+use runwire_client::Frame;
 use runwire_model::dialect::Dialect;
+use runwire_model::framing::{Framing, write_frame};
 
-use super::events::Event;
-use crate::arguments::{TailArguments, TailForm};
+use crate::arguments::{OutputArguments, OutputForm};
 use crate::failure::Failure;
+
+/// Bytes that are gathered before they are printed.
+const GATHERED_BYTES: usize = 64 << 10;
+
+/// What is printed of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Printed {
+    /// What a person reads; `plain` without colours and lines that change.
+    View { plain: bool },
+    /// Frames of a dialect.
+    Frames(Form, Dialect),
+}
 
 /// How frames stand in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     /// One JSON object a line.
     Lines,
-    /// Server-sent events as the server wrote them.
+    /// Server-sent events with their cursors.
     Events,
     /// `text`: nothing but the text, and a line end after it.
     BareText,
@@ -21,51 +34,67 @@ enum Form {
     Strings,
 }
 
+impl OutputArguments {
+    /// Tells what is to be printed.
+    pub(crate) fn printed(&self) -> Result<Printed, Failure> {
+        let odd = |form: &str, dialect: Dialect| {
+            let message = format!("`-o {form}` does not go with `--dialect {}`", dialect.name());
+            Err(Failure::Usage { message, hint: "leave one of them out" })
+        };
+        let or_canonical = |dialect: Option<Dialect>| dialect.unwrap_or(Dialect::Runwire);
+        Ok(match (self.output, self.dialect) {
+            (Some(OutputForm::Pretty), Some(dialect)) => return odd("pretty", dialect),
+            (Some(OutputForm::Plain), Some(dialect)) => return odd("plain", dialect),
+            (Some(OutputForm::Text), Some(dialect)) if dialect != Dialect::Text => {
+                return odd("text", dialect);
+            }
+            (None | Some(OutputForm::Pretty), None) => Printed::View { plain: false },
+            (Some(OutputForm::Plain), None) => Printed::View { plain: true },
+            (Some(OutputForm::Text), _) | (None, Some(Dialect::Text)) => {
+                Printed::Frames(Form::BareText, Dialect::Text)
+            }
+            (Some(OutputForm::Ndjson), Some(Dialect::Text)) => Printed::Frames(Form::Strings, Dialect::Text),
+            (Some(OutputForm::Sse), dialect) => Printed::Frames(Form::Events, or_canonical(dialect)),
+            (None | Some(OutputForm::Ndjson), dialect) => Printed::Frames(Form::Lines, or_canonical(dialect)),
+        })
+    }
+}
+
+/// Prints frames.
 pub(super) struct Printer {
     form: Form,
-    pub(super) dialect: Dialect,
-    stdout: StdoutLock<'static>,
+    stdout: io::Stdout,
     gathered: Vec<u8>,
     has_text: bool,
 }
 
 impl Printer {
-    pub(super) fn new(arguments: &TailArguments) -> Result<Self, Failure> {
-        let (form, dialect) = match (arguments.output, arguments.dialect) {
-            (Some(TailForm::Text), Some(dialect)) if dialect != Dialect::Text => {
-                let message =
-                    format!("`-o text` is the `text` dialect, and --dialect says `{}`", dialect.name());
-                return Err(Failure::Usage { message, hint: "leave one of them out" });
-            }
-            (Some(TailForm::Text), _) | (None, Some(Dialect::Text)) => (Form::BareText, Dialect::Text),
-            (Some(TailForm::Ndjson), Some(Dialect::Text)) => (Form::Strings, Dialect::Text),
-            (Some(TailForm::Sse), dialect) => (Form::Events, dialect.unwrap_or(Dialect::Runwire)),
-            (_, dialect) => (Form::Lines, dialect.unwrap_or(Dialect::Runwire)),
-        };
-        let stdout = io::stdout().lock();
-        Ok(Self { form, dialect, stdout, gathered: Vec::new(), has_text: false })
+    pub(super) fn new(form: Form) -> Self {
+        Self { form, stdout: io::stdout(), gathered: Vec::new(), has_text: false }
     }
 
-    /// Gathers an event; signs of life are the connection's affair and are not printed.
-    pub(super) fn gather(&mut self, event: &Event) {
-        let Some(data) = &event.data else { return };
-        let out = &mut self.gathered;
+    /// Gathers a frame; what has come together is printed together.
+    pub(super) fn gather(&mut self, frame: &Frame) -> Result<(), Failure> {
+        let (data, out) = (&frame.data[..], &mut self.gathered);
         match self.form {
             Form::Lines => {
                 out.extend_from_slice(data);
                 out.push(b'\n');
             }
-            Form::Events => out.extend_from_slice(&event.raw),
+            Form::Events => {
+                let cursor = frame.cursor.map(|cursor| cursor.to_string());
+                write_frame(Framing::Sse, out, cursor.as_deref(), frame.name().as_deref(), data);
+            }
             Form::BareText => {
                 self.has_text |= !data.is_empty();
                 out.extend_from_slice(data);
             }
             Form::Strings => {
-                let text = String::from_utf8_lossy(data);
-                out.extend_from_slice(serde_json::Value::from(text).to_string().as_bytes());
+                out.extend_from_slice(serde_json::Value::from(frame.text()).to_string().as_bytes());
                 out.push(b'\n');
             }
         }
+        if self.gathered.len() >= GATHERED_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Prints what was gathered and lets readers see it.
@@ -78,11 +107,6 @@ impl Printer {
         // One huge frame must not weigh on the rest of a long stream.
         self.gathered.shrink_to(128 << 10);
         self.stdout.flush().map_err(Failure::Write)
-    }
-
-    /// Drops what was gathered and will come again.
-    pub(super) fn forget(&mut self) {
-        self.gathered.clear();
     }
 
     /// Ends the output.

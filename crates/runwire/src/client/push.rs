@@ -1,26 +1,24 @@
 //! `runwire push`: a stream becomes a run while it is read.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use http_body_util::channel::{Channel, Sender};
+use futures_util::stream;
+use runwire_client::{Error, Problem, Written};
 use runwire_model::framing::Framing;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::block_on;
-use super::connection::Client;
+use super::notes::Notes;
+use super::writer::{BEAT_TIME, Place, Producer, Writer};
+use super::{block_on, connect, resend};
 use crate::Verdict;
 use crate::arguments::PushArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::input::{PIECE, Source};
-use crate::screen;
-
-/// Time of silence after which a sign of life is sent, so that the run's lease lasts.
-const BEAT_TIME: Duration = Duration::from_secs(3);
+use crate::screen::{self, Screen};
+use crate::table::tame;
 
 /// Pieces of the input that may wait to be sent.
 const WAITING_PIECES: usize = 4;
@@ -34,76 +32,117 @@ pub(crate) fn run(arguments: &PushArguments) -> Result<Verdict, Failure> {
 }
 
 async fn push(arguments: &PushArguments, run: Option<&str>, source: Source) -> Result<Verdict, Failure> {
-    let client = Client::new(&arguments.server.url)?;
-    let target = match (run, &arguments.to_thread) {
-        (Some(run), _) => client.target().segment("runs").segment(run),
-        (None, thread) => client.target().segment("threads").segment(thread.as_deref().unwrap_or_default()),
+    let client = connect(&arguments.server)?;
+    let place = match run {
+        Some(run) => Place::run(&client, run),
+        None => Place::thread(&client, arguments.to_thread.as_deref().unwrap_or_default()),
     };
-    let target = target
-        .segment("events")
-        .parameter_if("dialect", arguments.dialect.named().map(runwire_model::dialect::Dialect::name))
-        .parameter_if("thread", arguments.thread.as_deref())
-        .parameter_if("end", arguments.end.then_some("true"));
-    let mut input = Reading::start(source);
+    let screen = Arc::new(Screen::of_sending(source.size));
+    let mut input = Reading::start(source, screen.clone());
     let first = input.first(arguments.framing.named()).await?;
-    let headers = headers(arguments, first.framing)?;
-    let (sender, body) = Channel::new(1);
-    let sending = tokio::spawn(send(first, input, sender, BEAT_TIME));
-    let answer = client.send(Method::POST, &target, headers, body).await;
-    let answer = match answer {
-        Ok(response) => client.json(response).await,
-        Err(failure) => Err(failure),
+    let sent = match &arguments.producer {
+        Some(producer) => {
+            let producer =
+                Producer { id: producer.clone(), epoch: arguments.epoch, next: arguments.seq.unwrap_or(0) };
+            let writer = Writer {
+                place,
+                dialect: arguments.dialect.named(),
+                thread: arguments.thread.clone(),
+                producer,
+                patience: arguments.patience,
+                was_there: false,
+                notes: Notes::on_screen(screen.clone()),
+            };
+            resend::push(writer, first, input, arguments.end).await
+        }
+        None => send_once(arguments, &place, first, input).await,
     };
+    screen.finish();
+    match sent {
+        Ok(written) => {
+            print(&written, arguments.json)?;
+            Ok(Verdict::Fine)
+        }
+        Err(Unsent::Refused { problem, line, accepted, duplicates }) => {
+            let said = in_input(&problem, line);
+            screen::say_problem(&said, problem.hint());
+            screen::say_plainly(format_args!("{} before it", counts(accepted, duplicates)));
+            Ok(Verdict::HasProblems)
+        }
+        Err(Unsent::NoFrame { problem, hint, accepted }) => {
+            screen::say_problem(&problem, hint);
+            screen::say_plainly(format_args!("{} before it", counts(accepted, 0)));
+            Ok(Verdict::HasProblems)
+        }
+        Err(Unsent::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Why a stream is not wholly written.
+#[derive(Debug)]
+pub(super) enum Unsent {
+    /// The server does not take a frame; what it has counted stays written.
+    Refused { problem: Box<Problem>, line: Option<u64>, accepted: u64, duplicates: u64 },
+    /// There is something in the input that is no frame.
+    NoFrame { problem: String, hint: Option<&'static str>, accepted: u64 },
+    /// The input cannot be read, or the server not be reached.
+    Failed(Failure),
+}
+
+impl From<Failure> for Unsent {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Sends the input in one request, as it comes. Nothing is tried again: nobody could tell what was written.
+async fn send_once(
+    arguments: &PushArguments,
+    place: &Place,
+    first: First,
+    input: Reading,
+) -> Result<Written, Unsent> {
+    let mut upload = place.upload().framing(first.framing).end(arguments.end);
+    if let Some(dialect) = arguments.dialect.named() {
+        upload = upload.dialect(dialect);
+    }
+    if let Some(thread) = &arguments.thread {
+        upload = upload.thread(thread);
+    }
+    let (sender, mut pieces) = mpsc::channel(1);
+    let sending = tokio::spawn(send(first, input, sender, BEAT_TIME));
+    let body = stream::poll_fn(move |context| pieces.poll_recv(context));
+    let answer = upload.send(body).await;
     if sending.is_finished()
         && let Ok(Err(unreadable)) = sending.await
     {
-        return Err(unreadable);
+        return Err(unreadable.into());
     }
     match answer {
-        Ok(answer) => {
-            print(&answer, arguments.json)?;
-            Ok(Verdict::Fine)
+        Ok(written) => Ok(written),
+        Err(Error::Refused(problem)) if problem.accepted().is_some() => {
+            let (line, accepted, duplicates) = (problem.line(), problem.accepted(), problem.duplicates());
+            let (accepted, duplicates) = (accepted.unwrap_or(0), duplicates.unwrap_or(0));
+            Err(Unsent::Refused { problem, line, accepted, duplicates })
         }
-        Err(Failure::Refused(refusal)) => {
-            screen::say_problem(&refusal, refusal.hint());
-            if let Some((accepted, duplicates)) = refusal.written() {
-                screen::say_plainly(format_args!("{} before it", counts(accepted, duplicates)));
-            }
-            Ok(Verdict::HasProblems)
-        }
-        Err(Failure::Broken { url, reason }) => Err(Failure::BrokenWrite { url, reason }),
-        Err(failure) => Err(failure),
+        Err(error @ Error::Broken { .. }) => Err(Failure::BrokenWrite(plain(&error)).into()),
+        Err(error) => Err(Failure::from(error).into()),
     }
 }
 
-fn headers(arguments: &PushArguments, framing: Framing) -> Result<HeaderMap, Failure> {
-    let media = match framing {
-        Framing::Ndjson => "application/x-ndjson",
-        Framing::Sse => "text/event-stream",
-        Framing::Json => "application/json",
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if let Some(producer) = &arguments.producer {
-        let producer = HeaderValue::from_str(producer).map_err(|_| Failure::Usage {
-            message: "--producer cannot be sent in a header".to_owned(),
-            hint: "use letters, digits and dashes",
-        })?;
-        headers.insert(HeaderName::from_static("producer-id"), producer);
-    }
-    let numbers = [("producer-epoch", arguments.epoch), ("producer-seq", arguments.seq)];
-    for (name, number) in numbers.into_iter().filter_map(|(name, number)| Some((name, number?))) {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from(number));
-    }
-    Ok(headers)
+/// Says what the server says of a frame, with the line that it has in the whole input.
+fn in_input(problem: &Problem, line: Option<u64>) -> String {
+    let said: String = problem.to_string().chars().map(tame).collect();
+    let sent = problem.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+    let said = said.strip_prefix(&sent).unwrap_or(&said);
+    line.map_or_else(|| said.to_owned(), |line| format!("line {line}: {said}"))
 }
 
-fn print(answer: &Value, as_json: bool) -> Result<(), Failure> {
-    let number = |name| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
+fn print(written: &Written, as_json: bool) -> Result<(), Failure> {
     let line = if as_json {
-        answer.to_string()
+        serde_json::to_string(written).map_err(|error| Failure::Write(error.into()))?
     } else {
-        format!("{}, last seq {}", counts(number("accepted"), number("duplicates")), number("last_seq"))
+        format!("{}, last seq {}", counts(written.accepted, written.duplicates), written.last_seq)
     };
     writeln!(io::stdout().lock(), "{line}").map_err(Failure::Write)
 }
@@ -117,21 +156,22 @@ fn counts(accepted: u64, duplicates: u64) -> String {
 }
 
 /// The input, read by a thread of its own: a pipe may be silent for as long as it likes.
-struct Reading {
-    pieces: mpsc::Receiver<Result<Bytes, Failure>>,
+pub(super) struct Reading {
+    pub(super) pieces: mpsc::Receiver<Result<Bytes, Failure>>,
 }
 
 /// The beginning of the input, which tells how its frames are cut.
-struct First {
-    bytes: Vec<u8>,
-    framing: Framing,
+pub(super) struct First {
+    pub(super) bytes: Vec<u8>,
+    pub(super) framing: Framing,
 }
 
 impl Reading {
-    fn start(mut source: Source) -> Self {
+    fn start(mut source: Source, screen: Arc<Screen>) -> Self {
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
         std::thread::spawn(move || {
             let mut piece = vec![0; PIECE];
+            let mut taken = 0;
             loop {
                 let read = source.read(&mut piece);
                 let read = match read {
@@ -140,9 +180,12 @@ impl Reading {
                     Err(failure) => Err(failure),
                 };
                 let is_last = read.is_err();
+                taken += read.as_ref().map_or(0, |piece| piece.len() as u64);
                 if sender.blocking_send(read).is_err() || is_last {
                     return;
                 }
+                // Pieces are taken as they are sent, but for the few that wait.
+                screen.advance(taken);
             }
         });
         Self { pieces }
@@ -172,7 +215,7 @@ impl Reading {
 async fn send(
     first: First,
     mut input: Reading,
-    mut body: Sender<Bytes, io::Error>,
+    body: mpsc::Sender<Result<Bytes, io::Error>>,
     beat_time: Duration,
 ) -> Result<(), Failure> {
     let beat: &'static [u8] = match first.framing {
@@ -182,7 +225,7 @@ async fn send(
         Framing::Json => b"",
     };
     let mut at_line_start = first.bytes.last().is_none_or(|byte| *byte == b'\n');
-    if !first.bytes.is_empty() && body.send_data(first.bytes.into()).await.is_err() {
+    if !first.bytes.is_empty() && body.send(Ok(first.bytes.into())).await.is_err() {
         return Ok(());
     }
     loop {
@@ -193,7 +236,7 @@ async fn send(
             }
             Ok(Some(Err(failure))) => {
                 // The body must not look complete: `--end` would end the run.
-                body.abort(io::Error::other("the input cannot be read"));
+                let _ = body.send(Err(io::Error::other("the input cannot be read"))).await;
                 return Err(failure);
             }
             Ok(None) => return Ok(()),
@@ -201,7 +244,7 @@ async fn send(
             Err(_) => continue,
         };
         // Whoever answers before the end of the body wants no more of it.
-        if body.send_data(piece).await.is_err() {
+        if body.send(Ok(piece)).await.is_err() {
             return Ok(());
         }
     }
@@ -209,22 +252,20 @@ async fn send(
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt;
-
     use super::*;
 
     /// What is sent of a piece, and next if nothing follows it for a while.
     async fn silent_after(framing: Framing, piece: &'static str) -> (Bytes, Option<Bytes>) {
         let (pipe, pieces) = mpsc::channel(1);
-        let (sender, mut body) = Channel::new(1);
+        let (sender, mut body) = mpsc::channel(1);
         let first = First { bytes: Vec::new(), framing };
         let sending = tokio::spawn(send(first, Reading { pieces }, sender, Duration::from_millis(5)));
         pipe.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
-        let sent = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        let next = tokio::time::timeout(Duration::from_millis(200), body.frame()).await;
+        let sent = body.recv().await.unwrap().unwrap();
+        let next = tokio::time::timeout(Duration::from_millis(200), body.recv()).await;
         drop((pipe, body));
         sending.await.unwrap().unwrap();
-        (sent, next.ok().map(|frame| frame.unwrap().unwrap().into_data().unwrap()))
+        (sent, next.ok().map(|piece| piece.unwrap().unwrap()))
     }
 
     #[tokio::test]

@@ -1,18 +1,19 @@
 //! `runwire runs`: a list for a person, newest first.
 
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::{Stream, TryStreamExt};
+use runwire_client::{Error, RunFilter, RunInfo};
 use runwire_model::Timestamp;
-use serde_json::Value;
 
-use super::block_on;
-use super::connection::Client;
+use super::{block_on, connect};
 use crate::Verdict;
 use crate::arguments::RunsArguments;
 use crate::failure::Failure;
 use crate::screen;
 use crate::table::Table;
+use crate::view::terminal_columns_and_rows;
 
 /// Prints the newest runs.
 pub(crate) fn run(arguments: &RunsArguments) -> Result<Verdict, Failure> {
@@ -20,69 +21,106 @@ pub(crate) fn run(arguments: &RunsArguments) -> Result<Verdict, Failure> {
 }
 
 async fn list(arguments: &RunsArguments) -> Result<Verdict, Failure> {
-    let client = Client::new(&arguments.server.url)?;
-    let target = client
-        .target()
-        .segment("runs")
-        .parameter_if("status", arguments.status.as_deref())
-        .parameter_if("agent", arguments.agent.as_deref())
-        .parameter_if("thread", arguments.thread.as_deref())
-        .parameter("limit", &arguments.limit.to_string());
-    let answer = client.get_json(&target).await?;
-    let mut stdout = io::stdout().lock();
-    if arguments.json {
-        writeln!(stdout, "{answer:#}").map_err(Failure::Write)?;
-        return Ok(Verdict::Fine);
-    }
-    let Some(runs) = answer.get("runs").and_then(Value::as_array) else {
-        return Err(client.strange("the list has no `runs`".to_owned()));
+    let filter = RunFilter {
+        status: arguments.status.as_deref().map(Into::into),
+        agent: arguments.agent.clone(),
+        thread: arguments.thread.clone(),
+        before: None,
+        limit: Some(if arguments.all { PAGE } else { arguments.limit.min(PAGE) }),
     };
-    if runs.is_empty() {
-        screen::say_note("there are no such runs");
-        return Ok(Verdict::Fine);
+    let oldest = arguments.since.map_or(0, |since| now().saturating_sub(millis(since)));
+    let client = connect(&arguments.server)?;
+    let runs = client.all_runs(filter).try_filter(|run| {
+        let is_new_enough = run.created_at.is_some_and(|at| at.0 >= oldest) || oldest == 0;
+        std::future::ready(is_new_enough)
+    });
+    let most = if arguments.all { usize::MAX } else { arguments.limit as usize };
+    if arguments.json { as_json(runs, most).await } else { as_table(runs, most).await }
+}
+
+/// Prints one object. Its last member tells where the next runs begin.
+async fn as_json(
+    mut runs: impl Stream<Item = Result<RunInfo, Error>> + Unpin,
+    most: usize,
+) -> Result<Verdict, Failure> {
+    let mut stdout = io::stdout().lock();
+    let mut write = |text: &str| stdout.write_all(text.as_bytes()).map_err(Failure::Write);
+    write("{\"runs\":[")?;
+    let (mut count, mut last) = (0, None);
+    while count < most
+        && let Some(run) = runs.try_next().await?
+    {
+        let text = serde_json::to_string(&run).map_err(|error| Failure::Write(error.into()))?;
+        write(if count > 0 { ",\n" } else { "\n" })?;
+        write(&text)?;
+        (count, last) = (count + 1, Some(run.run_id));
     }
-    write!(stdout, "{}", table(runs)).map_err(Failure::Write)?;
+    let next = if count == most && runs.try_next().await?.is_some() { last } else { None };
+    write(&format!("\n],\"next\":{}}}\n", serde_json::json!(next)))?;
     Ok(Verdict::Fine)
 }
 
-fn table(runs: &[Value]) -> Table {
+async fn as_table(
+    mut runs: impl Stream<Item = Result<RunInfo, Error>> + Unpin,
+    most: usize,
+) -> Result<Verdict, Failure> {
+    let mut shown = 0;
+    loop {
+        // A list without end is shown in parts, each lined up for itself.
+        let mut some = Vec::new();
+        while some.len() < LINED_UP.min(most - shown)
+            && let Some(run) = runs.try_next().await?
+        {
+            some.push(run);
+        }
+        if some.is_empty() {
+            break;
+        }
+        shown += some.len();
+        let table = table(&some).fitted(terminal_columns_and_rows().0).to_string();
+        io::stdout().lock().write_all(table.as_bytes()).map_err(Failure::Write)?;
+    }
+    if shown == 0 {
+        screen::say_note("there are no such runs");
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Runs that are asked for at once.
+const PAGE: u32 = 200;
+/// Rows of one table.
+const LINED_UP: usize = 1000;
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn table(runs: &[RunInfo]) -> Table {
     let mut table = Table::new(["run", "status", "agent", "events", "started", "duration"]);
     for run in runs {
-        let events = run.pointer("/counts/events").and_then(Value::as_u64);
         table.row([
-            text(run, "run_id").unwrap_or_default().to_owned(),
-            text(run, "status").unwrap_or_default().to_owned(),
-            text(run, "agent").unwrap_or("-").to_owned(),
-            events.map_or_else(|| "-".to_owned(), |events| events.to_string()),
-            started(run).unwrap_or_else(|| "-".to_owned()),
+            run.run_id.clone(),
+            run.status.to_string(),
+            run.agent.clone().unwrap_or_else(|| "-".to_owned()),
+            run.counts.events.to_string(),
+            run.started_at.map_or_else(|| "-".to_owned(), moment),
             duration(run).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table
 }
 
-/// Gives a member that is a string.
-pub(super) fn text<'v>(value: &'v Value, member: &str) -> Option<&'v str> {
-    value.get(member).and_then(Value::as_str)
-}
-
-/// Tells when a run started, to the second.
-pub(super) fn started(run: &Value) -> Option<String> {
-    text(run, "started_at").map(moment)
-}
-
 /// Shows a time to the second.
-pub(super) fn moment(time: &str) -> String {
-    let seconds = time.split('.').next().unwrap_or(time).trim_end_matches('Z');
+pub(super) fn moment(time: Timestamp) -> String {
+    let time = time.to_string();
+    let seconds = time.split('.').next().unwrap_or(&time).trim_end_matches('Z');
     format!("{} UTC", seconds.replace('T', " "))
 }
 
 /// Tells how long a run took, or has been open.
-pub(super) fn duration(run: &Value) -> Option<String> {
-    let time = |member| text(run, member).and_then(Timestamp::parse).map(|time| time.0);
-    let started = time("started_at")?;
-    let ended = time("ended_at").unwrap_or_else(now);
-    Some(span(ended.saturating_sub(started)))
+pub(super) fn duration(run: &RunInfo) -> Option<String> {
+    let ended = run.ended_at.map_or_else(now, |time| time.0);
+    Some(span(ended.saturating_sub(run.started_at?.0)))
 }
 
 fn now() -> u64 {
@@ -113,6 +151,6 @@ mod tests {
         assert_eq!(span(61_000), "1m 1s");
         assert_eq!(span(7_320_000), "2h 2m");
         assert_eq!(span(90_000_000), "1d 1h");
-        assert_eq!(moment("2026-11-15T02:44:33.123Z"), "2026-11-15 02:44:33 UTC");
+        assert_eq!(moment(Timestamp::parse("2026-11-15T02:44:33.123Z").unwrap()), "2026-11-15 02:44:33 UTC");
     }
 }

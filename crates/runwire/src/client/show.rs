@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use runwire_client::RunInfo;
 use serde_json::{Value, json};
 
-use super::block_on;
-use super::connection::Client;
-use super::runs::{duration, moment, span, started, text};
+use super::runs::{duration, moment, span};
+use super::timeline;
+use super::{block_on, connect};
 use crate::Verdict;
 use crate::arguments::ShowArguments;
 use crate::failure::Failure;
@@ -19,10 +20,12 @@ pub(crate) fn run(arguments: &ShowArguments) -> Result<Verdict, Failure> {
 }
 
 async fn show(arguments: &ShowArguments) -> Result<Verdict, Failure> {
-    let client = Client::new(&arguments.server.url)?;
-    let place = client.target().segment("runs").segment(&arguments.run);
-    let run = client.get_json(&place).await?;
-    let message = client.get_json(&place.segment("message")).await?;
+    let handle = connect(&arguments.server)?.run(&arguments.run);
+    if arguments.events {
+        return timeline::print(&handle, arguments.json).await;
+    }
+    let run = handle.info().await?;
+    let message = handle.message().await?;
     let shown = if arguments.json {
         format!("{:#}\n", json!({"run": run, "message": message}))
     } else {
@@ -33,7 +36,7 @@ async fn show(arguments: &ShowArguments) -> Result<Verdict, Failure> {
 }
 
 /// Lists what is known of a run, a line each.
-fn facts(run: &Value) -> String {
+fn facts(run: &RunInfo) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -41,28 +44,31 @@ fn facts(run: &Value) -> String {
             let _ = writeln!(out, "{name:<9} {}", plain(&value));
         }
     };
-    let number = |pointer: &str| run.pointer(pointer).and_then(Value::as_u64);
-    line("run", text(run, "run_id").map(str::to_owned));
-    line("thread", text(run, "thread_id").map(str::to_owned));
-    line("agent", text(run, "agent").map(str::to_owned));
-    line("status", text(run, "status").map(str::to_owned));
-    line("started", started(run));
-    line("ended", text(run, "ended_at").map(moment));
+    line("run", Some(run.run_id.clone()));
+    line("thread", Some(run.thread_id.clone()));
+    line("agent", run.agent.clone());
+    line("status", Some(run.status.to_string()));
+    line("started", run.started_at.map(moment));
+    line("ended", run.ended_at.map(moment));
     line("duration", duration(run));
-    line("cursor", text(run, "cursor").map(str::to_owned));
-    let counts = run.get("counts").and_then(Value::as_object).map(|counts| {
-        let shown = counts.iter().filter_map(|(name, count)| Some((name, count.as_u64()?)));
-        shown.map(|(name, count)| counted(name, count)).collect::<Vec<_>>().join(", ")
-    });
-    line("counts", counts.filter(|counts| !counts.is_empty()));
-    let tokens = number("/usage/total_tokens").map(|total| match number("/usage/prompt_tokens") {
-        Some(prompt) => format!("{total} ({prompt} in the prompt)"),
-        None => total.to_string(),
-    });
-    line("tokens", tokens);
-    let error = run.get("error").filter(|error| error.is_object()).map(|error| {
-        let message = text(error, "message").unwrap_or("unknown");
-        text(error, "code").map_or_else(|| message.to_owned(), |code| format!("{message} [{code}]"))
+    line("cursor", run.cursor.map(|cursor| cursor.to_string()));
+    let counts = &run.counts;
+    let counts = [
+        ("records", counts.records),
+        ("events", counts.events),
+        ("messages", counts.messages),
+        ("tool calls", counts.tool_calls),
+        ("steps", counts.steps),
+    ];
+    line("counts", Some(counts.map(|(name, count)| counted(name, count)).join(", ")));
+    let tokens = run.usage.as_ref();
+    line(
+        "tokens",
+        tokens.map(|usage| format!("{} ({} in the prompt)", usage.total_tokens, usage.prompt_tokens)),
+    );
+    let error = run.error.as_ref().map(|error| match &error.code {
+        Some(code) => format!("{} [{code}]", error.message),
+        None => error.message.clone(),
     });
     line("error", error);
     out
@@ -70,8 +76,7 @@ fn facts(run: &Value) -> String {
 
 /// Says how many there are of what a count names in the plural.
 fn counted(name: &str, count: u64) -> String {
-    let name = name.replace('_', " ");
-    let one = name.strip_suffix('s').filter(|_| count == 1).unwrap_or(&name);
+    let one = name.strip_suffix('s').filter(|_| count == 1).unwrap_or(name);
     format!("{count} {one}")
 }
 
@@ -104,12 +109,17 @@ fn said(message: &Value) -> String {
     out
 }
 
+/// Gives a member that is a string.
+fn text<'v>(value: &'v Value, member: &str) -> Option<&'v str> {
+    value.get(member).and_then(Value::as_str)
+}
+
 fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {
     value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Shows a value on one line of bounded length.
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     const MOST: usize = 200;
     let whole = match value {
         Value::String(text) => text.clone(),

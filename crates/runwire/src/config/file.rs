@@ -3,20 +3,29 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runwire_server::agents::Agent;
+use runwire_server::webhooks::Webhook;
 use toml::de::{DeTable, DeValue};
 
+use super::named::{Section, Source};
 use super::problem::Problem;
 use super::value::{Form, Setting, Wrong};
+use super::{agents, webhooks};
 use crate::failure::Failure;
 
 /// The file that is read where nobody names one.
 pub(super) const USUAL: &str = "runwire.toml";
+/// The tables whose tables have names that may be anything.
+const AGENTS: &str = "agents";
+const WEBHOOKS: &str = "webhooks";
 
 /// What a file says, as far as nobody has taken it.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) path: PathBuf,
     entries: Vec<Entry>,
+    pub(super) agents: Section<Agent>,
+    pub(super) webhooks: Section<Webhook>,
 }
 
 #[derive(Debug)]
@@ -36,13 +45,22 @@ enum FileValue {
 
 impl File {
     /// Reads a file; what is no TOML is a problem, and what cannot be read at all a failure.
-    pub(super) fn read(path: &Path) -> Result<Result<Self, Box<Problem>>, Failure> {
+    ///
+    /// `variable` tells what the environment says, which agents and webhooks may refer to.
+    pub(super) fn read(
+        path: &Path,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Result<Self, Box<Problem>>, Failure> {
         let text = fs::read_to_string(path)
             .map_err(|error| Failure::Read { name: path.display().to_string(), error })?;
-        Ok(Self::parse(path, &text))
+        Ok(Self::parse(path, &text, variable))
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, Box<Problem>> {
+    fn parse(
+        path: &Path,
+        text: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Box<Problem>> {
         let table = DeTable::parse(text).map_err(|error| {
             let line = line_of(text, error.span().map_or(0, |span| span.start));
             Box::new(Problem::in_file(path, line, format!("is no TOML: {}", error.message().trim_end())))
@@ -50,7 +68,14 @@ impl File {
         let mut entries = Vec::new();
         flatten(text, "", table.get_ref(), &mut entries);
         entries.sort_by_key(|entry| entry.line);
-        Ok(Self { path: path.to_owned(), entries })
+        let source = Source { path, text, variable };
+        let section = |name: &str| match table.get_ref().get(name).map(toml::Spanned::get_ref) {
+            Some(DeValue::Table(table)) => Some(table),
+            _ => None,
+        };
+        let agents = section(AGENTS).map(|table| agents::read(source, table)).unwrap_or_default();
+        let webhooks = section(WEBHOOKS).map(|table| webhooks::read(source, table)).unwrap_or_default();
+        Ok(Self { path: path.to_owned(), entries, agents, webhooks })
     }
 
     /// Takes what the file says about a key.
@@ -90,6 +115,8 @@ fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entr
         let key = format!("{prefix}{}", name.get_ref());
         let line = line_of(text, name.span().start);
         let value = match value.get_ref() {
+            // Each of their tables has settings of its own.
+            DeValue::Table(_) if key == AGENTS || key == WEBHOOKS => continue,
             DeValue::Table(table) if !table.is_empty() => {
                 flatten(text, &format!("{key}."), table, entries);
                 continue;
@@ -111,6 +138,7 @@ fn in_decimal(digits: &str, radix: u32) -> String {
     i128::from_str_radix(digits, radix).map_or_else(|_| digits.to_owned(), |number| number.to_string())
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+/// Tells the line of a place in a text, from 1.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

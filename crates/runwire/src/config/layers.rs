@@ -1,10 +1,15 @@
 //! One setting after another, taken from the highest place that names it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
+use runwire_server::agents::Agent;
+use runwire_server::webhooks::Webhook;
+
 use super::file::{self, File};
+use super::named::Section;
 use super::problem::Problem;
 use super::value::Setting;
 use crate::failure::Failure;
@@ -20,13 +25,15 @@ pub(super) struct Layers {
     file: Option<File>,
     variables: BTreeMap<String, String>,
     lines: Vec<Line>,
+    /// The tables with names of their own.
+    named: Vec<Line>,
     problems: Vec<Problem>,
 }
 
 /// A setting with its value and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) key: &'static str,
+    pub(crate) key: Cow<'static, str>,
     pub(crate) value: String,
     pub(crate) origin: Origin,
 }
@@ -57,14 +64,16 @@ impl Layers {
         named: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, Failure> {
+        let variables: BTreeMap<String, String> = variables.collect();
+        let variable = |name: &str| variables.get(name).cloned();
         let usual = Path::new(file::USUAL);
         let mut problems = Vec::new();
         let file = match named.or_else(|| usual.exists().then_some(usual)) {
-            Some(path) => File::read(path)?.map_err(|problem| problems.push(*problem)).ok(),
+            Some(path) => File::read(path, &variable)?.map_err(|problem| problems.push(*problem)).ok(),
             None => None,
         };
-        let variables = variables.filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Ok(Self { file, variables, lines: Vec::new(), problems })
+        let variables = variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        Ok(Self { file, variables, lines: Vec::new(), named: Vec::new(), problems })
     }
 
     /// Takes a setting. Every place that names it is read, so that a fault is told even where it is overruled.
@@ -81,8 +90,32 @@ impl Layers {
             .or(in_variable)
             .or(in_file)
             .unwrap_or((default, Origin::Default));
-        self.lines.push(Line { key, value: value.to_string(), origin });
+        self.lines.push(Line { key: key.into(), value: value.to_string(), origin });
         value
+    }
+
+    /// Takes the agents, in the order of the file.
+    pub(super) fn take_agents(&mut self) -> Vec<Agent> {
+        self.take_section("agents", |file| &mut file.agents)
+    }
+
+    /// Takes the webhooks, in the order of the file.
+    pub(super) fn take_webhooks(&mut self) -> Vec<Webhook> {
+        self.take_section("webhooks", |file| &mut file.webhooks)
+    }
+
+    fn take_section<T>(&mut self, section: &str, of: impl FnOnce(&mut File) -> &mut Section<T>) -> Vec<T> {
+        let Some(file) = &mut self.file else { return Vec::new() };
+        let (tables, problems) = std::mem::take(of(file));
+        self.problems.extend(problems);
+        let mut values = Vec::new();
+        for found in tables {
+            let origin = Origin::File { path: file.path.clone(), line: found.line };
+            let key = format!("{section}.{}", found.name).into();
+            self.named.push(Line { key, value: found.shown, origin });
+            values.push(found.value);
+        }
+        values
     }
 
     fn read_file<T: Setting>(&mut self, key: &str) -> Option<(T, Origin)> {
@@ -113,7 +146,7 @@ impl Layers {
 
     /// Tells what was taken, what is wrong with it, and what nobody asked for.
     pub(super) fn finish(mut self) -> (Vec<Line>, Vec<Problem>, Vec<String>) {
-        let keys: Vec<&str> = self.lines.iter().map(|line| line.key).collect();
+        let keys: Vec<&str> = self.lines.iter().map(|line| &*line.key).collect();
         if let Some(file) = &self.file {
             for entry in file.left() {
                 let near = nearest(&entry.key, &keys).map(|key| format!("is `{key}` meant?"));
@@ -131,6 +164,7 @@ impl Layers {
             .filter_map(|name| Some((name, nearest(name, &names)?)))
             .map(|(name, near)| format!("the variable {name} means nothing here; is {near} meant?"))
             .collect();
+        self.lines.append(&mut self.named);
         (self.lines, self.problems, notes)
     }
 }

@@ -1,14 +1,19 @@
 //! The server's configuration: flags win over variables, which win over the file, which wins over defaults.
 
+mod agents;
 mod file;
 mod layers;
+mod named;
 mod problem;
 mod value;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use runwire_server::agents::Agent;
+use runwire_server::webhooks::Webhook;
 
 pub(crate) use layers::{Line, Origin};
 pub(crate) use problem::Problem;
@@ -73,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) log_format: LogFormat,
     pub(crate) retention_age: Option<Duration>,
     pub(crate) retention_bytes: Option<u64>,
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) webhooks: Vec<Webhook>,
 }
 
 /// A configuration, where each part of it comes from, and what is wrong with it.
@@ -119,6 +126,8 @@ pub(crate) fn read(flags: &Flags) -> Result<Configuration, Failure> {
                 Bytes(None),
             )
             .0,
+        agents: layers.take_agents(),
+        webhooks: layers.take_webhooks(),
     };
     let (lines, problems, notes) = layers.finish();
     Ok(Configuration { settings, lines, problems, notes })

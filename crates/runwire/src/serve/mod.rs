@@ -9,12 +9,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use runwire_log::sqlite::{Options, Sqlite};
+use runwire_server::agents::demos;
 use runwire_server::{Config, Retention, Server};
 
 use crate::Verdict;
 use crate::arguments::{DevArguments, ServeArguments};
 use crate::check_config;
-use crate::config::{self, Configuration, Settings, Store};
+use crate::config::{self, Configuration, Listen, Settings, Store};
 use crate::failure::Failure;
 use crate::screen;
 
@@ -30,7 +31,13 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Verdict, Failure> {
 
 /// Serves this machine alone until a signal, and says what to try.
 pub(crate) fn dev(arguments: &DevArguments) -> Result<Verdict, Failure> {
-    let configuration = config::read(&arguments.flags)?;
+    let mut configuration = config::read(&arguments.flags)?;
+    let agents = &mut configuration.settings.agents;
+    for demo in demos(false) {
+        if agents.iter().all(|agent| agent.name != demo.name) {
+            agents.push(demo);
+        }
+    }
     start(&configuration, false, Greeting::Banner)
 }
 
@@ -63,8 +70,12 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     // Before the store is opened: from here on a signal is an orderly end.
     let stop = signals::stop().map_err(Failure::Start)?;
     let Store::Sqlite(path) = settings.store.clone();
-    let options =
-        Options { lease: settings.lease, cancel_grace: settings.cancel_grace, fatal: Arc::new(end_at_once) };
+    let options = Options {
+        lease: settings.lease,
+        cancel_grace: settings.cancel_grace,
+        fatal: Arc::new(end_at_once),
+        ..Options::default()
+    };
     let opening = tokio::task::spawn_blocking(move || Sqlite::open(&path, options)).await;
     let log = opening.map_err(|panic| Failure::Start(io::Error::other(panic)))??;
     let config = Config {
@@ -74,6 +85,9 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         beat: Config::default().beat.min(settings.lease / 4),
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
+        agents: settings.agents.clone(),
+        webhooks: settings.webhooks.clone(),
+        agent_grace: Config::default().agent_grace.min(settings.cancel_grace),
         ..Config::default()
     };
     let server = Server::bind(config, Arc::new(log))
@@ -109,13 +123,16 @@ fn banner(address: SocketAddr, settings: &Settings) -> String {
     let reply = r#"{"reply":"Hello!"}"#;
     format!(
         "
-  Events are kept in {store}. Control-C stops the server. Try:
+  Events are kept in {store}. Control-C stops the server. Try, in another terminal:
+
+    runwire run demo 天气怎么样{at}
 
     curl {url}/v1/runs/r1/events -H 'content-type: application/x-ndjson' --data-binary $'{hello}\\n{reply}\\n'
     curl -N '{url}/v1/runs/r1/events?dialect=ag-ui'
     curl {url}/v1/runs/r1
 ",
         store = settings.store,
+        at = if settings.listen == Listen::default() { String::new() } else { format!(" --url {url}") },
     )
 }
 

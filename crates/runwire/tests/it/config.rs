@@ -7,18 +7,18 @@ use tempfile::TempDir;
 
 use crate::command::{Outcome, run_command, runwire};
 
-struct Place {
+pub(crate) struct Place {
     directory: TempDir,
 }
 
 impl Place {
-    fn with(file: &str) -> Self {
+    pub(crate) fn with(file: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("runwire.toml"), file).unwrap();
         Self { directory }
     }
 
-    fn run(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+    pub(crate) fn run(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Outcome {
         let mut command = runwire(arguments);
         command.current_dir(self.directory.path()).envs(variables.iter().copied());
         run_command(&mut command, "")
@@ -133,7 +133,7 @@ colour = "red"
 age = "30"
 
 [agents.demo]
-kind = "demo"
+kind = "dmeo"
 "#,
     );
     let variables = [("RUNWIRE_STORE", "postgres://localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
@@ -153,8 +153,7 @@ runwire.toml:8: `log.level`: must be `error`, `warn`, `info`, `debug` or `trace`
 runwire.toml:9: `log.colour`: is no setting
   hint: {all}
 runwire.toml:12: `retention.age`: must be a whole number and a unit (`90s`, `15m`, `12h`, `30d`, `8w`), or `none`, and is `30`
-runwire.toml:15: `agents.demo.kind`: is no setting
-  hint: {all}
+runwire.toml:15: `agents.demo.kind`: must be `http`, `exec` or `demo`, and is `dmeo`
 RUNWIRE_STORE: this build has the embedded store only: must be `sqlite:PATH`, such as `sqlite:runwire.db`, and is `postgres://localhost/runwire`
 "
     );
@@ -222,4 +221,104 @@ fn the_document_names_every_setting_with_its_flag_and_default() {
     let outcome = Place::with(example).run(&[], &["check-config"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_eq!(outcome.stdout.matches("runwire.toml:").count(), EVERY_SETTING.len());
+}
+
+const AGENTS: &str = r#"
+[agents.planner]
+kind = "http"
+url = "https://agents.example.org/run?q={message}&key=${AGENT_KEY}"
+dialect = "ag-ui"
+headers = { authorization = "Bearer ${AGENT_KEY}", x-price = "5$$" }
+silence_seconds = 20
+
+[agents."my program"]
+kind = "exec"
+command = ["sh", "-c", "echo ${HOME}"]
+dialect = "loom"
+env = { KEY = "${AGENT_KEY}" }
+cwd = "/tmp"
+
+[agents.show]
+kind = "demo"
+script = "thought-tree"
+fast = true
+"#;
+
+#[test]
+fn agents_are_shown_without_what_the_environment_says() {
+    let outcome = Place::with(AGENTS).run(&[("AGENT_KEY", "s3cret")], &["check-config"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    for line in [
+        "agents.planner      http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
+        "agents.my program   exec, loom, sh -c echo ${HOME}",
+        "agents.show         demo, thought-tree, fast",
+    ] {
+        assert!(outcome.stdout.contains(line), "{line}\n{}", outcome.stdout);
+    }
+    assert!(!outcome.stdout.contains("s3cret"));
+}
+
+#[test]
+fn every_mistake_in_an_agent_is_told_with_its_line_and_key() {
+    let place = Place::with(
+        r#"[agents.a]
+kind = "http"
+url = "agents.example.org"
+dialect = "text"
+headers = { authorization = "Bearer ${AGENT_KEY}" }
+timeout = 5
+
+[agents.b]
+kind = "exec"
+command = "python agent.py"
+
+[agents.c]
+kind = "demo"
+fast = "yes"
+
+[agents.d]
+url = "http://x/"
+
+[agents.e]
+kind = "http"
+url = "http://x/$HOME"
+dialect = "loom"
+silence_seconds = 0
+ca = "none.pem"
+headers = { "bad name" = "x" }
+"#,
+    );
+    let outcome = place.run(&[], &["check-config"]);
+    assert_eq!(outcome.code, 1);
+    for expected in [
+        "runwire.toml:3: `agents.a.url`: must be an address that begins with `http://` or `https://`",
+        "runwire.toml:4: `agents.a.dialect`: must be `runwire`,",
+        "runwire.toml:5: `agents.a.headers.authorization`: the variable AGENT_KEY is not set",
+        "runwire.toml:6: `agents.a.timeout`: is no setting of this kind of agent\n  hint: there are kind, url",
+        "runwire.toml:10: `agents.b.command`: must be an array of texts",
+        "runwire.toml:8: `agents.b.dialect`: is missing: must be `runwire`,",
+        "runwire.toml:12: `agents.c.script`: must be there: `demo`, `thought-tree`",
+        "runwire.toml:14: `agents.c.fast`: must be `true` or `false`",
+        "runwire.toml:16: `agents.d.kind`: is missing: must be `http`, `exec` or `demo`",
+        "runwire.toml:21: `agents.e.url`: has a `$` that is no `${NAME}`",
+        "runwire.toml:23: `agents.e.silence_seconds`: must be a whole number of seconds from 1 to 86400",
+        "`agents.e.ca`: cannot read none.pem",
+        "`agents.e.headers.bad name`: is no header of a request",
+    ] {
+        assert!(outcome.stderr.contains(expected), "{expected}\n{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn every_agent_in_the_document_can_be_configured_so() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+    let document = fs::read_to_string(path).unwrap();
+    let examples: Vec<_> =
+        document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 7);
+    for example in examples {
+        let outcome = Place::with(example).run(&[("PLANNER_KEY", "x")], &["check-config"]);
+        assert_eq!(outcome.code, 0, "{example}\n{}", outcome.stderr);
+        assert_eq!(outcome.stdout.matches("\nagents.").count(), example.matches("[agents.").count());
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use crate::command::{Outcome, run_command, runwire};
+use crate::command::{Outcome, run, run_command, runwire};
 
 /// Answers one connection after another, each with the bytes given for it, and gathers what was asked.
 struct Script {
@@ -34,6 +34,10 @@ impl Script {
     }
 
     fn tail(self, arguments: &[&str]) -> (Outcome, Vec<String>) {
+        self.tail_as(&[&["-o", "ndjson"], arguments].concat())
+    }
+
+    fn tail_as(self, arguments: &[&str]) -> (Outcome, Vec<String>) {
         let mut command = runwire(&[&["tail", "r1", "--url", &self.url], arguments].concat());
         let outcome = run_command(command.env("RUNWIRE_TOKEN", "secret"), "");
         (outcome, self.requests.join().unwrap())
@@ -124,4 +128,32 @@ fn a_fault_of_the_server_at_the_very_beginning_is_told_and_not_waited_out() {
     let (outcome, _) = Script::play(vec![answer]).tail(&[]);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("the server answers 500"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_newer_servers_events_and_fields_are_shown_and_cost_nothing() {
+    let stream = ended(
+        "id: 1-0\ndata: {\"seq\":1,\"at\":\"2026-11-15T02:44:33.123Z\",\"thread_id\":\"t\",\"run_id\":\"r1\",\"type\":\"run.started\",\"mood\":\"good\"}\n\n\
+         id: 2-0\ndata: {\"seq\":2,\"thread_id\":\"t\",\"run_id\":\"r1\",\"type\":\"mood.changed\",\"to\":\"😀\"}\n\n\
+         id: 3-0\ndata: {\"seq\":3,\"thread_id\":\"t\",\"run_id\":\"r1\",\"type\":\"run.completed\",\"colour\":7}\n\n",
+    );
+    let (outcome, _) = Script::play(vec![stream]).tail_as(&["-o", "plain"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for part in ["mood.changed", "😀", "✓ completed"] {
+        assert!(outcome.stdout.contains(part), "`{part}` is missing:\n{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_page_that_is_no_runwire_servers_is_told() {
+    let page = "<html>Welcome</html>";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length";
+    let answer = || format!("{head}: {}\r\n\r\n{page}", page.len());
+    let (outcome, _) = Script::play(vec![answer()]).tail_as(&["-o", "plain"]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains("does not answer like a Runwire server"), "{}", outcome.stderr);
+    let script = Script::play(vec![answer()]);
+    let outcome = run(&["exec", "--url", &script.url, "--", "true"], "");
+    assert_eq!(outcome.code, 125);
+    assert!(outcome.stderr.contains("does not answer like a Runwire server"), "{}", outcome.stderr);
 }

@@ -1,19 +1,29 @@
 //! The real binary, as people and scripts use it.
 #![expect(clippy::unwrap_used)]
 
+mod agents;
+mod answering;
 mod bad_input;
 mod command;
 mod config;
 mod connections;
 mod convert;
 mod crash;
+mod exec;
+mod exec_stopping;
 mod help;
 mod lines;
+mod listing;
 mod memory;
+mod moving;
 mod pushing;
 mod recovery;
+mod replaying;
+mod running;
 mod server;
 mod serving;
 mod streaming;
 mod tailing;
+mod terminal;
 mod validate;
+mod webhooks;

@@ -76,7 +76,7 @@ fn frames_of_a_pipe_that_stays_open_are_visible_as_they_come() {
     let mut pipe = push.stdin.take().unwrap();
     pipe.write_all(b"{\"type\":\"run_start\",\"message\":\"Hello?\"}\n").unwrap();
     server.wait_for_run("r1");
-    let mut tail = Lines::of(&mut runwire(&["tail", "r1", "--url", &url]));
+    let mut tail = Lines::of(&mut runwire(&["tail", "r1", "-o", "ndjson", "--url", &url]));
     assert_eq!(tail.next_type(), "run.started");
     for content in ["One ", "two ", "three"] {
         let frame = format!("{{\"type\":\"message_chunk\",\"content\":\"{content}\",\"id\":\"n\"}}\n");
@@ -109,7 +109,7 @@ fn a_bad_frame_is_told_as_a_person_reads_it_and_what_came_before_it_stays() {
     for part in ["`content`", "[bad_field]", "  hint: ", "1 frame accepted before it"] {
         assert!(outcome.stderr.contains(part), "`{part}` is missing:\n{}", outcome.stderr);
     }
-    assert_eq!(ask(&server, &["tail", "r1", "--no-follow"]).stdout.lines().count(), 1);
+    assert_eq!(ask(&server, &["tail", "r1", "-o", "ndjson", "--no-follow"]).stdout.lines().count(), 1);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_stream_of_several_runs_goes_to_a_thread() {
     for (run_id, reply) in [("one", "1\n"), ("two", "2\n")] {
         assert_eq!(ask(&server, &["tail", run_id, "-o", "text"]).stdout, reply);
     }
-    let thread = ask(&server, &["tail", "t1", "--thread", "--no-follow"]);
+    let thread = ask(&server, &["tail", "--thread", "t1", "-o", "ndjson", "--no-follow"]);
     assert_eq!(thread.stdout.matches("run.completed").count(), 2, "{}", thread.stdout);
 }
 
@@ -163,4 +163,83 @@ fn sse_and_json_are_pushed_as_what_they_are() {
         assert_eq!(outcome.stdout, "2 frames accepted, last seq 2\n", "{}", outcome.stderr);
         assert_eq!(ask(&server, &["tail", run_id, "-o", "text"]).stdout, "Hi.\n");
     }
+}
+
+#[test]
+fn a_named_producer_outlives_a_killed_server_and_writes_every_frame_once() {
+    let mut server = Server::start();
+    let url = server.url();
+    let all = ["push", "r1", "--dialect", "loom", "--producer", "p", "--end", "--url", &url];
+    let mut push = runwire(&all).spawn().unwrap();
+    let mut pipe = push.stdin.take().unwrap();
+    let piece = |n: usize| format!("{{\"type\":\"message_chunk\",\"content\":\"{n} \",\"id\":\"n\"}}\n");
+    for n in 0..50 {
+        pipe.write_all(piece(n).as_bytes()).unwrap();
+    }
+    server.wait_for_run("r1");
+    server.kill();
+    for n in 50..100 {
+        pipe.write_all(piece(n).as_bytes()).unwrap();
+    }
+    server.restart();
+    for n in 100..150 {
+        pipe.write_all(piece(n).as_bytes()).unwrap();
+    }
+    drop(pipe);
+    let output = push.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let expected: String = (0..150).map(|n| format!("{n} ")).collect();
+    assert_eq!(ask(&server, &["tail", "r1", "-o", "text"]).stdout.trim_end(), expected.trim_end());
+    let status = ask(&server, &["tail", "r1", "-o", "ndjson"]).stdout;
+    assert!(status.lines().last().unwrap().contains("run.completed"), "{status}");
+}
+
+#[test]
+fn a_bad_frame_of_a_named_producer_is_told_with_its_line() {
+    let server = Server::start();
+    let url = server.url();
+    let frames = "{\"type\":\"run_start\"}\n\n\n{\"type\":\"message_chunk\",\"content\":7,\"id\":\"n\"}\n";
+    let outcome = run(&["push", "r1", "--dialect", "loom", "--producer", "p", "--url", &url], frames);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
+    assert!(outcome.stderr.starts_with("line 4: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("1 frame accepted before it"), "{}", outcome.stderr);
+    let long = format!("{{\"type\":\"run_start\"}}\n{}\n", "x".repeat(2 << 20));
+    let outcome = run(&["push", "r2", "--dialect", "loom", "--producer", "p", "--url", &url], long);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.stderr.contains("line 2: ") && outcome.stderr.contains("[frame_too_long]"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn frames_that_do_not_tell_their_dialect_wait_for_one_that_does() {
+    let server = Server::start();
+    let url = server.url();
+    let frames = "{\"type\":\"mood\"}\n{\"type\":\"message_chunk\",\"content\":\"Hi.\",\"id\":\"n\"}\n";
+    for (run_id, more) in [("named", &["--producer", "p"][..]), ("nameless", &[])] {
+        let outcome = run(&[&["push", run_id, "--end", "--url", &url], more].concat(), frames);
+        assert_eq!(outcome.stdout, "2 frames accepted, last seq 3\n", "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn an_interrupted_push_keeps_what_it_has_written_and_ends_nothing() {
+    let server = Server::start();
+    let mut push =
+        runwire(&["push", "r1", "--dialect", "loom", "--end", "--url", &server.url()]).spawn().unwrap();
+    let mut pipe = push.stdin.take().unwrap();
+    pipe.write_all(
+        b"{\"type\":\"run_start\"}\n{\"type\":\"message_chunk\",\"content\":\"Hel\",\"id\":\"n\"}\n",
+    )
+    .unwrap();
+    server.wait_for_run("r1");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&push), rustix::process::Signal::INT)
+        .unwrap();
+    assert!(!push.wait().unwrap().success());
+    let shown: Value = serde_json::from_str(&ask(&server, &["show", "r1", "--json"]).stdout).unwrap();
+    assert_eq!(shown["run"]["status"], "running");
+    drop(pipe);
 }

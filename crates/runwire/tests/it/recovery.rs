@@ -6,7 +6,8 @@ use crate::command::{run, runwire};
 use crate::lines::Lines;
 use crate::server::Server;
 
-const DIALECTS: [&[&str]; 3] = [&[], &["--dialect", "ag-ui", "-o", "sse"], &["--dialect", "agio"]];
+const DIALECTS: [&[&str]; 3] =
+    [&["-o", "ndjson"], &["--dialect", "ag-ui", "-o", "sse"], &["--dialect", "agio"]];
 
 fn frames(count: usize) -> Vec<String> {
     let start = "{\"type\":\"run_start\",\"message\":\"Count.\"}\n".to_owned();
@@ -79,7 +80,7 @@ fn a_body_that_a_killed_server_cut_off_can_be_sent_again_and_is_written_once() {
     let mut server = Server::start();
     let frames = frames(400);
     let url = server.url();
-    let stamp = ["push", "r1", "--dialect", "loom", "--producer", "p", "--seq", "0", "--url", &url];
+    let stamp = ["push", "r1", "--dialect", "loom", "--producer", "p", "--patience", "0", "--url", &url];
     let mut writer = runwire(&stamp).spawn().unwrap();
     let mut pipe = writer.stdin.take().unwrap();
     pipe.write_all(frames[..200].concat().as_bytes()).unwrap();
@@ -88,6 +89,7 @@ fn a_body_that_a_killed_server_cut_off_can_be_sent_again_and_is_written_once() {
     let first: Vec<String> = tails.iter_mut().map(Lines::next).collect();
     server.kill();
     // It may have written more than it could say; whoever sends it again need not know.
+    pipe.write_all(frames[200..300].concat().as_bytes()).unwrap();
     drop(pipe);
     assert_eq!(writer.wait().unwrap().code(), Some(3));
     server.restart();
@@ -114,7 +116,20 @@ fn a_server_whose_store_fails_ends_with_exit_code_70_and_a_restart_has_all_that_
     let mut acknowledged = 0;
     loop {
         let seq = acknowledged.to_string();
-        let all = ["push", "r1", "--dialect", "loom", "--producer", "p", "--seq", &seq, "--url", &url];
+        let all = [
+            "push",
+            "r1",
+            "--dialect",
+            "loom",
+            "--producer",
+            "p",
+            "--seq",
+            &seq,
+            "--patience",
+            "0",
+            "--url",
+            &url,
+        ];
         let outcome = run(&all, piece.repeat(10));
         if outcome.code != 0 {
             assert_eq!(outcome.code, 3, "{}", outcome.stderr);
@@ -126,11 +141,17 @@ fn a_server_whose_store_fails_ends_with_exit_code_70_and_a_restart_has_all_that_
     assert!(acknowledged > 0);
     assert_eq!(server.wait().code(), Some(70), "{}", server.log());
     server.restart();
-    let kept = run(&["tail", "r1", "--no-follow", "--url", &url], "").stdout.matches("text.delta").count();
+    let kept = run(&["tail", "r1", "-o", "ndjson", "--no-follow", "--url", &url], "")
+        .stdout
+        .matches("text.delta")
+        .count();
     assert!(kept >= acknowledged, "{kept} of {acknowledged}");
     // Whatever became of the last body, sending it again makes it whole.
     let frames = vec![piece; 10];
     push(&server, acknowledged, &frames);
-    let kept = run(&["tail", "r1", "--no-follow", "--url", &url], "").stdout.matches("text.delta").count();
+    let kept = run(&["tail", "r1", "-o", "ndjson", "--no-follow", "--url", &url], "")
+        .stdout
+        .matches("text.delta")
+        .count();
     assert_eq!(kept, acknowledged + 10);
 }

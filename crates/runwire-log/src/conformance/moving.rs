@@ -1,0 +1,295 @@
+//! A thread moves to another log whole, and goes on there as if nothing had happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runwire_model::Timestamp;
+use runwire_model::record::Earlier;
+use runwire_model::run::Status;
+
+use super::stage::{
+    COMPLETED, STARTED, Stage, TENANT, delta, run, stamped, thread, to_run, to_run_of, to_thread,
+};
+use super::{Bed, Timing};
+use crate::error::LogError;
+use crate::key::{RunKey, ThreadKey};
+use crate::moved::{ImportProblem, Imported, Moved, Part, line};
+use crate::record::Stored;
+use crate::{Append, Cancel, Log, Retention, Target};
+
+const ELSEWHERE: &str = "elsewhere";
+
+const ASKED: &str =
+    r#"{"type":"interaction.requested","interaction_id":"i","kind":"approval","title":"Go?"}"#;
+
+/// Another tenant has a log of its own as far as threads and runs go.
+fn there(id: &str) -> ThreadKey {
+    ThreadKey::new(ELSEWHERE, id)
+}
+
+async fn exported(log: &Arc<dyn Log>, key: &ThreadKey, run: Option<&str>) -> Vec<Moved> {
+    let (mut pieces, mut after) = (Vec::new(), None);
+    loop {
+        let part = Part { run: run.map(str::to_owned), after };
+        let page = log.export(key, &part).await.expect("the thread can be exported");
+        pieces.extend(page.pieces);
+        let Some(next) = page.next else { return pieces };
+        after = Some(next);
+    }
+}
+
+/// Takes pieces in as lines, a few at a time.
+async fn import(log: &Arc<dyn Log>, key: &ThreadKey, pieces: &[Moved]) -> Imported {
+    let mut sum = Imported::default();
+    let numbered = pieces.iter().enumerate().map(|(at, piece)| {
+        let mut text = Vec::new();
+        line::write(&mut text, piece);
+        (at as u64 + 1, line::read(text.trim_ascii_end()).expect("what was written can be read"))
+    });
+    let numbered: Vec<_> = numbered.collect();
+    for some in numbered.chunks(3) {
+        let imported = log.import(key, some.to_vec()).await.expect("the thread is taken");
+        sum.imported += imported.imported;
+        sum.skipped += imported.skipped;
+        (sum.head, sum.fault) = (imported.head, imported.fault);
+        if sum.fault.is_some() {
+            break;
+        }
+    }
+    sum
+}
+
+async fn problem(log: &Arc<dyn Log>, key: &ThreadKey, pieces: &[Moved]) -> ImportProblem {
+    import(log, key, pieces).await.fault.expect("it is refused").problem
+}
+
+fn records(pieces: &[Moved]) -> Vec<Arc<Stored>> {
+    let records = pieces.iter().filter_map(|piece| match piece {
+        Moved::Record(stored) => Some(stored.clone()),
+        _ => None,
+    });
+    records.collect()
+}
+
+/// Writes to the same run or thread of the other tenant.
+fn moved_append(mut append: Append) -> Append {
+    match &mut append.target {
+        Target::Run(key) => key.tenant = ELSEWHERE.into(),
+        Target::Thread(key) => key.tenant = ELSEWHERE.into(),
+    }
+    append
+}
+
+/// Closed, cancelled, lost and open runs, and one that nothing was written to: all is the same there.
+pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
+    let stage = Stage::with(bed, Timing { lease: Duration::from_millis(50), ..Timing::default() }).await;
+    stage.closed_run("t", "done", "你好").await;
+    stage.write(to_run_of("t", "cancelled", &[STARTED, ASKED])).await;
+    stage
+        .log
+        .cancel(&run("cancelled"), Cancel { reason: Some("no".into()), by: None })
+        .await
+        .expect("a cancel");
+    stage.write(to_run_of("t", "lost", &[STARTED.to_owned(), delta("x")])).await;
+    stage.sweep_until("lost", "failed").await;
+    let stage = stage.reopen().await;
+    stage.write(stamped(to_run_of("t", "open", &[STARTED.to_owned(), delta("a")]), "p", 3, 0)).await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(records(&pieces).len(), 11);
+    let imported = import(&stage.log, &there("t"), &pieces).await;
+    assert_eq!((imported.imported, imported.skipped, imported.head, imported.fault), (11, 0, 11, None));
+    let mut stage = stage;
+    for _ in 0..2 {
+        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+        for id in ["done", "cancelled", "lost", "open"] {
+            let here = stage.info(id).await;
+            let moved = stage.log.run(&RunKey::new(ELSEWHERE, id)).await.expect("the run moved");
+            assert_eq!(moved, here);
+        }
+        stage = stage.reopen().await;
+    }
+}
+
+/// An open run of each kind takes the next frames as it would have where it came from.
+pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let piece = |text: &str| format!(r#"{{"type":"message_chunk","content":"{text}","id":"n"}}"#);
+    let first = Append {
+        dialect: Some(runwire_model::dialect::Dialect::Loom),
+        ..stamped(to_run_of("t", "r", &[piece("a"), piece("b")]), "p", 1, 0)
+    };
+    stage.write(first.clone()).await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    // The producer repeats itself, and goes on in the middle of a text that has no id.
+    let again = stage.write(moved_append(first)).await;
+    assert_eq!((again.accepted, again.duplicates), (0, 2));
+    let rest = |append: Append| Append { end: true, ..append };
+    let more = rest(stamped(to_run("r", &[piece("c")]), "p", 1, 2));
+    stage.write(more.clone()).await;
+    stage.write(moved_append(more)).await;
+    let (here, moved) =
+        (exported(&stage.log, &thread("t"), None).await, exported(&stage.log, &there("t"), None).await);
+    let meaning =
+        |pieces: &[Moved]| records(pieces).iter().map(|one| one.record.entries.clone()).collect::<Vec<_>>();
+    assert_eq!(meaning(&moved), meaning(&here));
+    // The next run, too.
+    for tenant in [TENANT, ELSEWHERE] {
+        let next = Append {
+            target: Target::Run(RunKey::new(tenant, "r2")),
+            ..to_run_of("t", "r2", &[STARTED, COMPLETED])
+        };
+        stage.write(next).await;
+    }
+    let (here, moved) =
+        (exported(&stage.log, &thread("t"), None).await, exported(&stage.log, &there("t"), None).await);
+    assert_eq!(meaning(&moved), meaning(&here));
+}
+
+/// Runs side by side keep their order, and stay open.
+pub async fn a_parallel_thread_moves_with_its_runs_side_by_side(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.create_parallel_thread("t").await;
+    for text in ["a", "b"] {
+        for id in ["r1", "r2"] {
+            stage.write(to_run_of("t", id, &[delta(text)])).await;
+        }
+    }
+    stage.create_run("pending", Some("t")).await;
+    stage.write(to_run_of("t", "r1", &[COMPLETED])).await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+    let info = stage.log.thread(&there("t")).await.expect("the thread moved");
+    assert_eq!((info.parallel, info.open_runs), (true, vec!["r2".to_owned(), "pending".to_owned()]));
+    // A run alone moves with what lies side by side with it.
+    let alone = exported(&stage.log, &thread("t"), Some("r1")).await;
+    assert_eq!(records(&alone).len(), 5);
+}
+
+/// A source that writes a whole thread finds its runs again.
+pub async fn a_producer_of_a_whole_thread_goes_on_after_the_move(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let frame = |run: &str, text: &str| {
+        format!(r#"{{"type":"text.delta","run_id":"{run}","message_id":"m","content":"{text}"}}"#)
+    };
+    stage.write(stamped(to_thread("t", &[frame("a", "1")]), "p", 0, 0)).await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    let more = stamped(to_thread("t", &[frame("a", "2")]), "p", 0, 1);
+    assert_eq!(stage.write(moved_append(more)).await.last_seq, 2);
+    assert_eq!(stage.log.spans(&there("t")).await.expect("the thread").len(), 1);
+}
+
+/// What is there is compared and passed over; an import that was cut off is completed.
+pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(bed: &dyn Bed) {
+    let stage = Stage::with(bed, Timing { lease: Duration::from_millis(1), ..Timing::default() }).await;
+    stage.closed_run("t", "r1", "a").await;
+    stage.closed_run("t", "r2", "b").await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    let cut = import(&stage.log, &there("t"), &pieces[..3]).await;
+    assert_eq!((cut.imported, cut.fault), (1, None));
+    // What is half there is not taken for lost, also not after a restart.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(stage.log.sweep().await, Ok(0));
+    let stage = stage.reopen().await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(stage.log.sweep().await, Ok(0));
+    for (imported, skipped) in [(5, 1), (0, 6)] {
+        let again = import(&stage.log, &there("t"), &pieces).await;
+        assert_eq!((again.imported, again.skipped, again.fault), (imported, skipped, None));
+        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+    }
+}
+
+/// Whatever differs from what is there, or cannot be, is named and changes nothing.
+pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.closed_run("t", "r", "a").await;
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    let with = |at: usize, change: &dyn Fn(&mut Stored)| {
+        let mut changed = pieces.clone();
+        if let Moved::Record(stored) = &mut changed[at] {
+            change(Arc::make_mut(stored));
+        }
+        changed
+    };
+    let log = &stage.log;
+    let mut gap = pieces.clone();
+    gap.remove(3);
+    assert_eq!(problem(log, &there("t"), &gap).await, ImportProblem::Gap { expected: 2, got: 3 });
+    let unknown = with(3, &|stored| stored.run = "another".into());
+    assert!(matches!(problem(log, &there("t"), &unknown).await, ImportProblem::Bad(_)));
+    let back = with(3, &|stored| stored.record.at = Timestamp(1));
+    assert!(matches!(problem(log, &there("t"), &back).await, ImportProblem::Bad(_)));
+    let never = with(3, &|stored| stored.record.at = Timestamp(u64::MAX));
+    assert!(matches!(problem(log, &there("t"), &never).await, ImportProblem::Bad(_)));
+    // A piece of text that nothing has begun is not what any run stores.
+    let unfit = with(3, &|stored| drop(stored.record.entries.remove(0)));
+    assert!(matches!(problem(log, &there("t"), &unfit).await, ImportProblem::Bad(_)));
+    assert_eq!(import(log, &there("t"), &pieces).await.fault, None);
+    let changed = with(2, &|stored| stored.frame = Some(bytes::Bytes::from_static(b"{}")));
+    assert_eq!(problem(log, &there("t"), &changed).await, ImportProblem::Conflict("record 1".into()));
+    // The ids are taken, by others.
+    stage.closed_run("u", "r2", "b").await;
+    let mut others = exported(log, &thread("u"), None).await;
+    assert_eq!(problem(log, &thread("t"), &others).await, ImportProblem::Conflict("the thread `t`".into()));
+    if let Moved::Thread(facts) = &mut others[0] {
+        facts.thread_id = "v".into();
+    }
+    let taken = ImportProblem::Log(LogError::RunExists("r2".into()));
+    assert_eq!(problem(log, &thread("v"), &others).await, taken);
+    let records_alone = log.import(&there("w"), vec![(1, pieces[2].clone())]).await;
+    assert_eq!(records_alone.map(|_| ()), Err(LogError::ThreadUnknown("w".into())));
+    stage.log.delete_thread(&there("t"), false).await.expect("a deletion");
+    let gone = log.import(&there("t"), vec![(1, pieces[0].clone())]).await;
+    assert_eq!(gone.map(|_| ()), Err(LogError::ThreadDeleted("t".into())));
+}
+
+/// What retention left moves with the messages and the state before it, and with the ids that are used up.
+pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let state = r#"{"type":"state.snapshot","state":{"n":1e2}}"#.to_owned();
+    stage.write(to_run_of("t", "r1", &[STARTED.to_owned(), delta("old"), state, COMPLETED.to_owned()])).await;
+    let moment = stage.info("r1").await.ended_at.expect("an end");
+    while stage.info("r1").await.ended_at.is_some_and(|at| at.0 + 3 > now()) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stage.closed_run("t", "r2", "new").await;
+    let cut = Retention { ended_before: Some(Timestamp(moment.0 + 1)), most_bytes: None };
+    assert_eq!(stage.log.trim(cut).await, Ok(1));
+    let pieces = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    // A run alone is like a thread that was trimmed up to it.
+    let alone = exported(&stage.log, &thread("t"), Some("r2")).await;
+    let third = ThreadKey::new("third", "t");
+    assert_eq!(import(&stage.log, &third, &alone).await.fault, None);
+    let mut stage = stage.reopen().await;
+    for _ in 0..2 {
+        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+        let told = |window: &runwire_model::window::Window| (window.messages(), window.state());
+        let here = told(&stage.log.before(&thread("t"), 5).await.expect("the thread"));
+        for key in [there("t"), third.clone()] {
+            assert_eq!(told(&stage.log.before(&key, 5).await.expect("the thread")), here);
+            assert_eq!(records(&exported(&stage.log, &key, None).await), records(&pieces));
+        }
+        let gone = stage.log.run(&RunKey::new(ELSEWHERE, "r1")).await.expect("its id is used up");
+        assert_eq!((gone.trimmed, gone.status), (true, Status::Completed));
+        stage = stage.reopen().await;
+    }
+    // All of it may be gone.
+    let all = Retention { ended_before: Some(Timestamp(u64::MAX)), most_bytes: None };
+    assert!(stage.log.trim(all).await.expect("a trim") >= 1);
+    let rest = exported(&stage.log, &thread("t"), None).await;
+    let fourth = ThreadKey::new("fourth", "t");
+    assert_eq!(import(&stage.log, &fourth, &rest).await.fault, None);
+    let stage = stage.reopen().await;
+    let next =
+        Append { target: Target::Run(RunKey::new("fourth", "r3")), ..to_run_of("t", "r3", &[STARTED]) };
+    assert_eq!(stage.write(next).await.last_seq, 8);
+}
+
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,120 @@
+//! Notices: what subscribers are to be told, until they were.
+
+use std::time::Duration;
+
+use super::Bed;
+use super::answering::asks;
+use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run_of};
+use crate::key::ThreadKey;
+use crate::moved::Part;
+use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+use crate::{Cancel, Retention};
+
+async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[NoticeKind])]) {
+    let subscriber = |(name, kinds): &(&str, &[NoticeKind])| Subscriber {
+        name: (*name).to_owned(),
+        kinds: kinds.to_vec(),
+    };
+    stage.log.subscribe(subscribers.iter().map(subscriber).collect()).await.expect("subscribers");
+}
+
+async fn waiting(stage: &Stage<'_>, subscriber: &str) -> Vec<Notice> {
+    stage.log.notices(subscriber, 100).await.expect("the notices")
+}
+
+fn names(notices: &[Notice]) -> Vec<String> {
+    notices.iter().map(|notice| format!("{} {}", notice.run.id, notice.kind.name())).collect()
+}
+
+/// Each subscriber is told the events that it asked for, however they came about.
+pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.write(to_run("before", &[STARTED, COMPLETED])).await;
+    let questions = [NoticeKind::InteractionRequested];
+    subscribe(&stage, &[("all", &NoticeKind::ALL), ("questions", &questions)]).await;
+    stage.write(to_run("a", &[STARTED, &delta("x"), COMPLETED])).await;
+    stage.write(to_run("b", &[STARTED, &asks("q")])).await;
+    stage.log.cancel(&run("b"), Cancel::default()).await.expect("the run");
+    stage.write(to_run("c", &[STARTED, r#"{"type":"run.failed","error":{"message":"m"}}"#])).await;
+    let told = waiting(&stage, "all").await;
+    let expected = ["a run.completed", "b interaction.requested", "b run.cancelled", "c run.failed"];
+    assert_eq!(names(&told), expected);
+    let asked = &waiting(&stage, "questions").await[..];
+    assert_eq!(names(asked), ["b interaction.requested"]);
+    assert_eq!((asked[0].seq, asked[0].thread_id.as_str(), asked[0].attempts), (2, "b", 0));
+    assert_eq!(asked[0].event.to_value()["interaction_id"], "q");
+    assert!(waiting(&stage, "nobody").await.is_empty());
+}
+
+/// A notice is there after reopening, until it is said to be done.
+pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    let mut noticed = stage.log.noticed();
+    stage.write(to_run("a", &[STARTED, COMPLETED])).await;
+    noticed.changed().await.expect("the log");
+    let before = waiting(&stage, "all").await;
+    let stage = stage.reopen().await;
+    let after = waiting(&stage, "all").await;
+    assert_eq!((names(&after), &after[0].id), (names(&before), &before[0].id));
+    // Retention removes the run, and not that it is to be told of.
+    let retention = Retention { most_bytes: Some(0), ..Retention::default() };
+    stage.log.trim(retention).await.expect("a trim");
+    assert_eq!(waiting(&stage, "all").await.len(), 1);
+    stage.log.told(after[0].number, Told::Done).await.expect("the log");
+    stage.log.told(after[0].number, Told::Done).await.expect("it is no matter");
+    assert!(waiting(&stage, "all").await.is_empty());
+    let stage = stage.reopen().await;
+    assert!(waiting(&stage, "all").await.is_empty());
+}
+
+/// What was tried in vain comes after what is due, and says how long it waits.
+pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    for id in ["a", "b"] {
+        stage.write(to_run(id, &[STARTED, COMPLETED])).await;
+    }
+    let first = waiting(&stage, "all").await[0].number;
+    stage.log.told(first, Told::Again(Duration::from_secs(3600))).await.expect("the log");
+    let stage = stage.reopen().await;
+    let left = waiting(&stage, "all").await;
+    assert_eq!(names(&left), ["b run.completed", "a run.completed"]);
+    assert_eq!((left[0].attempts, left[0].wait), (0, Duration::ZERO));
+    assert_eq!(left[1].attempts, 1);
+    assert!(left[1].wait > Duration::from_secs(3000));
+}
+
+/// Who is no subscriber any more takes along what waited for it.
+pub async fn what_waits_for_nobody_is_forgotten(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    subscribe(&stage, &[("old", &NoticeKind::ALL), ("new", &NoticeKind::ALL)]).await;
+    stage.write(to_run("a", &[STARTED, COMPLETED])).await;
+    subscribe(&stage, &[("new", &NoticeKind::ALL)]).await;
+    assert_eq!(waiting(&stage, "new").await.len(), 1);
+    assert!(waiting(&stage, "old").await.is_empty());
+}
+
+/// Of a deleted thread only the end that the deletion brought is told.
+pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    stage.write(to_run_of("t", "r", &[STARTED, &asks("q")])).await;
+    assert_eq!(names(&waiting(&stage, "all").await), ["r interaction.requested"]);
+    stage.log.delete_thread(&thread("t"), true).await.expect("the thread");
+    let stage = stage.reopen().await;
+    assert_eq!(names(&waiting(&stage, "all").await), ["r run.cancelled"]);
+}
+
+/// What happened elsewhere was told there.
+pub async fn imported_events_are_told_to_nobody(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
+    stage.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;
+    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    let exported = stage.log.export(&thread("t"), &Part::default()).await.expect("the thread");
+    let pieces = exported.pieces.into_iter().enumerate().map(|(at, piece)| (at as u64 + 1, piece)).collect();
+    let there = ThreadKey::new("elsewhere", "t");
+    assert_eq!(stage.log.import(&there, pieces).await.expect("the thread").fault, None);
+    assert!(waiting(&stage, "all").await.is_empty());
+}

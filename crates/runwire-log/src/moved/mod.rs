@@ -1,0 +1,251 @@
+//! What moves from one log to another: everything that is stored of a thread, piece by piece.
+//!
+//! [`Log::export`](crate::Log::export) gives the pieces in the order in which [`Log::import`](crate::Log::import)
+//! takes them: the thread; the runs whose events retention has removed; then each run before its first record, the
+//! records in their order, and after the last record of a run what the log knows of its producers; at the end
+//! whatever is open, and [`Moved::End`]. [`line`](mod@line) is their form as lines of JSON.
+
+pub mod line;
+
+use std::sync::Arc;
+
+use runwire_model::dialect::Decoder;
+use runwire_model::record::ChatMessage;
+use runwire_model::run::{RunState, Status, Unfit};
+use runwire_model::{Json, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::error::LogError;
+use crate::info::RunSummary;
+use crate::record::Stored;
+
+/// A piece of a thread that moves.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Moved {
+    /// The thread itself; it comes first.
+    Thread(Box<ThreadFacts>),
+    /// A run of the thread.
+    Run(Box<RunFacts>),
+    /// A record.
+    Record(Arc<Stored>),
+    /// What is known of a run, or of the thread, beside its records.
+    State(Box<StateNote>),
+    /// Everything has been told, up to this `seq`.
+    End {
+        /// The thread's last `seq`.
+        head: u64,
+    },
+}
+
+impl Moved {
+    /// Tells about how many bytes it brings.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Record(stored) => stored.frame.as_ref().map_or(0, bytes::Bytes::len) + 256,
+            _ => 256,
+        }
+    }
+}
+
+/// A thread, without its runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ThreadFacts {
+    /// Its id.
+    pub thread_id: String,
+    /// Whether several runs may be open at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The first `seq` that there is.
+    pub oldest: u64,
+    /// The time of the last record, where all of them were removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_at: Option<Timestamp>,
+    /// The thread's messages before the oldest record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<ChatMessage>,
+    /// The thread's state before the oldest record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Json>,
+    /// The guard's state of the run before the oldest record, where that run itself does not move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<RunState>,
+}
+
+/// A run, without its records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Its id.
+    pub run_id: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The thread that its request named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    /// The agent that its request named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What the person asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What the agent was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
+    /// Whether a request created it, rather than its first frame.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
+    /// What is left of a run whose events retention has removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trimmed: Option<TrimmedRun>,
+}
+
+/// What is left of a run whose events retention has removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrimmedRun {
+    /// How it ended.
+    pub status: Status,
+    /// When its first record was written.
+    pub started_at: Timestamp,
+    /// When it was closed.
+    pub ended_at: Timestamp,
+    /// Its first `seq`.
+    pub first_seq: u64,
+    /// Its last `seq`.
+    pub last_seq: u64,
+    /// What was counted.
+    pub summary: RunSummary,
+    /// The guard's state, of the run that began last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<RunState>,
+}
+
+/// What is known of a run, or of the thread as a whole, beside its records.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateNote {
+    /// The run; nothing for the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The last `seq` of the run, or of the thread, that this is true for.
+    pub last_seq: u64,
+    /// The guard's state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<RunState>,
+    /// The producers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub producers: Vec<ProducerNote>,
+}
+
+/// A producer's place in what it writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProducerNote {
+    /// Its name; empty for the one without a name.
+    pub name: String,
+    /// Its newest incarnation.
+    pub epoch: u64,
+    /// The index of the frame that it must send next.
+    pub next: u64,
+    /// What it speaks, and where it is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder: Option<Decoder>,
+    /// For a thread that is written as a whole: the runs that its frames go to, the last one at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteNote>,
+}
+
+/// Where frames of a source's session or run go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RouteNote {
+    /// What the source calls the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// What the source calls the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The run.
+    pub to: String,
+}
+
+/// Which part of a thread is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Only a run, with those that lie side by side with it; without it the whole thread.
+    pub run: Option<String>,
+    /// Go on after this record; without it from the start.
+    pub after: Option<u64>,
+}
+
+/// A page of what moves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Exported {
+    /// The pieces, in order.
+    pub pieces: Vec<Moved>,
+    /// Where to go on, as [`Part::after`]; nothing after the end.
+    pub next: Option<u64>,
+}
+
+/// A piece and the line that it stands on.
+pub type Numbered = (u64, Moved);
+
+/// What became of an import.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Records that are written now.
+    pub imported: u64,
+    /// Records that were there before.
+    pub skipped: u64,
+    /// The thread's last `seq`.
+    pub head: u64,
+    /// Where it stopped, if it did; the pieces before it stay.
+    pub fault: Option<ImportFault>,
+}
+
+/// The piece that an import stopped at, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct ImportFault {
+    /// The line of the piece.
+    pub line: u64,
+    /// What is wrong.
+    pub problem: ImportProblem,
+}
+
+/// Why a piece was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportProblem {
+    /// There is something else under the same name already.
+    #[error("{0} is there already, and is not the same")]
+    Conflict(String),
+    /// Records before this one are missing.
+    #[error("record {expected} was expected next, not {got}")]
+    Gap {
+        /// The `seq` that must come next.
+        expected: u64,
+        /// The `seq` that came.
+        got: u64,
+    },
+    /// It cannot be part of any log.
+    #[error("{0}")]
+    Bad(String),
+    /// The log does not take it.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl ImportProblem {
+    /// Tells the stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Conflict(_) => "import_conflict",
+            Self::Gap { .. } => "import_gap",
+            Self::Bad(_) => "bad_record",
+            Self::Log(error) => error.code(),
+        }
+    }
+}
+
+impl From<Unfit> for ImportProblem {
+    fn from(unfit: Unfit) -> Self {
+        Self::Bad(unfit.to_string())
+    }
+}

@@ -1,0 +1,355 @@
+//! Importing: a thread that moves here from another log, piece by piece.
+//!
+//! Each record goes through the guard as if it were written now, with its own time: so the states of the runs are
+//! made anew, and what no log could hold is refused. What is there already is compared and passed over.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use runwire_model::Timestamp;
+use runwire_model::run::Status;
+use rusqlite::{OptionalExtension, params};
+
+use super::append::question_deadline;
+use super::heads::{Request, RunHead, ThreadHead};
+use super::leases::Lease;
+use super::read::{Base, whole_number};
+use super::rows::{json_error, save_run, save_thread};
+use super::writer::{Db, Done, Writer};
+use crate::earlier::RecordSource;
+use crate::error::LogError;
+use crate::key::{RunKey, ThreadKey};
+use crate::limits;
+use crate::moved::{
+    ImportFault, ImportProblem, Imported, Moved, Numbered, RunFacts, ThreadFacts, TrimmedRun,
+};
+use crate::record::Stored;
+
+/// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
+pub(super) const MOST: u64 = 1 << 53;
+
+pub(super) type Taken = Db<Result<(), ImportProblem>>;
+
+impl Writer {
+    pub(super) fn import(&mut self, key: &ThreadKey, pieces: Vec<Numbered>) -> Done<Imported> {
+        let mut pieces = pieces.into_iter().peekable();
+        let Some(mut thread) = self.heads.take_thread(&self.connection, key)? else {
+            return match pieces.next() {
+                Some((line, Moved::Thread(facts))) => self.import_new(key, line, &facts, pieces),
+                _ => Ok(Err(LogError::ThreadUnknown(key.id.to_string()))),
+            };
+        };
+        if thread.deleted {
+            self.heads.put_thread(thread);
+            return Ok(Err(LogError::ThreadDeleted(key.id.to_string())));
+        }
+        let mut imported = Imported::default();
+        if let Some((line, Moved::Thread(facts))) =
+            pieces.next_if(|(_, piece)| matches!(piece, Moved::Thread(_)))
+            && let Err(problem) = self.is_same_thread(&thread, &facts)?
+        {
+            imported.fault = Some(ImportFault { line, problem });
+        }
+        self.import_pieces(&mut thread, pieces, &mut imported)?;
+        self.touched_threads.insert(thread.id);
+        self.heads.put_thread(thread);
+        Ok(Ok(imported))
+    }
+
+    fn import_new(
+        &mut self,
+        key: &ThreadKey,
+        line: u64,
+        facts: &ThreadFacts,
+        pieces: impl Iterator<Item = Numbered>,
+    ) -> Done<Imported> {
+        let mut imported = Imported::default();
+        if let Err(problem) = check_thread(key, facts) {
+            imported.fault = Some(ImportFault { line, problem });
+            return Ok(Ok(imported));
+        }
+        let mut thread = self.heads.new_thread(key.clone(), facts.parallel, facts.created_at);
+        if facts.oldest > 1 {
+            self.begin_trimmed(&mut thread, facts)?;
+        }
+        self.import_pieces(&mut thread, pieces, &mut imported)?;
+        self.touched_threads.insert(thread.id);
+        self.heads.put_thread(thread);
+        Ok(Ok(imported))
+    }
+
+    /// Makes the row of a thread whose beginning is gone.
+    fn begin_trimmed(&mut self, thread: &mut ThreadHead, facts: &ThreadFacts) -> Db<()> {
+        let state = facts.state.as_ref().map(|state| state.text().to_owned());
+        let base = Base { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
+        let base = serde_json::to_string(&base).map_err(json_error)?;
+        thread.seq = facts.oldest - 1;
+        thread.at = facts.head_at.unwrap_or_default();
+        save_thread(&self.connection, thread)?;
+        let sql = "UPDATE thread SET oldest = ?2, base = ?3, head = ?4, head_at = ?5 WHERE id = ?1";
+        let by = params![thread.id, facts.oldest, base, thread.seq, thread.at.0];
+        self.connection.prepare_cached(sql)?.execute(by)?;
+        Ok(())
+    }
+
+    /// Gives the first run of a thread whose beginning did not move here the state that follows from there.
+    pub(super) fn begin_after_import(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
+        if thread.seq == 0 {
+            return Ok(());
+        }
+        let sql = "SELECT base FROM thread WHERE id = ?1";
+        let base = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([thread.id], |row| row.get::<_, Option<String>>(0));
+        let base = base.optional()?.flatten();
+        let base: Option<Base> = base.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+        if let Some(guard) = base.and_then(|base| base.guard) {
+            run.head.state = guard.next(&*run.key.id);
+        }
+        Ok(())
+    }
+
+    /// Tells whether a thread that is there is the one that is to be imported.
+    fn is_same_thread(&self, thread: &ThreadHead, facts: &ThreadFacts) -> Taken {
+        let sql = "SELECT oldest, EXISTS (SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2) FROM thread \
+                   WHERE id = ?1";
+        let by = params![thread.id, whole_number(facts.oldest)];
+        let told = self.connection.prepare_cached(sql)?.query_row(by, |row| Ok((row.get(0)?, row.get(1)?)));
+        // A thread that has no row yet is whole.
+        let (oldest, is_known): (u64, bool) = told.optional()?.unwrap_or((1, false));
+        let same = thread.parallel == facts.parallel
+            && thread.created_at == facts.created_at
+            && *thread.key.id == *facts.thread_id
+            // What retention has removed since cannot be compared, but that it was here can be seen.
+            && (oldest == facts.oldest || (oldest > facts.oldest && is_known));
+        Ok(same
+            .then_some(())
+            .ok_or_else(|| ImportProblem::Conflict(format!("the thread `{}`", thread.key.id))))
+    }
+
+    fn import_pieces(
+        &mut self,
+        thread: &mut ThreadHead,
+        pieces: impl Iterator<Item = Numbered>,
+        imported: &mut Imported,
+    ) -> Db<()> {
+        let mut known = VecDeque::new();
+        let before = thread.seq;
+        for (line, piece) in pieces {
+            if imported.fault.is_some() {
+                break;
+            }
+            let taken = match piece {
+                Moved::Thread(_) => {
+                    Ok(Err(ImportProblem::Bad("a thread is told once, at the beginning".into())))
+                }
+                Moved::Run(facts) => self.import_run(thread, &facts),
+                Moved::Record(stored) if stored.record.seq <= before => {
+                    imported.skipped += 1;
+                    self.is_same_record(thread, &mut known, &stored)
+                }
+                Moved::Record(stored) => {
+                    let taken = self.import_record(thread, stored);
+                    imported.imported += u64::from(matches!(taken, Ok(Ok(()))));
+                    taken
+                }
+                Moved::State(note) => self.import_state(thread, &note),
+                Moved::End { head } => self.end_import(thread, head),
+            };
+            if let Err(problem) = taken? {
+                imported.fault = Some(ImportFault { line, problem });
+            }
+        }
+        imported.head = thread.seq;
+        Ok(())
+    }
+
+    fn import_run(&mut self, thread: &mut ThreadHead, facts: &RunFacts) -> Taken {
+        let key = RunKey::new(thread.key.tenant.clone(), facts.run_id.as_str());
+        let request = request_of(facts);
+        if let Some(run) = self.heads.take_run(&self.connection, &key)? {
+            let same = run.thread == thread.id
+                && run.created_at == facts.created_at
+                && run.request.is_same(&request);
+            let problem = match run.thread == thread.id {
+                true => ImportProblem::Conflict(format!("the run `{}`", key.id)),
+                false => LogError::RunExists(key.id.to_string()).into(),
+            };
+            self.heads.put_run(run);
+            return Ok(same.then_some(()).ok_or(problem));
+        }
+        if facts.run_id.is_empty() || facts.created_at.0 >= MOST {
+            return Ok(Err(ImportProblem::Bad("the run has no id, or a time beyond all times".into())));
+        }
+        if let Some(trimmed) = &facts.trimmed {
+            return self.import_trimmed(thread, key, request, facts.created_at, trimmed);
+        }
+        if let Some(refused) = self.refuse_another_run(thread)? {
+            return Ok(Err(refused.into()));
+        }
+        let mut run = self.heads.new_run(key, thread, request, facts.created_at);
+        thread.open.push(run.id);
+        self.hold(&mut run);
+        self.touched_runs.insert(run.id);
+        self.heads.put_run(run);
+        Ok(Ok(()))
+    }
+
+    /// Makes the row of a run whose events are gone: its id stays used up, and how it ended is known.
+    fn import_trimmed(
+        &mut self,
+        thread: &mut ThreadHead,
+        key: RunKey,
+        request: Request,
+        created_at: Timestamp,
+        trimmed: &TrimmedRun,
+    ) -> Taken {
+        let numbers = [trimmed.started_at.0, trimmed.ended_at.0, trimmed.last_seq];
+        let guard = trimmed.guard.as_ref();
+        if !trimmed.status.is_closed()
+            || numbers.iter().any(|number| *number >= MOST)
+            || !(1..=trimmed.last_seq).contains(&trimmed.first_seq)
+            || trimmed.last_seq > thread.seq
+            || guard.is_some_and(|guard| !guard.is_within_limits())
+        {
+            return Ok(Err(ImportProblem::Bad(
+                "the run cannot have been removed by retention like that".into(),
+            )));
+        }
+        let mut run = self.heads.new_run(key, thread, request, created_at);
+        if let Some(guard) = guard {
+            run.head.state.clone_from(guard);
+        }
+        // A run that has ended asks nothing any more.
+        run.head.state.questions.clear();
+        let (thread_id, run_id) = (thread.key.id.to_string(), run.key.id.to_string());
+        (run.head.state.thread_id, run.head.state.run_id) = (thread_id, run_id);
+        run.head.state.status = trimmed.status;
+        run.head.summary = trimmed.summary.clone();
+        (run.started_at, run.ended_at) = (Some(trimmed.started_at), Some(trimmed.ended_at));
+        (run.first_seq, run.last_seq, run.trimmed) = (Some(trimmed.first_seq), trimmed.last_seq, true);
+        save_thread(&self.connection, thread)?;
+        save_run(&self.connection, &mut run)?;
+        self.connection.prepare_cached("UPDATE run SET trimmed = 1 WHERE id = ?1")?.execute([run.id])?;
+        thread.latest = Some(run.id);
+        self.heads.put_run(run);
+        Ok(Ok(()))
+    }
+
+    /// Compares a record with the one that is there; `known` holds those that were read ahead.
+    fn is_same_record(&self, thread: &ThreadHead, known: &mut VecDeque<Stored>, stored: &Stored) -> Taken {
+        let seq = stored.record.seq;
+        while known.front().is_some_and(|known| known.record.seq < seq) {
+            known.pop_front();
+        }
+        if known.front().is_none_or(|known| known.record.seq != seq) {
+            known.clear();
+            self.source(thread).visit(seq.saturating_sub(1), &mut |there| {
+                known.push_back(there.clone());
+                if known.len() < READ_AHEAD { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            self.lookups.check()?;
+        }
+        let same = match known.front() {
+            // Retention has removed it since.
+            Some(there) if there.record.seq > seq => true,
+            None => true,
+            Some(there) => there == stored,
+        };
+        Ok(same.then_some(()).ok_or_else(|| ImportProblem::Conflict(format!("record {seq}"))))
+    }
+
+    fn import_record(&mut self, thread: &mut ThreadHead, stored: Arc<Stored>) -> Taken {
+        let record = &stored.record;
+        if record.seq != thread.seq + 1 {
+            return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));
+        }
+        let latest =
+            [record.at, record.source_time.unwrap_or_default()].into_iter().max().unwrap_or_default();
+        if record.at < thread.at || latest.0 >= MOST {
+            let problem = "its time is before that of the record before it, or beyond all times";
+            return Ok(Err(ImportProblem::Bad(problem.into())));
+        }
+        let key = RunKey { tenant: thread.key.tenant.clone(), id: stored.run.clone() };
+        let unknown = || ImportProblem::Bad(format!("no line before it tells of its run `{}`", key.id));
+        let Some(mut run) = self.heads.take_run(&self.connection, &key)? else { return Ok(Err(unknown())) };
+        if run.thread != thread.id {
+            self.heads.put_run(run);
+            return Ok(Err(unknown()));
+        }
+        self.begin(thread, &mut run)?;
+        let replayed = self.with_state(thread, &mut run, |state, look, _, _| state.replay(record, look))?;
+        let taken = match replayed {
+            Ok(_) => {
+                // One copy of the run's name for all its records.
+                let stored = Stored { run: run.key.id.clone(), ..Arc::unwrap_or_clone(stored) };
+                self.keep(thread, &mut run, Arc::new(stored));
+                self.hold(&mut run);
+                Ok(())
+            }
+            Err(unfit) => Err(unfit.into()),
+        };
+        self.touched_runs.insert(run.id);
+        self.heads.put_run(run);
+        Ok(taken)
+    }
+
+    /// Gives a run of a thread that is being imported the time that takes.
+    fn hold(&mut self, run: &mut RunHead) {
+        if !run.head.state.status.is_closed() {
+            let deadline = self.now().0 + limits::IMPORT_MILLIS;
+            run.deadline = Some(deadline);
+            self.leases.set(run.id, Lease::Asking(deadline));
+        }
+    }
+
+    /// Lets the open runs of the thread go on as if they had been written here.
+    fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> Taken {
+        if head > thread.seq {
+            return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));
+        }
+        for open in thread.open.clone() {
+            let at = thread.at;
+            self.with_run(open, |writer, run| {
+                let suspended = run.head.state.status == Status::Suspended;
+                run.deadline = suspended.then(|| question_deadline(run, at));
+                (run.dirty, run.unnoted) = (true, true);
+                writer.leases.remove(run.id);
+                writer.leases.renew(run, writer.options.lease);
+                if run.head.summary.cancel_requested && !suspended {
+                    writer.leases.stop(run.id, writer.options.cancel_grace);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Records that are read ahead when they are compared.
+const READ_AHEAD: usize = 256;
+
+fn check_thread(key: &ThreadKey, facts: &ThreadFacts) -> Result<(), ImportProblem> {
+    let times = [facts.created_at, facts.head_at.unwrap_or_default()];
+    let sound = *key.id == *facts.thread_id
+        && (1..MOST).contains(&facts.oldest)
+        && times.iter().all(|time| time.0 < MOST)
+        && facts
+            .guard
+            .as_ref()
+            .is_none_or(|guard| guard.is_within_limits() && guard.thread_id == facts.thread_id);
+    let problem = "the thread is of another id, or has numbers beyond all numbers";
+    sound.then_some(()).ok_or_else(|| ImportProblem::Bad(problem.into()))
+}
+
+fn request_of(facts: &RunFacts) -> Request {
+    Request {
+        thread_id: facts.thread_id.clone(),
+        agent: facts.agent.clone(),
+        message: facts.message.clone(),
+        input: facts.input.as_ref().map(|input| input.text().to_owned()),
+        asked: facts.asked,
+    }
+}

@@ -1,0 +1,76 @@
+//! What an import brings beside records: what decoders know of a run, and how far producers are.
+
+use std::collections::HashMap;
+
+use super::heads::{ProducerHead, Route, Speech, ThreadHead};
+use super::import::{MOST, Taken};
+use super::writer::{Db, Writer};
+use crate::key::RunKey;
+use crate::limits;
+use crate::moved::{ImportProblem, ProducerNote, StateNote};
+
+impl Writer {
+    pub(super) fn import_state(&mut self, thread: &mut ThreadHead, note: &StateNote) -> Taken {
+        let is_wrong = |producer: &ProducerNote| producer.epoch >= MOST || producer.next >= MOST;
+        if note.producers.len() > limits::PRODUCERS || note.producers.iter().any(is_wrong) {
+            return Ok(Err(ImportProblem::Bad(
+                "it has too many producers, or numbers beyond all numbers".into(),
+            )));
+        }
+        let Some(run_id) = &note.run_id else {
+            // A thread that has gone on since knows better.
+            if thread.seq == note.last_seq {
+                for producer in &note.producers {
+                    let head = self.producer_of(thread, producer)?;
+                    keep_newer(&mut thread.producers, &producer.name, head);
+                }
+            }
+            return Ok(Ok(()));
+        };
+        let key = RunKey::new(thread.key.tenant.clone(), run_id.as_str());
+        let Some(mut run) = self.heads.take_run(&self.connection, &key)? else {
+            return Ok(Err(ImportProblem::Bad(format!("no line before it tells of the run `{run_id}`"))));
+        };
+        if run.thread == thread.id && run.last_seq == note.last_seq {
+            if let Some(guard) = &note.guard {
+                run.head.state.recall(guard);
+                (run.dirty, run.unnoted) = (true, true);
+            }
+            for producer in &note.producers {
+                let speech = Speech { decoder: producer.decoder.clone(), routes: Vec::new() };
+                keep_newer(&mut run.producers, &producer.name, head_of(producer, speech));
+            }
+            self.touched_runs.insert(run.id);
+        }
+        self.heads.put_run(run);
+        Ok(Ok(()))
+    }
+
+    /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
+    fn producer_of(&mut self, thread: &ThreadHead, note: &ProducerNote) -> Db<ProducerHead> {
+        let mut routes = Vec::new();
+        for route in note.routes.iter().take(super::route::ROUTES) {
+            let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());
+            let Some(run) = self.heads.take_run(&self.connection, &key)? else { continue };
+            if run.thread == thread.id {
+                routes.push(Route { thread: route.thread.clone(), run: route.run.clone(), to: run.id });
+            }
+            self.heads.put_run(run);
+        }
+        Ok(head_of(note, Speech { decoder: note.decoder.clone(), routes }))
+    }
+}
+
+fn head_of(note: &ProducerNote, speech: Speech) -> ProducerHead {
+    ProducerHead { epoch: note.epoch, next: note.next, speech, dirty: true, unnoted: true }
+}
+
+/// Keeps a producer's place, unless a newer one is known.
+fn keep_newer(producers: &mut HashMap<String, ProducerHead>, name: &str, head: ProducerHead) {
+    let place = |head: &ProducerHead| (head.epoch, head.next);
+    if producers.get(name).is_none_or(|known| place(known) <= place(&head))
+        && producers.len() <= limits::PRODUCERS
+    {
+        producers.insert(name.to_owned(), head);
+    }
+}

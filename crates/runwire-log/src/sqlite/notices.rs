@@ -1,0 +1,142 @@
+//! Notices: one row for each event that a subscriber has not been told of, written with the event itself.
+
+use std::time::Duration;
+
+use runwire_model::record::Record;
+use runwire_model::{Json, Timestamp};
+use rusqlite::{Row, params};
+
+use super::heads::RunHead;
+use super::read::{Reader, whole_number};
+use super::writer::{Db, Done, Writer, mint};
+use crate::error::LogError;
+use crate::key::RunKey;
+use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+
+/// A notice that the next commit holds.
+pub(super) struct NewNotice {
+    subscriber: String,
+    run: i64,
+    kind: NoticeKind,
+    seq: u64,
+    at: Timestamp,
+    event: Json,
+}
+
+impl Writer {
+    /// Takes up who is to be told of what, and forgets what waits for others.
+    pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> Done<()> {
+        let names: Vec<String> = {
+            let mut names = self.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
+            names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
+        };
+        for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
+            self.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
+        }
+        self.subscribers = subscribers;
+        Ok(Ok(()))
+    }
+
+    /// Notes what subscribers are to be told of a record that is about to be kept.
+    pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
+        if self.subscribers.is_empty() {
+            return;
+        }
+        for event in record.entries.iter().map(|entry| &entry.event) {
+            let Some(kind) = NoticeKind::of(&event.body) else { continue };
+            for subscriber in self.subscribers.iter().filter(|known| known.kinds.contains(&kind)) {
+                self.notices.push(NewNotice {
+                    subscriber: subscriber.name.clone(),
+                    run: run.id,
+                    kind,
+                    seq: record.seq,
+                    at: record.at,
+                    event: event.to_json(),
+                });
+            }
+        }
+    }
+
+    /// Writes the notices of this commit, once the rows of their runs are there.
+    pub(super) fn save_notices(&mut self) -> Db<()> {
+        let now = self.now();
+        for notice in self.notices.drain(..) {
+            let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            self.connection.prepare_cached(sql)?.execute(params![
+                notice.subscriber,
+                mint(),
+                notice.run,
+                notice.kind.name(),
+                whole_number(notice.seq),
+                whole_number(notice.at.0),
+                notice.event.text(),
+                whole_number(now.0),
+            ])?;
+            self.noticed = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn told(&mut self, number: u64, told: Told) -> Done<()> {
+        match told {
+            Told::Done => {
+                let sql = "DELETE FROM notice WHERE id = ?1";
+                self.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
+            }
+            Told::Again(wait) => {
+                let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let due = whole_number(self.now().0.saturating_add(wait));
+                let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
+                self.connection.prepare_cached(sql)?.execute(params![whole_number(number), due])?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
+    pub(super) fn forget_notices(&self, thread: i64) -> Db<()> {
+        let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
+        self.connection.prepare_cached(sql)?.execute([thread])?;
+        Ok(())
+    }
+}
+
+impl Reader {
+    /// Lists what a subscriber is to be told, what is due first, first.
+    pub(super) fn notices(
+        &self,
+        subscriber: &str,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<Notice>, LogError> {
+        let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
+                   notice.seq, notice.at, notice.event, notice.attempts, notice.due \
+                   FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
+                   WHERE notice.subscriber = ?1 ORDER BY notice.due, notice.id LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement
+            .query_map(params![subscriber, whole_number(limit as u64)], |row| notice_of(row, now))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn notice_of(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<Notice> {
+    let unreadable = |column: usize, what: &str| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
+    };
+    let (kind, event): (String, String) = (row.get(2)?, row.get(9)?);
+    Ok(Notice {
+        number: row.get(0)?,
+        id: row.get(1)?,
+        kind: NoticeKind::from_name(&kind).ok_or_else(|| unreadable(2, "no kind of notice"))?,
+        run: RunKey::new(row.get::<_, String>(3)?, row.get::<_, String>(4)?),
+        thread_id: row.get(5)?,
+        agent: row.get(6)?,
+        seq: row.get(7)?,
+        at: Timestamp(row.get(8)?),
+        event: Json::parse(&event).map_err(|_| unreadable(9, "no JSON"))?,
+        attempts: row.get(10)?,
+        wait: Duration::from_millis(row.get::<_, u64>(11)?.saturating_sub(now.0)),
+    })
+}

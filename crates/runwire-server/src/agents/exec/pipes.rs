@@ -1,0 +1,145 @@
+//! What goes into a program, and what it says to whoever operates it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runwire_log::Stored;
+use runwire_model::event::{Body, Event, RunStarted};
+use runwire_model::framing::{Framing, Unframer};
+use runwire_model::json::ObjectWriter;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdin};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::agents::job::Job;
+use crate::agents::signals::Follower;
+use crate::limits;
+
+/// Writes the first line that a program reads: what it is to do.
+pub(super) fn start_frame(job: &Job) -> Vec<u8> {
+    let started = RunStarted {
+        message: job.input.message.clone(),
+        agent: Some(job.agent.name.clone()),
+        input: job.input.input.clone(),
+        ..Default::default()
+    };
+    let mut line = Vec::new();
+    let mut object = ObjectWriter::begin(&mut line);
+    object.str("thread_id", &job.thread.id);
+    object.str("run_id", &job.run.id);
+    Event::new(started).write(&mut object);
+    object.end();
+    line.push(b'\n');
+    line
+}
+
+/// Hands a program its input, then what people say to the run, to the run's end.
+///
+/// A program that reads nothing holds up nobody but this.
+pub(super) async fn feed(mut stdin: ChildStdin, first: Vec<u8>, mut follower: Follower, thread: Arc<str>) {
+    let mut lines = first;
+    loop {
+        // A program that has closed its input wants no answers.
+        if stdin.write_all(&lines).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+        lines.clear();
+        let Some(records) = follower.records().await else { return };
+        for stored in &records {
+            write_signals(&mut lines, stored, &thread);
+            if stored.is_terminal() {
+                let _ = stdin.write_all(&lines).await;
+                return;
+            }
+        }
+    }
+}
+
+/// Writes what a record tells a program, one frame a line.
+fn write_signals(lines: &mut Vec<u8>, stored: &Stored, thread: &str) {
+    let record = &stored.record;
+    // What the program has said itself is no news.
+    if record.dialect.is_some() {
+        return;
+    }
+    for entry in &record.entries {
+        let body = &entry.event.body;
+        let is_news = matches!(body, Body::InteractionResolved(_) | Body::RunCancelRequested(_));
+        if !is_news && !body.is_terminal() {
+            continue;
+        }
+        let mut object = ObjectWriter::begin(lines);
+        object.u64("seq", record.seq);
+        object.str("at", &record.at.to_string());
+        object.str("thread_id", thread);
+        object.str("run_id", &stored.run);
+        entry.event.write(&mut object);
+        object.end();
+        lines.push(b'\n');
+    }
+}
+
+/// The last lines of a program's standard error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+
+impl LastWords {
+    fn push(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let line = line[..line.floor_char_boundary(limits::STDERR_LINE_BYTES)].to_owned();
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == limits::STDERR_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// Tells the last line.
+    pub(super) fn last(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    }
+
+    /// Tells all lines that are kept.
+    pub(super) fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits a moment for what the program has said last.
+    pub(super) async fn after(self, listening: JoinHandle<()>) -> Self {
+        let abort = listening.abort_handle();
+        if timeout(limits::AGENT_LINGER_TIME, listening).await.is_err() {
+            abort.abort();
+        }
+        self
+    }
+}
+
+/// Logs what a program writes to its standard error, and keeps the last of it.
+pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, JoinHandle<()>) {
+    let words = LastWords::default();
+    let (kept, run, agent) = (words.clone(), job.run.id.clone(), job.agent.clone());
+    let listening = tokio::spawn(async move {
+        let Some(mut stderr) = stderr else { return };
+        let mut lines = Unframer::new(Framing::Ndjson);
+        let mut piece = vec![0; limits::AGENT_PIECE_BYTES];
+        loop {
+            let count = stderr.read(&mut piece).await.unwrap_or(0);
+            if count == 0 {
+                lines.finish();
+            }
+            lines.push(&piece[..count]);
+            while let Some(line) = lines.next() {
+                // A line of more than a million bytes is for nobody's eyes.
+                let Ok(line) = line else { continue };
+                tracing::info!(run = &*run, agent = agent.name, stderr = ?String::from_utf8_lossy(line.data));
+                kept.push(line.data);
+            }
+            if count == 0 {
+                return;
+            }
+        }
+    });
+    (words, listening)
+}

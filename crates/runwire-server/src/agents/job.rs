@@ -1,0 +1,141 @@
+//! One run of one agent, from its start to its end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use runwire_log::{Log, LogError, RunKey, ThreadKey};
+use runwire_model::event::InteractionResolved;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use super::config::{Agent, AgentKind};
+use super::delivery::Delivery;
+use super::ending::Ending;
+use super::signals::{Follower, Signal};
+use super::{Input, demo, exec, http};
+
+/// An agent at work on a run.
+pub(super) struct Job {
+    pub(super) log: Arc<dyn Log>,
+    pub(super) run: RunKey,
+    pub(super) thread: ThreadKey,
+    pub(super) agent: Arc<Agent>,
+    pub(super) input: Input,
+    pub(super) turns: Arc<Semaphore>,
+    pub(super) shutdown: watch::Receiver<bool>,
+    pub(super) beat: Duration,
+    /// How long the agent may take to end after it was asked to.
+    pub(super) grace: Duration,
+}
+
+/// Where a job begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Begin {
+    /// With a run that nothing was written to.
+    New,
+    /// With a run that an earlier server has left.
+    Left(Left),
+}
+
+/// How an earlier server has left a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Left {
+    /// The last record that was looked at.
+    pub(super) seq: u64,
+    /// All answers so far, in order.
+    pub(super) answers: Vec<InteractionResolved>,
+    /// Those that the agent was not told of.
+    pub(super) untold: Vec<InteractionResolved>,
+    /// Whether a person is waited for.
+    pub(super) is_suspended: bool,
+    /// Where all questions were settled, if the agent has said nothing since.
+    pub(super) resumed: Option<u64>,
+    /// Whether someone wants it to stop.
+    pub(super) is_cancelled: bool,
+}
+
+impl Job {
+    /// Works to the run's end, or to the server's.
+    pub(super) async fn work(&self, begin: Begin) {
+        if let Err(error) = self.try_work(begin).await {
+            tracing::warn!(run = &*self.run.id, agent = self.agent.name, %error, "an agent cannot be run");
+        }
+    }
+
+    async fn try_work(&self, begin: Begin) -> Result<(), LogError> {
+        let after = match &begin {
+            Begin::New => self.log.thread(&self.thread).await?.head,
+            Begin::Left(left) => left.seq,
+        };
+        let follower = Follower::new(self.log.clone(), &self.run, &self.thread, after);
+        // What was written before that place shows here, what comes later is followed.
+        if self.log.run(&self.run).await?.status.is_closed() {
+            return Ok(());
+        }
+        let dialect = self.agent.kind.dialect();
+        let delivery = Delivery::take_up(self.log.clone(), &self.run, dialect).await?;
+        let left = match begin {
+            Begin::New => None,
+            Begin::Left(left) => Some(left),
+        };
+        match &self.agent.kind {
+            AgentKind::Http(agent) => http::run(self, agent, delivery, follower, left).await,
+            AgentKind::Exec(agent) => exec::run(self, agent, delivery, follower).await,
+            AgentKind::Demo(agent) => demo::run(self, agent, delivery, follower, left).await,
+        }
+        Ok(())
+    }
+
+    /// Waits for a turn, and gives none where the run or the server ends first.
+    pub(super) async fn turn(
+        &self,
+        delivery: &mut Delivery,
+        follower: &mut Follower,
+    ) -> Option<OwnedSemaphorePermit> {
+        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
+            return Some(turn);
+        }
+        let waiting = async {
+            loop {
+                tokio::select! {
+                    turn = self.turns.clone().acquire_owned() => return turn.ok(),
+                    signals = follower.signals() => {
+                        if signals.iter().any(|signal| matches!(signal, Signal::Closed { .. })) {
+                            return None;
+                        }
+                    }
+                    () = self.server_stops() => {
+                        delivery.end(Ending::server_stopped()).await;
+                        return None;
+                    }
+                }
+            }
+        };
+        self.beating(waiting).await
+    }
+
+    /// Keeps the run's lease while something goes on.
+    pub(super) async fn beating<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            worked = work => worked,
+            never = self.beat_for_ever() => never,
+        }
+    }
+
+    async fn beat_for_ever<T>(&self) -> T {
+        loop {
+            tokio::time::sleep(self.beat).await;
+            // Whether the run is still there shows when something is written.
+            let _ = self.log.heartbeat(&self.run).await;
+        }
+    }
+
+    /// Waits until the server begins to stop.
+    pub(super) async fn server_stops(&self) {
+        let mut shutdown = self.shutdown.clone();
+        if shutdown.wait_for(|stopping| *stopping).await.is_err() {
+            // Nobody is left who could say so; then nobody waits either.
+            std::future::pending().await
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What people and the server say to a run, read from its log: whoever runs an agent learns of it by reading.
+
+use std::sync::Arc;
+
+use runwire_log::{Log, RunKey, Stored, Tail, ThreadKey};
+use runwire_model::event::{Body, InteractionResolved};
+use tokio::sync::watch;
+
+/// Something in a run that its agent must know of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Signal {
+    /// The run waits for a person.
+    Suspended,
+    /// A person answered, or the time to answer is over.
+    Answered(InteractionResolved),
+    /// All questions are settled, in the record of this `seq`.
+    Resumed { seq: u64 },
+    /// Someone wants the run to stop.
+    CancelRequested { reason: Option<String> },
+    /// The run has ended.
+    Closed {
+        /// Whether its agent has said so.
+        by_agent: bool,
+    },
+}
+
+/// Reads the records of a run, from a place on.
+pub(super) struct Follower {
+    log: Arc<dyn Log>,
+    run: Arc<str>,
+    thread: ThreadKey,
+    tail: Arc<Tail>,
+    head: watch::Receiver<runwire_log::Head>,
+    /// The last record that was looked at.
+    at: u64,
+    /// Whether the store may have records that the tail has not told of.
+    is_behind: bool,
+}
+
+impl Follower {
+    /// Follows a run from after a record on.
+    pub(super) fn new(log: Arc<dyn Log>, run: &RunKey, thread: &ThreadKey, after: u64) -> Self {
+        let tail = log.tail(thread);
+        let head = tail.watch();
+        let (run, thread) = (run.id.clone(), thread.clone());
+        Self { log, run, thread, tail, head, at: after, is_behind: true }
+    }
+
+    /// Tells the last record that was looked at.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Waits for records, and gives those of the run, which may be none; nothing follows where the thread is gone.
+    ///
+    /// Whoever gives up waiting loses nothing.
+    pub(super) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
+        loop {
+            let head = *self.head.borrow_and_update();
+            if !self.is_behind && head.seq <= self.at {
+                if head.deleted || self.head.changed().await.is_err() {
+                    return None;
+                }
+                continue;
+            }
+            let recent = if self.is_behind { None } else { self.tail.after(self.at) };
+            let records = match recent.filter(|records| !records.is_empty()) {
+                Some(records) => records,
+                None => match self.log.read(&self.thread, self.at).await {
+                    Ok(page) => {
+                        let last = page.records.last().map_or(page.head, |last| last.record.seq);
+                        self.is_behind = last < page.head;
+                        page.records
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, run = &*self.run, "a run cannot be followed any more");
+                        return None;
+                    }
+                },
+            };
+            let Some(last) = records.last() else {
+                // Whatever the tail has told of is not there.
+                self.at = self.at.max(head.seq);
+                continue;
+            };
+            self.at = last.record.seq;
+            return Some(records.into_iter().filter(|stored| *stored.run == *self.run).collect());
+        }
+    }
+
+    /// Waits for records, and gives the signals in them, which may be none. A thread that is gone is a run's end.
+    pub(super) async fn signals(&mut self) -> Vec<Signal> {
+        match self.records().await {
+            Some(records) => records.iter().flat_map(|stored| signals_in(stored)).collect(),
+            None => vec![Signal::Closed { by_agent: false }],
+        }
+    }
+}
+
+/// Lists what a record tells an agent.
+pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
+    let record = &stored.record;
+    // An act of the server has no dialect.
+    let by_agent = record.dialect.is_some();
+    let signal = |body: &Body| match body {
+        Body::RunSuspended(_) => Some(Signal::Suspended),
+        Body::InteractionResolved(resolved) if !by_agent => Some(Signal::Answered(resolved.clone())),
+        Body::RunResumed(_) => Some(Signal::Resumed { seq: record.seq }),
+        Body::RunCancelRequested(asked) => Some(Signal::CancelRequested { reason: asked.reason.clone() }),
+        body if body.is_terminal() => Some(Signal::Closed { by_agent }),
+        _ => None,
+    };
+    let mut signals: Vec<_> = record.entries.iter().filter_map(|entry| signal(&entry.event.body)).collect();
+    // An end settles what is open; that is no answer.
+    if signals.iter().any(|signal| matches!(signal, Signal::Closed { .. })) {
+        signals.retain(|signal| matches!(signal, Signal::Closed { .. }));
+    }
+    signals
+}

@@ -1,0 +1,114 @@
+//! The official `RunAgentInput`, as far as the server looks into it.
+
+use runwire_model::Json;
+use runwire_model::json::{FieldError, Object};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::facade::start::missing_field;
+use crate::problem::Problem;
+
+/// What the client sends to start a run, or to go on with one.
+#[derive(Debug)]
+pub(super) struct RunInput {
+    pub(super) thread: String,
+    pub(super) run: String,
+    /// What the person asked: the last message, if it is a person's.
+    pub(super) message: Option<String>,
+    /// Answers to the questions that the thread's run waits for.
+    pub(super) resume: Vec<ResumeEntry>,
+    /// All of it, for an agent that speaks AG-UI itself.
+    pub(super) whole: Json,
+}
+
+/// An answer to one question.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResumeEntry {
+    pub(super) interrupt_id: String,
+    pub(super) status: ResumeStatus,
+    #[serde(default)]
+    pub(super) payload: Option<Json>,
+}
+
+/// What became of a question at the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ResumeStatus {
+    Resolved,
+    Cancelled,
+}
+
+impl RunInput {
+    /// Reads the body of a request.
+    pub(super) fn read(whole: Json) -> Result<Self, Problem> {
+        let wrong = |error: FieldError| Problem::new("bad_body", error.to_string());
+        let Some(mut fields) = Object::of_json(&whole) else {
+            return Err(Problem::new("bad_body", "the body is no RunAgentInput"));
+        };
+        let thread = fields.take_id("threadId").map_err(wrong)?.ok_or_else(|| missing_field("threadId"))?;
+        let run = fields.take_id("runId").map_err(wrong)?.ok_or_else(|| missing_field("runId"))?;
+        let messages = fields.take_present("messages").map(|messages| Json::from_raw(messages).to_value());
+        let message = match messages {
+            None => None,
+            Some(Value::Array(messages)) => messages.last().and_then(said_by_person),
+            Some(_) => return Err(Problem::new("bad_body", "`messages` must be an array")),
+        };
+        let resume = match fields.take_present("resume") {
+            None => Vec::new(),
+            Some(resume) => serde_json::from_str(resume.get()).map_err(|error| {
+                let detail = format!(
+                    "`resume` must be a list of `{{interruptId, status: resolved|cancelled, payload?}}`: {error}"
+                );
+                Problem::new("bad_body", detail).with("field", "resume")
+            })?,
+        };
+        Ok(Self { thread, run, message, resume, whole })
+    }
+}
+
+/// Finds the text of a person's message, which may have parts.
+fn said_by_person(message: &Value) -> Option<String> {
+    match message.get("content").filter(|_| message["role"] == "user")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            Some(parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<RunInput, Problem> {
+        RunInput::read(Json::parse(text).unwrap())
+    }
+
+    #[test]
+    fn the_last_message_is_what_was_asked_if_a_person_said_it() {
+        let asked = |messages: &str| {
+            read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message
+        };
+        assert_eq!(asked(r#"[{"role":"user","content":"a"},{"role":"user","content":"b"}]"#).unwrap(), "b");
+        let parts =
+            r#"[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}]"#;
+        assert_eq!(asked(parts).unwrap(), "a\nb");
+        assert_eq!(asked(r#"[{"role":"user","content":"a"},{"role":"tool","content":"1"}]"#), None);
+        assert_eq!(asked("[]"), None);
+    }
+
+    #[test]
+    fn what_is_no_input_is_refused() {
+        for wrong in [
+            r#"{"runId":"r"}"#,
+            r#"{"threadId":"t"}"#,
+            r#"{"threadId":"t","runId":"r","messages":{}}"#,
+            r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a"}]}"#,
+            r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a","status":"maybe"}]}"#,
+        ] {
+            assert_eq!(read(wrong).unwrap_err().code(), "bad_body", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! AG-UI: the official client starts runs, answers their questions, and attaches to whatever a thread's run is doing.
+
+mod input;
+mod resume;
+mod retell;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::HeaderMap;
+use http::request::Parts;
+use runwire_log::{LogError, NewRun, RunKey, ThreadKey};
+use runwire_model::Json;
+use runwire_model::dialect::Dialect;
+
+use super::start::{self, From, agent_of, ask, newest_run};
+use crate::Wire;
+use crate::ids::{self, ThreadAt};
+use crate::json_body::JsonBody;
+use crate::problem::Problem;
+use crate::read::{answer, last_event_id, retold};
+use input::RunInput;
+
+pub(super) fn routes() -> Router<Arc<Wire>> {
+    Router::new().route("/ag-ui/{agent}", post(run)).route("/ag-ui/{agent}/{thread}", get(attach))
+}
+
+/// Tells the present of the thread's newest run, then follows it to its end or its next question.
+async fn attach(
+    State(wire): State<Arc<Wire>>,
+    ThreadAt(thread): ThreadAt,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let run = newest_run(&wire, &thread).await?;
+    let after = last_event_id(&parts.headers)?;
+    let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
+    let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
+    let ask = ask(Dialect::AgUi, from);
+    let reader = ask.read_run(&wire, &run).await?;
+    answer(wire, ask, reader).await
+}
+
+/// Starts a run, or goes on with one that waits for the answers in `resume`.
+async fn run(
+    State(wire): State<Arc<Wire>>,
+    Path(agent): Path<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Json>,
+) -> Result<Response, Problem> {
+    let input = RunInput::read(body)?;
+    for (name, id) in [("threadId", &input.thread), ("runId", &input.run)] {
+        ids::check(name, id)?;
+    }
+    let agent = agent_of(&wire, Some(agent))?;
+    let tenant = crate::auth::tenant_of(&headers);
+    let thread = ThreadKey { tenant: tenant.clone(), id: input.thread.as_str().into() };
+    let shown = input.run.clone();
+    let (run, from) = match input.resume.is_empty() {
+        true => begin(&wire, &thread, agent, input).await?,
+        false => resume::resume(&wire, &thread, &input.resume).await?,
+    };
+    let reader = match ask(Dialect::AgUi, from).read_run(&wire, &run).await? {
+        Some(reader) => Some(reader),
+        // Nothing follows: its end is told with everything else.
+        None => ask(Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
+    };
+    let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
+    Ok(retold(&wire, reader, retell::as_run(shown)))
+}
+
+/// Starts a run; one that has this id already is attached to, since only its answer can have got lost.
+async fn begin(
+    wire: &Wire,
+    thread: &ThreadKey,
+    agent: String,
+    input: RunInput,
+) -> Result<(RunKey, From), Problem> {
+    let key = RunKey { tenant: thread.tenant.clone(), id: input.run.as_str().into() };
+    match wire.log.run(&key).await {
+        Ok(run) if run.thread_id == *thread.id && run.agent.as_ref() == Some(&agent) => {
+            return Ok((key, From::Present));
+        }
+        Ok(run) => return Err(LogError::RunExists(run.run_id).into()),
+        Err(LogError::RunUnknown(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let run = NewRun {
+        tenant: thread.tenant.to_string(),
+        run_id: Some(input.run),
+        thread_id: Some(input.thread),
+        agent: Some(agent),
+        message: input.message,
+        input: Some(input.whole),
+    };
+    let (key, created) = start::start(wire, run).await?;
+    Ok((key, if created.new { From::Cursor(None) } else { From::Present }))
+}

@@ -1,0 +1,50 @@
+//! Answers to questions, as the façades' clients write them: values, and `approved` among them.
+
+use runwire_log::Answer;
+use runwire_model::Json;
+use runwire_model::event::{Decision, InteractionKind};
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+/// Makes an answer of what was filled in; `approved` decides an approval.
+pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -> Result<Answer, Problem> {
+    let (decision, values) = match kind {
+        InteractionKind::Form => (Decision::Submitted, values),
+        InteractionKind::Approval => {
+            let said = values.as_ref().map(Json::to_value).unwrap_or_default();
+            let approved = said.get("approved").and_then(Value::as_bool).or(said.as_bool());
+            let Some(approved) = approved else {
+                let detail = format!("`{id}` is an approval: `approved` must be `true` or `false`");
+                return Err(Problem::new("invalid_answer", detail).with("field", "approved"));
+            };
+            let decision = if approved { Decision::Approved } else { Decision::Rejected };
+            // An object with nothing but the decision says nothing more than the decision.
+            (decision, values.filter(|_| said.as_object().is_some_and(|fields| fields.len() > 1)))
+        }
+    };
+    Ok(Answer { interaction_id: id.to_owned(), decision, values, reason: None, by: None })
+}
+
+/// Makes the answer of somebody who does not want to answer.
+pub(super) fn withdrawal_of(id: &str) -> Answer {
+    let decision = Decision::Cancelled;
+    Answer { interaction_id: id.to_owned(), decision, values: None, reason: None, by: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boolean_approved_decides_an_approval() {
+        let answer = |text: &str| answer_of(InteractionKind::Approval, "a", Json::parse(text).ok());
+        let decided = |text: &str| answer(text).map(|answer| (answer.decision, answer.values.is_some()));
+        assert_eq!(decided(r#"{"approved":true}"#).unwrap(), (Decision::Approved, false));
+        assert_eq!(decided(r#"{"approved":false,"note":"no"}"#).unwrap(), (Decision::Rejected, true));
+        assert_eq!(decided("true").unwrap(), (Decision::Approved, false));
+        for wrong in ["{}", r#"{"approved":"yes"}"#, "null"] {
+            assert_eq!(decided(wrong).unwrap_err().code(), "invalid_answer", "{wrong}");
+        }
+    }
+}

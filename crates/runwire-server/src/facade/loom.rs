@@ -1,0 +1,261 @@
+//! Loom's WebSocket: `GET /loom`.
+//!
+//! In: `run`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is its reply,
+//! or an `error`; `pong`. A message that means nothing is told, and the socket stays open. Runs outlive the socket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use futures_util::{SinkExt, StreamExt};
+use http::HeaderMap;
+use runwire_log::{Cancel, NewRun, RunKey};
+use runwire_model::Json;
+use runwire_model::dialect::Dialect;
+use runwire_model::json::{Object, ObjectWriter};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::start::{Fields, From, agent_in_query, agent_of, ask, missing_field, start};
+use crate::auth::tenant_of;
+use crate::feed::{Next, Reader};
+use crate::listener::Place;
+use crate::problem::Problem;
+use crate::{Wire, limits, origin};
+
+pub(super) fn routes() -> Router<Arc<Wire>> {
+    Router::new().route("/loom", get(upgrade))
+}
+
+async fn upgrade(
+    State(wire): State<Arc<Wire>>,
+    Extension(place): Extension<Place>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
+    origin::check(&headers)?;
+    let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
+    let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
+    let serve = async move |socket| {
+        serve(wire, tenant, agent, socket).await;
+        drop(place);
+    };
+    Ok(upgrade.on_upgrade(serve).into_response())
+}
+
+async fn serve(wire: Arc<Wire>, tenant: Arc<str>, agent: Option<String>, socket: WebSocket) {
+    let (mut sink, mut stream) = socket.split();
+    let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
+    let (mut shutdown, beat) = (wire.shutdown.clone(), wire.config.keep_alive);
+    let writing = tokio::spawn(async move {
+        loop {
+            let message = tokio::select! {
+                message = queue.recv() => message,
+                () = tokio::time::sleep(beat) => Some(Message::Ping(bytes::Bytes::new())),
+            };
+            let Some(message) = message else { break };
+            let closes = matches!(message, Message::Close(_));
+            if sink.send(message).await.is_err() || closes {
+                break;
+            }
+        }
+        let _ = sink.close().await;
+    });
+    let mut session = Session { wire, tenant, agent, out, runs: HashMap::new() };
+    loop {
+        let message = tokio::select! {
+            biased;
+            _ = shutdown.wait_for(|stops| *stops) => None,
+            message = stream.next() => Some(message),
+        };
+        let Some(message) = message else {
+            let frame = CloseFrame { code: close_code::AWAY, reason: "the server stops; come back".into() };
+            let _ = session.out.send(Message::Close(Some(frame))).await;
+            break;
+        };
+        let goes_on = match message {
+            Some(Ok(Message::Text(text))) => session.take(&text).await,
+            Some(Ok(Message::Binary(_))) => {
+                session.say(error(None, bad("messages are text, not bytes"))).await
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => true,
+            Some(Ok(Message::Close(_)) | Err(_)) | None => false,
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    for (_, (_, watching)) in session.runs.drain() {
+        watching.abort();
+    }
+    drop(session);
+    let _ = writing.await;
+}
+
+struct Session {
+    wire: Arc<Wire>,
+    tenant: Arc<str>,
+    /// The agent of runs that name none.
+    agent: Option<String>,
+    out: mpsc::Sender<Message>,
+    /// The runs that are told, under the ids of their messages.
+    runs: HashMap<String, (RunKey, JoinHandle<()>)>,
+}
+
+impl Session {
+    /// Queues a message; false means that the socket is gone.
+    async fn say(&self, text: String) -> bool {
+        self.out.send(Message::Text(text.into())).await.is_ok()
+    }
+
+    /// Does what a message asks for; false means that the socket is gone.
+    async fn take(&mut self, text: &str) -> bool {
+        let mut fields = match read(text) {
+            Ok(fields) => fields,
+            Err(problem) => return self.say(error(None, problem)).await,
+        };
+        let id = match fields.json("id") {
+            Some(id) if is_id(&id) => Some(id),
+            None => None,
+            Some(_) => {
+                let problem = bad("`id` must be a string of at most 256 bytes, or a whole number");
+                return self.say(error(None, problem)).await;
+            }
+        };
+        match self.act(id.as_ref(), fields).await {
+            Ok(None) => true,
+            Ok(Some(answer)) => self.say(answer).await,
+            Err(problem) => self.say(error(id.as_ref(), problem)).await,
+        }
+    }
+
+    async fn act(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
+        let kind = fields.text(&["type"])?;
+        match (kind.as_deref(), id) {
+            (Some("ping"), id) => Ok(Some(message("pong", id, |_| {}))),
+            (Some("run"), Some(id)) => self.run(id, fields).await.map(|()| None),
+            (Some("cancel"), Some(id)) => self.cancel(id).await.map(|()| None),
+            (Some(kind @ ("run" | "cancel")), None) => Err(bad(format!("`{kind}` needs an `id`"))),
+            (Some(kind), _) => Err(bad(format!("there is no type `{kind}`; known are run, cancel, ping"))),
+            (None, _) => Err(bad("the message has no `type`; known are run, cancel, ping")),
+        }
+    }
+
+    async fn run(&mut self, id: &Json, mut fields: Fields) -> Result<(), Problem> {
+        self.runs.retain(|_, (_, watching)| !watching.is_finished());
+        if self.runs.contains_key(id.text()) {
+            return Err(bad(format!("the run {} is not over", id.text())));
+        }
+        if self.runs.len() >= limits::SUBSCRIPTIONS {
+            let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);
+            return Err(Problem::new("too_many_subscriptions", detail));
+        }
+        let named = fields.id(&["agent"])?.or_else(|| self.agent.clone());
+        let run = NewRun {
+            tenant: self.tenant.to_string(),
+            run_id: fields.id(&["run_id"])?,
+            thread_id: fields.id(&["thread_id"])?,
+            agent: Some(agent_of(&self.wire, named)?),
+            message: Some(fields.text(&["message"])?.ok_or_else(|| missing_field("message"))?),
+            input: fields.into_input(),
+        };
+        let (run, _) = start(&self.wire, run).await?;
+        let reader = ask(Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
+        // Read from its beginning, a run has at least its end.
+        let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
+        let watching = tokio::spawn(watch(reader, id.clone(), self.out.clone()));
+        self.runs.insert(id.text().to_owned(), (run, watching));
+        Ok(())
+    }
+
+    /// Asks a run of this socket to stop; its `run_end` tells when it has.
+    async fn cancel(&mut self, id: &Json) -> Result<(), Problem> {
+        let Some((run, _)) = self.runs.get(id.text()) else {
+            return Err(bad(format!("this socket has no run {}", id.text())));
+        };
+        self.wire.log.cancel(run, Cancel { reason: None, by: None }).await?;
+        Ok(())
+    }
+}
+
+/// Tells a run to its end.
+async fn watch(mut reader: Reader, id: Json, out: mpsc::Sender<Message>) {
+    loop {
+        match reader.next().await {
+            Ok(Next::Frames { segment, from, to }) => {
+                for frame in segment.frames(from).take(to - from) {
+                    let text = String::from_utf8_lossy(frame.data);
+                    let told = told(&id, &text);
+                    if out.send(Message::Text(told.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Ok(Next::CaughtUp) => {}
+            Ok(Next::Ended) if reader.is_run_over() => return,
+            Ok(Next::Ended) => {
+                let problem = Problem::new("run_unknown", "the run was deleted");
+                let _ = out.send(Message::Text(error(Some(&id), problem).into())).await;
+                return;
+            }
+            Err(problem) => {
+                let _ = out.send(Message::Text(error(Some(&id), problem.into()).into())).await;
+                return;
+            }
+        }
+    }
+}
+
+/// Writes a frame of a run: its reply ends it, and has no `type` of its own.
+fn told(id: &Json, frame: &str) -> String {
+    let reply = Object::of_stored(frame).filter(|frame| frame.has("reply") && !frame.has("type"));
+    match reply {
+        Some(reply) => message("run_end", Some(id), |object| {
+            for (name, value) in reply.fields() {
+                object.raw(name, value.get());
+            }
+        }),
+        None => message("run_stream_event", Some(id), |object| object.raw("event", frame)),
+    }
+}
+
+fn message(kind: &str, id: Option<&Json>, write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::begin(&mut out);
+    object.str("type", kind);
+    object.opt_json("id", id);
+    write(&mut object);
+    object.end();
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Writes an error: what a person reads, and everything else that the problem says.
+fn error(id: Option<&Json>, problem: Problem) -> String {
+    let members = serde_json::Value::Object(problem.into_members());
+    message("error", id, |object| {
+        object.str("error", members["detail"].as_str().unwrap_or_default());
+        object.raw("problem", &members.to_string());
+    })
+}
+
+fn read(text: &str) -> Result<Fields, Problem> {
+    let fields = runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()));
+    fields.and_then(|_| {
+        serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))
+    })
+}
+
+fn is_id(id: &Json) -> bool {
+    id.text().len() <= 256 && (id.as_string().is_some() || id.text().parse::<i64>().is_ok())
+}
+
+fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new("bad_message", detail)
+}

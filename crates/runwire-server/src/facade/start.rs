@@ -1,0 +1,151 @@
+//! What the façades that start runs share: which agent, which run, and how its stream is told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::HeaderMap;
+use runwire_log::{Created, Form, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
+use runwire_model::Json;
+use runwire_model::dialect::{Dialect, Fidelity};
+
+use crate::Wire;
+use crate::feed::{Cursor, Shape};
+use crate::problem::Problem;
+use crate::read::{Answer, Ask, answer};
+use crate::resources::runs;
+
+/// The fields of a façade's JSON body; what nobody takes is handed on to the agent.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Fields(BTreeMap<String, Json>);
+
+impl Fields {
+    /// Takes a text under the first of its names that is there; `null` is as good as nothing.
+    pub(super) fn text(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
+        let Some((name, value)) = self.first(names) else { return Ok(None) };
+        match value.as_string() {
+            Some(text) => Ok(Some(text.into_owned())),
+            None => Err(bad_field(name, "a string")),
+        }
+    }
+
+    /// Takes an id, which some systems write as a number; an empty one is none.
+    pub(super) fn id(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
+        let Some((name, value)) = self.first(names) else { return Ok(None) };
+        let id = match (value.as_string(), value.text().parse::<i64>()) {
+            (Some(text), _) => text.into_owned(),
+            (None, Ok(number)) => number.to_string(),
+            (None, Err(_)) => return Err(bad_field(name, "a string")),
+        };
+        Ok(Some(id).filter(|id| !id.is_empty()))
+    }
+
+    /// Takes a value as it came.
+    pub(super) fn json(&mut self, name: &str) -> Option<Json> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Gives what is left, for the agent.
+    pub(super) fn into_input(self) -> Option<Json> {
+        let rest = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty())?;
+        Json::parse(&rest).ok()
+    }
+
+    fn first<'a>(&mut self, names: &[&'a str]) -> Option<(&'a str, Json)> {
+        let mut found = None;
+        for name in names {
+            // All spellings are taken, so that none of them is handed on as something else.
+            let value = self.0.remove(*name).filter(|value| !value.is_null());
+            found = found.or(value.map(|value| (*name, value)));
+        }
+        found
+    }
+}
+
+/// Makes the problem of a field of another kind than it must be.
+pub(super) fn bad_field(name: &str, kind: &str) -> Problem {
+    Problem::new("bad_body", format!("`{name}` must be {kind}")).with("field", name)
+}
+
+/// Makes the problem of a field that must be there.
+pub(super) fn missing_field(name: &str) -> Problem {
+    Problem::new("bad_body", format!("`{name}` is missing")).with("field", name)
+}
+
+/// Finds the agent that a request means: the one that it names, else the only one.
+pub(super) fn agent_of(wire: &Wire, named: Option<String>) -> Result<String, Problem> {
+    if let Some(name) = named.filter(|name| !name.is_empty()) {
+        return if wire.agents.exists(&name) { Ok(name) } else { Err(wire.agents.unknown(&name)) };
+    }
+    let names: Vec<_> = wire.agents.list().map(|agent| agent.name.as_str()).collect();
+    match names.as_slice() {
+        [only] => Ok((*only).to_owned()),
+        _ => {
+            let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+            let detail = format!("the request names no agent of this server: {there_are}");
+            Err(Problem::new("agent_needed", detail).with("agents", names))
+        }
+    }
+}
+
+/// Creates a run and starts its agent.
+pub(super) async fn start(wire: &Wire, run: NewRun) -> Result<(RunKey, Created<RunInfo>), Problem> {
+    runs::check(&run)?;
+    let tenant: Arc<str> = run.tenant.as_str().into();
+    let created = wire.agents.create(run).await?;
+    Ok((RunKey::new(tenant, created.value.run_id.as_str()), created))
+}
+
+/// Finds the newest run of a thread.
+pub(super) async fn newest_run(wire: &Wire, thread: &ThreadKey) -> Result<RunInfo, Problem> {
+    wire.log.thread(thread).await?;
+    let (tenant, id) = (thread.tenant.to_string(), thread.id.to_string());
+    let query = RunQuery { tenant, thread: Some(id), limit: 1, ..RunQuery::default() };
+    wire.log.runs(query).await?.pop().ok_or_else(|| {
+        let detail = format!("the thread `{}` has no run to attach to", thread.id);
+        Problem::new("run_unknown", detail).with("thread_id", &*thread.id)
+    })
+}
+
+/// Where a stream of a façade begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// With the run's first frame, or after a cursor.
+    Cursor(Option<Cursor>),
+    /// With the present, told in one go.
+    Present,
+}
+
+/// Asks for the SSE of a run, in a dialect's own form.
+pub(super) fn ask(dialect: Dialect, from: From) -> Ask {
+    let (after, attach) = match from {
+        From::Cursor(after) => (after, false),
+        From::Present => (None, true),
+    };
+    let form = Some(Form { dialect, fidelity: Fidelity::Native });
+    Ask { answer: Answer::Stream(Shape::Sse), form, after, follow: true, limit: None, compact: false, attach }
+}
+
+/// Answers with the SSE of a run.
+pub(super) async fn follow(
+    wire: Arc<Wire>,
+    dialect: Dialect,
+    run: &RunKey,
+    from: From,
+) -> Result<Response, Problem> {
+    let ask = ask(dialect, from);
+    let reader = ask.read_run(&wire, run).await?;
+    answer(wire, ask, reader).await
+}
+
+/// Reads `?agent=`, for front ends whose bodies have no place for it.
+pub(super) fn agent_in_query(query: Option<&str>) -> Result<Option<String>, Problem> {
+    let mut query = crate::query::Query::parse(query);
+    Ok(query.take("agent")?.map(Into::into))
+}
+
+/// Tells the tenant of a request, as the log takes it.
+pub(super) fn tenant(headers: &HeaderMap) -> String {
+    crate::auth::tenant_of(headers).to_string()
+}

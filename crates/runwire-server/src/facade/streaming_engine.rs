@@ -1,0 +1,45 @@
+//! StreamingEngine: `POST /api/chat {session_id, content}`, answered by the events of its document.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use axum::routing::post;
+use http::HeaderMap;
+use runwire_log::NewRun;
+use runwire_model::dialect::Dialect;
+
+use super::refusal;
+use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, start, tenant};
+use crate::Wire;
+use crate::json_body::JsonBody;
+use crate::problem::Problem;
+
+pub(super) fn routes() -> Router<Arc<Wire>> {
+    Router::new().route("/api/chat", post(chat))
+}
+
+/// Starts a run in a session and streams its events to its end.
+async fn chat(
+    State(wire): State<Arc<Wire>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    body: Result<JsonBody<Fields>, Problem>,
+) -> Response {
+    let started = async {
+        let JsonBody(mut fields) = body?;
+        let named = fields.id(&["agent"])?.or(agent_in_query(query.as_deref())?);
+        let run = NewRun {
+            tenant: tenant(&headers),
+            run_id: fields.id(&["request_id"])?,
+            thread_id: fields.id(&["session_id"])?,
+            agent: Some(agent_of(&wire, named)?),
+            message: Some(fields.text(&["content"])?.ok_or_else(|| missing_field("content"))?),
+            input: fields.into_input(),
+        };
+        let (run, _) = start(&wire, run).await?;
+        follow(wire, Dialect::StreamingEngine, &run, From::Cursor(None)).await
+    };
+    started.await.unwrap_or_else(refusal::streaming_engine)
+}

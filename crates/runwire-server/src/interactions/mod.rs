@@ -1,0 +1,72 @@
+//! Questions to people, and their answers.
+//!
+//! Whether an answer fits its question is found out here (`check`, [`schema`]); which of several answers wins, the
+//! log decides. A question never changes once it is asked, so nothing can come between the two.
+
+mod check;
+mod meter;
+pub mod schema;
+
+use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};
+
+pub(crate) use check::decisions;
+pub use schema::{Schema, Unusable, Wrong};
+
+use crate::problem::Problem;
+use crate::{Wire, limits};
+
+/// Answers a question, whichever door the answer came through.
+pub(crate) async fn answer(
+    wire: &Wire,
+    run: &RunKey,
+    answer: Answer,
+) -> Result<(Interaction, Answered), Problem> {
+    check_size(&answer)?;
+    let mut asked = find(wire, run, &answer.interaction_id).await?;
+    // One that is settled takes no answer, but tells the one that it has.
+    if asked.answer.is_none() {
+        check::fits(&wire.checks, &asked.question, &answer).await?;
+    }
+    let answered = wire.log.answer(run, answer).await?;
+    asked.answer = Some(answered.answer.clone());
+    Ok((asked, answered))
+}
+
+/// Refuses an answer that would not be taken, and changes nothing.
+pub(crate) async fn check(wire: &Wire, run: &RunKey, answer: &Answer) -> Result<(), Problem> {
+    check_size(answer)?;
+    let asked = find(wire, run, &answer.interaction_id).await?;
+    match asked.answer {
+        None => check::fits(&wire.checks, &asked.question, answer).await,
+        Some(_) => Ok(()),
+    }
+}
+
+/// Finds the question that is answered. That a run has ended comes before what it asked.
+async fn find(wire: &Wire, run: &RunKey, interaction: &str) -> Result<Interaction, Problem> {
+    match wire.log.interaction(run, interaction).await {
+        Err(unknown @ (LogError::InteractionUnknown { .. } | LogError::RunTrimmed { .. })) => {
+            let info = wire.log.run(run).await?;
+            match info.status.is_closed() {
+                true => {
+                    Err(LogError::RunClosed { run: info.run_id, status: info.status, answer: None }.into())
+                }
+                false => Err(unknown.into()),
+            }
+        }
+        found => Ok(found?),
+    }
+}
+
+fn check_size(answer: &Answer) -> Result<(), Problem> {
+    let reason = answer.reason.as_deref().map_or(0, str::len);
+    let values = answer.values.as_ref().map_or(0, |values| values.text().len());
+    let sizes = [("reason", reason, limits::REASON_BYTES), ("values", values, limits::ANSWER_BYTES)];
+    for (name, bytes, most) in sizes {
+        if bytes > most {
+            let detail = format!("`{name}` has {bytes} bytes, and {most} are allowed");
+            return Err(Problem::new("too_large", detail).with("field", name));
+        }
+    }
+    Ok(())
+}

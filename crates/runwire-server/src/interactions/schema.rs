@@ -1,0 +1,208 @@
+//! Checks values against the schema of a question: JSON Schema 2020-12 (or the draft that it names), with `format`
+//! asserted.
+//!
+//! A schema comes from an agent and may be anything, so it is bounded before it is compiled: nothing outside of it
+//! is ever looked up, and neither its size nor what it costs to check grows beyond the limits (`limits.rs`).
+
+use std::collections::HashMap;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use super::meter::Meter;
+use crate::limits;
+
+/// The schema of a question, ready to check answers.
+pub struct Schema {
+    document: Value,
+    validator: Validator,
+}
+
+/// Why a schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// It is not JSON Schema.
+    #[error("it is no JSON Schema: {0}")]
+    Invalid(String),
+    /// It refers to something outside of itself.
+    #[error("it refers to `{0}`, and only references within the schema are followed")]
+    Reference(String),
+    /// It is too large.
+    #[error("it has more than {limit} {what}")]
+    TooLarge {
+        /// Of what it has too much.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// Checking these values would take too long.
+    #[error("checking these values with it would take too long")]
+    TooCostly,
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Wrong {
+    /// Where, as a JSON pointer into the values.
+    pub pointer: String,
+    /// The rule that is broken: a keyword of JSON Schema.
+    pub keyword: String,
+    /// What a person reads.
+    pub message: String,
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schema").field("document", &self.document).finish_non_exhaustive()
+    }
+}
+
+impl Schema {
+    /// Compiles a schema, if it keeps within the limits.
+    pub fn compile(document: Value) -> Result<Self, Unusable> {
+        Extent::new(&document).measure(&document, true)?;
+        let patterns = PatternOptions::fancy_regex()
+            .backtrack_limit(limits::PATTERN_STEPS)
+            .size_limit(limits::PATTERN_BYTES)
+            .dfa_size_limit(limits::PATTERN_BYTES);
+        let validator = jsonschema::options()
+            .offline()
+            .should_validate_formats(true)
+            .should_ignore_unknown_formats(true)
+            .with_pattern_options(patterns)
+            .build(&document)
+            .map_err(|error| Unusable::Invalid(shortened(&error.to_string())))?;
+        Ok(Self { document, validator })
+    }
+
+    /// Lists what is wrong with values; nothing where they fit.
+    pub fn check(&self, values: &Value) -> Result<Vec<Wrong>, Unusable> {
+        Meter::new(&self.document).allows(values).map_err(|_| Unusable::TooCostly)?;
+        let mut wrong = Vec::new();
+        for error in self.validator.iter_errors(values) {
+            explain(&error, &mut wrong)?;
+            if wrong.len() >= limits::ANSWER_ERRORS {
+                wrong.truncate(limits::ANSWER_ERRORS);
+                break;
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+/// Says what an error means for the field that it is about.
+fn explain(error: &ValidationError<'_>, wrong: &mut Vec<Wrong>) -> Result<(), Unusable> {
+    let at = error.instance_path().as_str();
+    let keyword = error.kind().keyword().to_owned();
+    let mut say = |pointer: String, message: String| {
+        wrong.push(Wrong { pointer, keyword: keyword.clone(), message });
+    };
+    let inside = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+    match error.kind() {
+        ValidationErrorKind::BacktrackLimitExceeded { .. }
+        | ValidationErrorKind::RegexEngineFailure { .. } => {
+            return Err(Unusable::TooCostly);
+        }
+        ValidationErrorKind::Required { property } => {
+            say(inside(property.as_str().unwrap_or_default()), "is required".to_owned());
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            for name in unexpected {
+                say(inside(name), "is no field of this form".to_owned());
+            }
+        }
+        ValidationErrorKind::Format { format } => say(at.to_owned(), format!("is no valid {format}")),
+        _ => {
+            // What the person typed is known to the person; repeating it could be long.
+            let message = error.masked_with("").to_string();
+            say(at.to_owned(), shortened(message.trim_start()));
+        }
+    }
+    Ok(())
+}
+
+/// Cuts a message that quotes something long.
+fn shortened(message: &str) -> String {
+    match message.char_indices().nth(300) {
+        Some((at, _)) => format!("{}…", &message[..at]),
+        None => message.to_owned(),
+    }
+}
+
+/// How much a schema has of what makes it expensive.
+struct Extent {
+    nodes: usize,
+    patterns: usize,
+    /// What the draft calls the address of a part.
+    address: &'static str,
+}
+
+impl Extent {
+    fn new(document: &Value) -> Self {
+        let draft = document.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let address = if draft.contains("draft-04") { "id" } else { "$id" };
+        Self { nodes: 0, patterns: 0, address }
+    }
+
+    fn measure(&mut self, schema: &Value, root: bool) -> Result<(), Unusable> {
+        match schema {
+            Value::Object(object) => {
+                self.nodes += 1;
+                if let Some(Value::String(pattern)) = object.get("pattern") {
+                    self.patterns += 1 + pattern.len() / 1024;
+                }
+                if let Some(Value::Object(patterns)) = object.get("patternProperties") {
+                    self.patterns += patterns.len();
+                }
+                for (key, value) in object {
+                    match (key.as_str(), value) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
+                            if !to.starts_with('#') {
+                                return Err(Unusable::Reference(shortened(to)));
+                            }
+                        }
+                        // A part with an address of its own gives references another meaning.
+                        (key, Value::String(address)) if key == self.address && !root => {
+                            return Err(Unusable::Reference(shortened(address)));
+                        }
+                        // These hold values, not schemas.
+                        ("const" | "enum" | "default" | "examples", _) => {}
+                        (_, value) => self.measure(value, false)?,
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().try_for_each(|item| self.measure(item, false))?,
+            _ => {}
+        }
+        if self.nodes > limits::SCHEMA_NODES {
+            return Err(Unusable::TooLarge { what: "parts", limit: limits::SCHEMA_NODES });
+        }
+        if self.patterns > limits::SCHEMA_PATTERNS {
+            return Err(Unusable::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS });
+        }
+        Ok(())
+    }
+}
+
+/// Finds the parts of a schema that have a name of their own.
+pub(super) fn anchors(schema: &Value) -> HashMap<&str, &Value> {
+    let mut found = HashMap::new();
+    let mut left = vec![schema];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Object(object) => {
+                for key in ["$anchor", "$dynamicAnchor"] {
+                    if let Some(Value::String(name)) = object.get(key) {
+                        found.insert(name.as_str(), value);
+                    }
+                }
+                left.extend(object.values());
+            }
+            Value::Array(items) => left.extend(items),
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,128 @@
+//! Agents that the server starts: list them, and run one again.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use http::StatusCode;
+use runwire_log::{LogError, NewRun, RunInfo, RunKey};
+use runwire_model::dialect::Dialect;
+use runwire_model::event::RunStarted;
+use serde::{Deserialize, Serialize};
+
+use super::runs::RunView;
+use crate::Wire;
+use crate::agents::{AgentKind, start_in};
+use crate::demo::{self, Words};
+use crate::ids::{self, RunAt};
+use crate::json_body::JsonBody;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// The agents of the server.
+#[derive(Debug, Serialize)]
+pub(crate) struct AgentList {
+    agents: Vec<AgentView>,
+}
+
+/// An agent, as it is shown. Where and how it is reached is the operator's business alone.
+#[derive(Debug, Serialize)]
+struct AgentView {
+    name: String,
+    kind: &'static str,
+    dialect: Dialect,
+    title: Option<WordsView>,
+    description: Option<WordsView>,
+}
+
+#[derive(Debug, Serialize)]
+struct WordsView {
+    en: &'static str,
+    zh: &'static str,
+}
+
+impl From<Words> for WordsView {
+    fn from(words: Words) -> Self {
+        Self { en: words.en, zh: words.zh }
+    }
+}
+
+/// Lists the agents.
+pub(crate) async fn list(
+    State(wire): State<Arc<Wire>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<AgentList>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    let view = |agent: &crate::agents::Agent| {
+        let demo = match &agent.kind {
+            AgentKind::Demo(told) => demo::agents().iter().find(|demo| demo.name == told.script),
+            AgentKind::Http(_) | AgentKind::Exec(_) => None,
+        };
+        AgentView {
+            name: agent.name.clone(),
+            kind: agent.kind.name(),
+            dialect: agent.kind.dialect(),
+            title: demo.map(|demo| demo.title.into()),
+            description: demo.map(|demo| demo.description.into()),
+        }
+    };
+    Ok(Json(AgentList { agents: wire.agents.list().map(view).collect() }))
+}
+
+/// What the run that repeats another is called.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RetryRequest {
+    run_id: Option<String>,
+}
+
+/// Starts the agent of a run again, on the same input, as a new run of the same thread.
+pub(crate) async fn retry(
+    State(wire): State<Arc<Wire>>,
+    RunAt(run): RunAt,
+    RawQuery(query): RawQuery,
+    JsonBody(request): JsonBody<RetryRequest>,
+) -> Result<(StatusCode, Json<RunView>), Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    request.run_id.as_deref().map_or(Ok(()), |id| ids::check("run_id", id))?;
+    let info = wire.log.run(&run).await?;
+    let Some(agent) = info.agent.clone() else {
+        let detail = format!("the run `{}` names no agent that could be started again", run.id);
+        return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
+    };
+    if !wire.agents.exists(&agent) {
+        return Err(wire.agents.unknown(&agent));
+    }
+    if !info.status.is_closed() {
+        return Err(LogError::RunOpen(run.id.to_string()).into());
+    }
+    let started = start_of(&wire, &run, &info).await?;
+    let again = NewRun {
+        tenant: run.tenant.to_string(),
+        run_id: request.run_id,
+        thread_id: Some(info.thread_id),
+        agent: Some(agent),
+        message: started.message,
+        input: started.input,
+    };
+    let created = wire.agents.create(again).await?;
+    let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(created.value.into())))
+}
+
+/// Finds the start of a run that has ended: it says what its agent was given.
+async fn start_of(wire: &Wire, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
+    let thread = run.thread(info.thread_id.as_str());
+    let first = info.first_seq.unwrap_or(1);
+    if info.trimmed {
+        let oldest = wire.log.thread(&thread).await?.oldest;
+        return Err(LogError::RunTrimmed { run: run.id.to_string(), oldest }.into());
+    }
+    let page = wire.log.read(&thread, first.saturating_sub(1)).await?;
+    let stored = page.records.iter().find(|stored| stored.record.seq == first && *stored.run == *run.id);
+    let bodies = stored.into_iter().flat_map(|stored| &stored.record.entries).map(|entry| &entry.event.body);
+    start_in(bodies).cloned().ok_or_else(|| {
+        tracing::error!(run = &*run.id, "a closed run has no start");
+        Problem::new("internal", "what the run was given is not stored")
+    })
+}

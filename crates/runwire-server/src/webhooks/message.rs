@@ -1,0 +1,45 @@
+//! What a webhook is sent.
+
+use bytes::Bytes;
+use runwire_log::{Notice, NoticeKind};
+use runwire_model::Json;
+use serde::Serialize;
+
+use crate::ids::segment;
+
+/// The body of a message.
+#[derive(Serialize)]
+struct Message<'a> {
+    r#type: &'static str,
+    at: String,
+    thread_id: &'a str,
+    run_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    seq: u64,
+    /// Where the question is answered, or the run is read.
+    url: String,
+    data: &'a Json,
+}
+
+/// Writes the body of a message; it is the same each time.
+pub(super) fn body(notice: &Notice, base_url: &str) -> Result<Bytes, serde_json::Error> {
+    let run_id = &*notice.run.id;
+    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), segment(run_id));
+    if notice.kind == NoticeKind::InteractionRequested {
+        let question = notice.event.to_value();
+        let id = question["interaction_id"].as_str().unwrap_or_default();
+        url = format!("{url}/interactions/{}", segment(id));
+    }
+    let message = Message {
+        r#type: notice.kind.name(),
+        at: notice.at.to_string(),
+        thread_id: &notice.thread_id,
+        run_id,
+        agent: notice.agent.as_deref(),
+        seq: notice.seq,
+        url,
+        data: &notice.event,
+    };
+    serde_json::to_vec(&message).map(Bytes::from)
+}

@@ -1,0 +1,127 @@
+//! Agents that the server starts: whatever they do, a run has one end, a message that helps, and leaves no process.
+
+mod demo;
+mod exec;
+mod http;
+mod http_answers;
+mod recovery;
+mod secure;
+mod stage;
+
+use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
+use runwire_server::{Config, problem};
+use serde_json::json;
+
+use crate::harness::Served;
+use stage::{Watched, exec_agent};
+
+/// A server with a program as its only agent, called `a`.
+fn with_program(config: &mut Config, script: &str) {
+    config.agents = vec![exec_agent(script)];
+}
+
+#[tokio::test]
+async fn the_agents_are_listed_without_where_they_are() {
+    let served = Served::with(|config| {
+        config.agents = demos(true);
+        config.agents.push(exec_agent("echo secret"));
+    })
+    .await;
+    let answer = served.get("/v1/agents").await;
+    let agents = answer.json()["agents"].clone();
+    assert_eq!(agents[0]["name"], "demo");
+    assert_eq!(agents[0]["kind"], "demo");
+    assert!(agents[0]["title"]["zh"].is_string());
+    assert_eq!(agents[5]["dialect"], "loom");
+    assert!(!answer.text.contains("secret"));
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
+    let served = Served::with(|config| config.agents = demos(true)).await;
+    let run = served.post("/v1/runs", r#"{"run_id":"r","agent":"mine"}"#).await;
+    assert_eq!((run.status.as_u16(), &run.json()["status"]), (201, &"pending".into()));
+    served.post("/v1/runs/r/events?end=true", "{\"reply\":\"hi\"}\n").await.written(1, 0);
+    let run = served.get("/v1/runs/r").await.json();
+    assert_eq!((&run["agent"], &run["status"]), (&"mine".into(), &"completed".into()));
+    let refused = served.post("/v1/runs/r/retry", "").await.problem(404, "agent_unknown");
+    assert_eq!(refused["agents"][0], "demo");
+}
+
+#[tokio::test]
+async fn the_same_words_again_start_nothing() {
+    let served = Served::with(|config| with_program(config, r#"echo '{"reply":"once"}'"#)).await;
+    let words = r#"{"run_id":"r","agent":"a","message":"hi"}"#;
+    assert_eq!(served.post("/v1/runs", words).await.status.as_u16(), 201);
+    assert_eq!(served.post("/v1/runs", words).await.status.as_u16(), 200);
+    let run = served.closed("r").await;
+    assert_eq!(run["status"], "completed");
+    assert_eq!(served.post("/v1/runs", words).await.status.as_u16(), 200);
+    assert_eq!(served.texts("r").await, "once");
+}
+
+#[tokio::test]
+async fn retry_runs_the_same_agent_on_the_same_input_in_the_same_thread() {
+    let script = r#"read line; echo "{\"reply\":\"$RUNWIRE_MESSAGE\"}"; test -e "$FLAG" || { touch "$FLAG"; exit 3; }"#;
+    let directory = tempfile::tempdir().unwrap();
+    let flag = directory.path().join("flag").to_str().unwrap().to_owned();
+    let served = Served::with(|config| {
+        let mut agent = exec_of(script);
+        agent.env = vec![("FLAG".into(), flag)];
+        config.agents = vec![Agent { name: "a".into(), kind: AgentKind::Exec(agent) }];
+    })
+    .await;
+    let body = json!({"run_id": "r1", "thread_id": "t", "agent": "a", "message": "hello", "input": {"n": 1}});
+    served.post("/v1/runs", &body.to_string()).await;
+    served.closed("r1").await;
+    let again = served.post("/v1/runs/r1/retry", r#"{"run_id":"r2"}"#).await;
+    assert_eq!(again.status.as_u16(), 201);
+    assert_eq!((&again.json()["thread_id"], &again.json()["agent"]), (&"t".into(), &"a".into()));
+    assert_eq!(served.closed("r2").await["status"], "completed");
+    let start = served.happened("r2").await[0].clone();
+    assert_eq!((&start["message"], &start["input"]["n"]), (&"hello".into(), &1.into()));
+    assert_eq!(served.texts("r2").await, "hello");
+}
+
+#[tokio::test]
+async fn a_run_that_is_open_or_has_no_agent_is_not_retried() {
+    let served = Served::with(|config| with_program(config, "sleep 60")).await;
+    served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
+    served.post("/v1/runs/r/retry", "").await.problem(409, "run_open");
+    served.post("/v1/runs/p/events?end=true", "{\"reply\":\"hi\"}\n").await.written(1, 0);
+    served.post("/v1/runs/p/retry", "").await.problem(422, "no_agent");
+    served.post("/v1/runs/none/retry", "").await.problem(404, "run_unknown");
+    assert!(problem::CODES.iter().any(|code| code.code == "too_many_agents"));
+    served.post("/v1/runs/r/cancel", "").await;
+    assert_eq!(served.closed("r").await["status"], "cancelled");
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn who_finds_no_turn_waits_pending_and_can_be_cancelled() {
+    let served = Served::with(|config| {
+        with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
+        config.agents_at_once = 1;
+        config.agent_grace = std::time::Duration::from_millis(100);
+    })
+    .await;
+    served.post("/v1/runs", r#"{"run_id":"r1","agent":"a"}"#).await;
+    served.until_status("r1", "running").await;
+    for run in ["r2", "r3"] {
+        served.post("/v1/runs", &json!({"run_id": run, "agent": "a"}).to_string()).await;
+    }
+    assert_eq!(served.get("/v1/runs/r2").await.json()["status"], "pending");
+    let cancelled = served.post("/v1/runs/r2/cancel", "").await.json();
+    assert_eq!(cancelled["status"], "cancelled");
+    served.post("/v1/runs/r1/cancel", "").await;
+    served.closed("r1").await;
+    served.until_status("r3", "running").await;
+    served.one_end("r1").await;
+    served.one_end("r2").await;
+    served.stopped().await;
+}
+
+fn exec_of(script: &str) -> ExecAgent {
+    let AgentKind::Exec(agent) = exec_agent(script).kind else { unreachable!("it is a program") };
+    agent
+}

@@ -1,0 +1,52 @@
+//! Runs of agents that an earlier server has left when it died.
+
+use runwire_model::dialect::Dialect;
+
+use super::stage::{HttpStage, Watched, exec_agent};
+use crate::harness::Served;
+
+/// A store as a server leaves it that dies while its agent is at work.
+async fn left_behind(frames: &str) -> Served {
+    let served = Served::start().await;
+    served.post("/v1/runs", r#"{"run_id":"r","agent":"a","message":"hi"}"#).await;
+    served.write_as("/v1/runs/r/events?dialect=loom", ("runwire-agent", 1, 0), frames).await.written(1, 0);
+    served
+}
+
+#[tokio::test]
+async fn a_program_that_went_with_its_server_leaves_a_run_that_ends_at_once() {
+    let served = left_behind("{\"type\":\"run_start\"}\n").await;
+    let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
+    let run = served.closed("r").await;
+    assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"producer_lost".into()));
+}
+
+#[tokio::test]
+async fn a_question_of_a_program_that_is_gone_waits_for_nobody() {
+    let served =
+        left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
+    served.until_status("r", "suspended").await;
+    let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
+    assert_eq!(served.closed("r").await["error"]["code"], "producer_lost");
+}
+
+#[tokio::test]
+async fn a_stream_that_went_with_its_server_leaves_a_run_that_ends_at_once() {
+    let served = left_behind("{\"type\":\"run_start\"}\n").await;
+    let stage = HttpStage::telling("").await;
+    let agent = stage.agent(Dialect::Loom);
+    let served = served.restarted_with(|config| config.agents = vec![agent]).await;
+    assert_eq!(served.closed("r").await["error"]["code"], "producer_lost");
+    assert!(stage.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_somebody_else_writes_under_the_same_name_is_left_alone() {
+    let served = Served::start().await;
+    served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
+    served.post("/v1/runs/r/events", "{\"type\":\"run_start\"}\n").await.written(1, 0);
+    let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
+    assert_eq!(served.get("/v1/runs/r").await.json()["status"], "running");
+    served.post("/v1/runs/r/events", "{\"reply\":\"still mine\"}\n").await.written(1, 0);
+    assert_eq!(served.closed("r").await["status"], "completed");
+}

@@ -1,0 +1,149 @@
+//! AG-UI: requests that are repeated, answers that do not cover everything, reloads at every moment.
+
+use runwire_server::agents::demos;
+use serde_json::{Value, json};
+
+use super::{frames, open, serving};
+use crate::harness::{COMPLETED, Served};
+
+const ASKED: &str = r#"{"type":"run.started"}
+{"type":"interaction.requested","interaction_id":"f","kind":"form","schema":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}}
+{"type":"interaction.requested","interaction_id":"a","kind":"approval","title":"Go on?"}
+"#;
+
+/// A run of somebody else's, in the thread `t`, that waits for a form and an approval.
+async fn with_two_questions(served: &Served) {
+    served.post("/v1/runs/r/events?dialect=runwire&thread=t", ASKED).await.written(3, 0);
+}
+
+fn input(run: &str, message: &str) -> Value {
+    json!({"threadId": "t", "runId": run, "messages": [{"id": "u", "role": "user", "content": message}]})
+}
+
+fn resuming(run: &str, resume: &Value) -> Value {
+    json!({"threadId": "t", "runId": run, "messages": [], "resume": resume})
+}
+
+async fn statuses(served: &Served) -> Vec<Value> {
+    let run = served.get("/v1/runs/r").await.json();
+    run["interactions"].as_array().unwrap().iter().map(|asked| asked["status"].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_attaches_to_its_run_and_starts_nothing() {
+    let served = serving().await;
+    let first = served.post("/ag-ui/demo", &input("r", "hi").to_string()).await;
+    let told = frames(&first);
+    assert_eq!((&told[0]["type"], &told[0]["runId"]), (&"RUN_STARTED".into(), &"r".into()));
+    assert_eq!(told.last().unwrap()["outcome"]["interrupts"][0]["id"], "trip");
+    let before = served.get("/v1/runs/r").await.json();
+    // The client has gathered messages since; it is still the same request.
+    let again = frames(&served.post("/ag-ui/demo", &input("r", "hi again").to_string()).await);
+    assert!(again.iter().any(|frame| frame["type"] == "MESSAGES_SNAPSHOT"));
+    assert_eq!(again.last().unwrap()["outcome"], told.last().unwrap()["outcome"]);
+    assert_eq!(served.get("/v1/runs/r").await.json(), before);
+    served.post("/ag-ui/endless", &input("r", "hi").to_string()).await.problem(409, "run_exists");
+    let elsewhere = json!({"threadId": "t2", "runId": "r", "messages": []});
+    served.post("/ag-ui/demo", &elsewhere.to_string()).await.problem(409, "run_exists");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_input_while_a_question_is_open_is_refused() {
+    let served = serving().await;
+    with_two_questions(&served).await;
+    let busy = served.post("/ag-ui/demo", &input("r2", "hi").to_string()).await.problem(409, "thread_busy");
+    assert_eq!(busy["run_id"], "r");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_that_does_not_answer_everything_changes_nothing() {
+    let served = serving().await;
+    with_two_questions(&served).await;
+    let form = json!({"interruptId": "f", "status": "resolved", "payload": {"n": 1}});
+    let approval = json!({"interruptId": "a", "status": "resolved", "payload": {"approved": true}});
+    let refused = async |resume: Value, status: u16, code: &str| {
+        let problem =
+            served.post("/ag-ui/demo", &resuming("r2", &resume).to_string()).await.problem(status, code);
+        assert_eq!(statuses(&served).await, ["open", "open"]);
+        problem
+    };
+    assert_eq!(refused(json!([form]), 422, "invalid_answer").await["missing"], json!(["a"]));
+    let wrong = json!({"interruptId": "f", "status": "resolved", "payload": {"n": "one"}});
+    assert_eq!(refused(json!([approval, wrong]), 422, "invalid_answer").await["errors"][0]["pointer"], "/n");
+    let silent = json!({"interruptId": "a", "status": "resolved"});
+    assert_eq!(refused(json!([form, silent]), 422, "invalid_answer").await["field"], "approved");
+    let stranger = json!({"interruptId": "x", "status": "cancelled"});
+    refused(json!([form, approval, stranger]), 404, "interaction_unknown").await;
+    refused(json!([{"interruptId": "f"}]), 400, "bad_body").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_goes_on_where_the_client_stopped_under_the_id_of_its_request() {
+    let served = serving().await;
+    with_two_questions(&served).await;
+    let resume = json!([
+        {"interruptId": "f", "status": "resolved", "payload": {"n": 1}},
+        {"interruptId": "a", "status": "resolved", "payload": {"approved": false}},
+    ]);
+    let mut stream = open(&served, "/ag-ui/demo", &resuming("r2", &resume)).await;
+    let head = stream.until(r#""runId":"r2""#).await;
+    assert!(head.contains("RUN_STARTED") && !head.contains("MESSAGES_SNAPSHOT"), "{head}");
+    for question in ["f", "a"] {
+        stream.until(&format!(r#""interaction_id":"{question}""#)).await;
+    }
+    assert_eq!(statuses(&served).await, ["submitted", "rejected"]);
+    // The same again, while the agent works and after its end: the present, and nothing is answered twice.
+    let mut again = open(&served, "/ag-ui/demo", &resuming("r2", &resume)).await;
+    again.until("MESSAGES_SNAPSHOT").await;
+    served.post("/v1/runs/r/events?dialect=runwire", COMPLETED).await.written(1, 0);
+    for stream in [&mut stream, &mut again] {
+        let rest = stream.until("RUN_FINISHED").await + &stream.until("\n").await;
+        assert!(rest.contains(r#""runId":"r2""#), "{rest}");
+    }
+    let over = frames(&served.post("/ag-ui/demo", &resuming("r3", &resume).to_string()).await);
+    let last = over.last().unwrap();
+    assert_eq!((&last["type"], &last["runId"]), (&"RUN_FINISHED".into(), &"r3".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_missed_something_while_it_was_asked_gets_the_present() {
+    let served = serving().await;
+    with_two_questions(&served).await;
+    let late = "{\"type\":\"text.delta\",\"message_id\":\"m\",\"content\":\"meanwhile\"}\n";
+    served.post("/v1/runs/r/events?dialect=runwire", late).await.written(1, 0);
+    let resume = json!([
+        {"interruptId": "f", "status": "cancelled"},
+        {"interruptId": "a", "status": "cancelled"},
+    ]);
+    let mut stream = open(&served, "/ag-ui/demo", &resuming("r2", &resume)).await;
+    let told = stream.until("MESSAGES_SNAPSHOT").await + &stream.until("meanwhile").await;
+    assert!(told.contains("RUN_STARTED"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_after_a_restart_goes_on_with_the_same_run() {
+    let served = serving().await;
+    frames(&served.post("/ag-ui/demo", &input("r", "hi").to_string()).await);
+    let served = served.restarted_with(|config| config.agents = demos(true)).await;
+    let filled = json!({"name": "Ann", "email": "ann@example.com"});
+    let resume = json!([{"interruptId": "trip", "status": "resolved", "payload": filled}]);
+    let told = frames(&served.post("/ag-ui/demo", &resuming("r2", &resume).to_string()).await);
+    assert_eq!((&told[0]["type"], &told[0]["runId"]), (&"RUN_STARTED".into(), &"r2".into()));
+    assert_eq!(told.last().unwrap()["outcome"]["interrupts"][0]["id"], "booking");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_run_agent_input_is_refused() {
+    let served = serving().await;
+    for body in ["{}", r#"{"threadId":"t"}"#, r#"{"threadId":"t","runId":"r","messages":1}"#, "[]"] {
+        served.post("/ag-ui/demo", body).await.problem(400, "bad_body");
+    }
+    served.post("/ag-ui/demo", "{").await.problem(400, "not_json");
+    served.post("/ag-ui/demo", r#"{"threadId":"","runId":"r"}"#).await.problem(400, "bad_id");
+    served.post("/ag-ui/nobody", &input("r", "hi").to_string()).await.problem(404, "agent_unknown");
+    let resume = json!([{"interruptId": "f", "status": "cancelled"}]);
+    served.post("/ag-ui/demo", &resuming("r", &resume).to_string()).await.problem(404, "thread_unknown");
+    let long = "x".repeat(1 << 20);
+    served.post("/ag-ui/demo", &input("r", &long).to_string()).await.problem(422, "too_large");
+    served.get("/v1/runs/r").await.problem(404, "run_unknown");
+}

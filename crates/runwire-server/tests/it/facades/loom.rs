@@ -1,0 +1,115 @@
+//! Loom's socket: bounds, repeats and leaving.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use super::serving;
+use crate::harness::{Served, patient};
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+async fn connect(served: &Served, query: &str) -> Socket {
+    patient(connect_async(format!("ws://{}/loom{query}", served.address))).await.unwrap().0
+}
+
+async fn send(socket: &mut Socket, message: Value) {
+    socket.send(Message::text(message.to_string())).await.unwrap();
+}
+
+async fn next(socket: &mut Socket) -> Value {
+    patient(async {
+        loop {
+            if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
+                return serde_json::from_str(&text).unwrap();
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_over_one_socket_end_once_each_and_the_id_is_free_again() {
+    let served = serving().await;
+    let mut socket = connect(&served, "?agent=failing").await;
+    for _ in 0..2 {
+        send(&mut socket, json!({"type": "run", "id": "a", "message": "hi", "agent": "endless"})).await;
+        send(&mut socket, json!({"type": "run", "id": "b", "message": "hi"})).await;
+        send(&mut socket, json!({"type": "run", "id": "a", "message": "hi"})).await;
+        // The other run may end before it is said that the id is taken.
+        let mut failed = None;
+        let taken = loop {
+            match next(&mut socket).await {
+                message if message["type"] == "run_end" => failed = Some(message),
+                message if message["type"] == "error" => break message,
+                _ => {}
+            }
+        };
+        assert_eq!((&taken["type"], &taken["problem"]["code"]), (&"error".into(), &"bad_message".into()));
+        send(&mut socket, json!({"type": "cancel", "id": "a"})).await;
+        let mut reasons = Vec::from_iter(failed.take().map(|end: Value| end["stop_reason"].to_string()));
+        while reasons.len() < 2 {
+            let message = next(&mut socket).await;
+            if message["type"] == "run_end" {
+                reasons.push(message["stop_reason"].to_string());
+            }
+        }
+        reasons.sort();
+        assert_eq!(reasons, [r#""cancelled""#, r#""error""#]);
+    }
+    send(&mut socket, json!({"type": "ping"})).await;
+    assert_eq!(next(&mut socket).await, json!({"type": "pong"}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_closes_leaves_its_run_to_go_on() {
+    let served = serving().await;
+    let mut socket = connect(&served, "").await;
+    let run =
+        json!({"type": "run", "id": 1, "message": "hi", "agent": "endless", "run_id": "r", "thread_id": "t"});
+    send(&mut socket, run.clone()).await;
+    assert_eq!(next(&mut socket).await["event"]["run_id"], "r");
+    socket.close(None).await.unwrap();
+    served.until_records("r", 30).await;
+    // The same words again are told the same run, from its beginning.
+    let mut socket = connect(&served, "").await;
+    send(&mut socket, run).await;
+    assert_eq!(next(&mut socket).await["event"]["type"], "run_start");
+    send(&mut socket, json!({"type": "cancel", "id": 1})).await;
+    while next(&mut socket).await["type"] != "run_end" {}
+    assert_eq!(served.get("/v1/runs/r").await.json()["status"], "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
+    let served = serving().await;
+    served.get("/loom").await.problem(426, "not_a_websocket");
+    let mut socket = connect(&served, "").await;
+    let long = "x".repeat(300);
+    for (message, code) in [
+        ("{".to_owned(), "bad_message"),
+        (r#"{"type":"run","id":[],"message":"hi"}"#.to_owned(), "bad_message"),
+        (format!(r#"{{"type":"run","id":"{long}","message":"hi"}}"#), "bad_message"),
+        (r#"{"type":"run","id":"a","message":"hi"}"#.to_owned(), "agent_needed"),
+        (r#"{"type":"run","id":"a","message":1,"agent":"demo"}"#.to_owned(), "bad_body"),
+        (r#"{"type":"run","id":"a","message":"hi","agent":"demo","thread_id":"\n"}"#.to_owned(), "bad_id"),
+        ("[".repeat(1000), "bad_message"),
+    ] {
+        socket.send(Message::text(message.clone())).await.unwrap();
+        let told = next(&mut socket).await;
+        assert_eq!((&told["type"], &told["problem"]["code"]), (&"error".into(), &code.into()), "{message}");
+    }
+    socket.send(Message::binary(vec![1])).await.unwrap();
+    assert_eq!(next(&mut socket).await["type"], "error");
+    let foreign = http::Request::builder().uri(format!("ws://{}/loom", served.address));
+    let foreign = foreign.header("origin", "https://evil.example").header("host", served.address.to_string());
+    let foreign = foreign.header("connection", "upgrade").header("upgrade", "websocket");
+    let foreign =
+        foreign.header("sec-websocket-version", "13").header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    match patient(connect_async(foreign.body(()).unwrap())).await {
+        Err(Error::Http(answer)) => assert_eq!(answer.status().as_u16(), 403),
+        other => panic!("{other:?}"),
+    }
+}

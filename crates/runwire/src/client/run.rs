@@ -1,0 +1,38 @@
+//! `runwire run`: starts an agent, and watches its run.
+
+use std::io::{self, Write};
+
+use runwire_client::NewRun;
+
+use super::interrupt::Interrupt;
+use super::tail::Shown;
+use super::{block_on, connect};
+use crate::Verdict;
+use crate::arguments::RunArguments;
+use crate::failure::Failure;
+use crate::screen;
+
+/// Creates a run of an agent, and shows it as it grows.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
+    let printed = arguments.output.printed()?;
+    let client = connect(&arguments.server)?;
+    block_on(async {
+        // From here on, leaving is told what it means.
+        let interrupt = Interrupt::listen().map_err(Failure::Start)?;
+        let new = NewRun {
+            run_id: arguments.run.clone(),
+            thread_id: arguments.thread.clone(),
+            agent: Some(arguments.agent.clone()),
+            message: arguments.message.clone(),
+            input: arguments.input.clone(),
+        };
+        let id = client.create_run(&new).await?.run_id;
+        if arguments.detach {
+            writeln!(io::stdout().lock(), "{id}").map_err(Failure::Write)?;
+            return Ok(Verdict::Fine);
+        }
+        screen::say_plainly(format_args!("run {id}"));
+        let exit_status = arguments.exit_status;
+        Shown { client, id, is_thread: false, exit_status }.watch_whole(printed, interrupt).await
+    })
+}

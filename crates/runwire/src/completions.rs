@@ -1,0 +1,17 @@
+//! `runwire completions`: what a shell needs to complete commands and options.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+
+use crate::Verdict;
+use crate::arguments::{Arguments, CompletionsArguments};
+use crate::failure::Failure;
+
+/// Prints the script of a shell.
+pub(crate) fn run(arguments: &CompletionsArguments) -> Result<Verdict, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "runwire", &mut script);
+    io::stdout().lock().write_all(&script).map_err(Failure::Write)?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,150 @@
+//! `[agents.NAME]`: the agents that the server starts.
+
+use http::{HeaderName, HeaderValue, Uri};
+use runwire_model::dialect::Dialect;
+use runwire_server::agents::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names};
+use toml::de::{DeTable, DeValue};
+
+use super::named::{self, Reading, Section, Source, text_of, words};
+
+const KINDS: [&str; 3] = ["http", "exec", "demo"];
+const HTTP: [&str; 10] = [
+    "kind",
+    "url",
+    "dialect",
+    "headers",
+    "answer_url",
+    "cancel_url",
+    "ca",
+    "connect_seconds",
+    "answer_seconds",
+    "silence_seconds",
+];
+const EXEC: [&str; 5] = ["kind", "command", "dialect", "env", "cwd"];
+const DEMO: [&str; 3] = ["kind", "script", "fast"];
+
+/// Reads the table of agents, and tells everything that is wrong with it.
+pub(super) fn read(source: Source<'_>, agents: &DeTable<'_>) -> Section<Agent> {
+    named::read(source, "agents", agents, agent)
+}
+
+fn agent(table: &mut Reading<'_, '_>) -> Option<(Agent, String)> {
+    let kind = table.required("kind", Reading::one_of(&KINDS))?;
+    let keys: &[&str] = match kind.as_str() {
+        "http" => &HTTP,
+        "exec" => &EXEC,
+        _ => &DEMO,
+    };
+    table.only("this kind of agent", keys);
+    let (kind, shown) = match kind.as_str() {
+        "http" => table.http(),
+        "exec" => table.exec(),
+        _ => table.demo(),
+    }?;
+    Some((Agent { name: table.name.to_owned(), kind }, shown))
+}
+
+impl Reading<'_, '_> {
+    fn http(&mut self) -> Option<(AgentKind, String)> {
+        let shown = self.plain("url");
+        let url = self.required("url", address);
+        let dialect = self.dialect();
+        let headers = self.headers();
+        let answer_url = self.optional("answer_url", address);
+        let cancel_url = self.optional("cancel_url", address);
+        let trusted = self.certificates();
+        let times = ["connect_seconds", "answer_seconds", "silence_seconds"].map(|key| self.seconds(key));
+        // Every part was read, so that all mistakes are told at once.
+        let mut agent = HttpAgent::new(url?, dialect?);
+        (agent.headers, agent.answer_url, agent.cancel_url) = (headers, answer_url, cancel_url);
+        agent.trusted = trusted;
+        let own = [&mut agent.connect_time, &mut agent.answer_time, &mut agent.silence_time];
+        for (own, time) in own.into_iter().zip(times) {
+            *own = time.unwrap_or(*own);
+        }
+        let shown = format!("http, {}, {}", agent.dialect.name(), shown.unwrap_or_default());
+        Some((AgentKind::Http(agent), shown))
+    }
+
+    fn exec(&mut self) -> Option<(AgentKind, String)> {
+        let command = self.command();
+        let dialect = self.dialect();
+        let env = self.texts("env");
+        let cwd = self.plain("cwd");
+        let mut agent = ExecAgent::new(command?, dialect?);
+        (agent.env, agent.directory) = (env, cwd.map(Into::into));
+        let shown = format!("exec, {}, {}", agent.dialect.name(), agent.command.join(" "));
+        Some((AgentKind::Exec(agent), shown))
+    }
+
+    fn demo(&mut self) -> Option<(AgentKind, String)> {
+        let fast = self.flag("fast");
+        let names: Vec<_> = demo_names().collect();
+        let script = match self.table.get("script") {
+            Some(_) => self.required("script", Self::one_of(&names))?,
+            None if names.contains(&self.name) => self.name.to_owned(),
+            None => {
+                let message = format!("must be there: {}", words(&names));
+                self.wrong(self.line, Some("script"), message);
+                return None;
+            }
+        };
+        let shown = format!("demo, {script}{}", if fast { ", fast" } else { "" });
+        Some((AgentKind::Demo(DemoAgent { script, fast }), shown))
+    }
+
+    fn dialect(&mut self) -> Option<Dialect> {
+        let names: Vec<_> = Dialect::READABLE.iter().map(|dialect| dialect.name()).collect();
+        self.required("dialect", Self::one_of(&names)).and_then(|name| Dialect::from_name(&name))
+    }
+
+    fn command(&mut self) -> Option<Vec<String>> {
+        let must = "must be an array of texts, the program first, such as `[\"python3\", \"agent.py\"]`";
+        let Some(value) = self.table.get("command") else {
+            self.wrong(self.line, Some("command"), must.to_owned());
+            return None;
+        };
+        let words: Option<Vec<String>> = match value.get_ref() {
+            DeValue::Array(words) => words.iter().map(|word| text_of(word.get_ref())).collect(),
+            _ => None,
+        };
+        let words = words.filter(|words| words.first().is_some_and(|program| !program.is_empty()));
+        if words.is_none() {
+            self.wrong(self.line_at(value.span().start), Some("command"), must.to_owned());
+        }
+        words
+    }
+
+    fn headers(&mut self) -> Vec<(HeaderName, HeaderValue)> {
+        let mut headers = Vec::new();
+        for (name, text) in self.texts("headers") {
+            let value = HeaderValue::from_str(&text).ok().map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
+            match (name.parse::<HeaderName>().ok(), value) {
+                (Some(name), Some(value)) => headers.push((name, value)),
+                _ => {
+                    let key = format!("headers.{name}");
+                    self.wrong(self.line, Some(&key), "is no header of a request".to_owned());
+                }
+            }
+        }
+        headers
+    }
+}
+
+fn address(text: String) -> Result<String, String> {
+    // What is filled in for each run may be anything that a path or a query can hold.
+    let filled =
+        ["{message}", "{run}", "{thread}"].iter().fold(text.clone(), |text, name| text.replace(name, "x"));
+    let uri = filled.parse::<Uri>().ok();
+    let is_http =
+        uri.is_some_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    // What the environment said may be secret, so it is not repeated.
+    if is_http {
+        Ok(text)
+    } else {
+        Err("must be an address that begins with `http://` or `https://`".to_owned())
+    }
+}

@@ -1,0 +1,66 @@
+//! `[webhooks.NAME]`: the servers that are told when a run asks a person, or ends.
+
+use http::Uri;
+use runwire_server::webhooks::{NoticeKind, Secret, Webhook};
+use toml::de::{DeTable, DeValue};
+
+use super::named::{self, Reading, Section, Source, text_of, words};
+
+const KEYS: [&str; 7] = ["url", "secret", "events", "allow_private", "base_url", "ca", "timeout_seconds"];
+
+/// Reads the table of webhooks, and tells everything that is wrong with it.
+pub(super) fn read(source: Source<'_>, webhooks: &DeTable<'_>) -> Section<Webhook> {
+    named::read(source, "webhooks", webhooks, webhook)
+}
+
+fn webhook(table: &mut Reading<'_, '_>) -> Option<(Webhook, String)> {
+    table.only("a webhook", &KEYS);
+    let shown = table.plain("url");
+    let url = table.required("url", address);
+    let secret = table.required("secret", secret);
+    let events = events(table);
+    let allow_private = table.flag("allow_private");
+    let base_url = table.optional("base_url", address);
+    let trusted = table.certificates();
+    let answer_time = table.seconds("timeout_seconds");
+    // Every part was read, so that all mistakes are told at once.
+    let mut webhook = Webhook::new(table.name, url?.parse().ok()?, Secret::parse(&secret?).ok()?);
+    (webhook.allow_private, webhook.trusted) = (allow_private, trusted);
+    webhook.base_url = base_url.unwrap_or_default();
+    webhook.events = events.unwrap_or(webhook.events);
+    webhook.answer_time = answer_time.unwrap_or(webhook.answer_time);
+    let names: Vec<_> = webhook.events.iter().map(|kind| kind.name()).collect();
+    let private = if allow_private { ", may be private" } else { "" };
+    let shown = format!("{}, {}{private}", shown.unwrap_or_default(), names.join(" "));
+    Some((webhook, shown))
+}
+
+fn events(table: &mut Reading<'_, '_>) -> Option<Vec<NoticeKind>> {
+    let value = table.table.get("events")?;
+    let kind = |value: &DeValue<'_>| text_of(value).and_then(|name| NoticeKind::from_name(&name));
+    let kinds: Option<Vec<NoticeKind>> = match value.get_ref() {
+        DeValue::Array(names) => names.iter().map(|name| kind(name.get_ref())).collect(),
+        _ => None,
+    };
+    let kinds = kinds.filter(|kinds| !kinds.is_empty());
+    if kinds.is_none() {
+        let all = words(&NoticeKind::ALL.map(NoticeKind::name));
+        let line = table.line_at(value.span().start);
+        table.wrong(line, Some("events"), format!("must be an array with one or more of {all}"));
+    }
+    kinds
+}
+
+fn secret(text: String) -> Result<String, String> {
+    Secret::parse(&text).map(|_| text).map_err(|bad| bad.to_string())
+}
+
+fn address(text: String) -> Result<String, String> {
+    let is_usable = text.parse::<Uri>().is_ok_and(|uri| {
+        let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        matches!(uri.scheme_str(), Some("http" | "https")) && is_plain
+    });
+    // What the environment said may be secret, so it is not repeated.
+    let must = "must be an address that begins with `http://` or `https://`, without a name and password";
+    if is_usable { Ok(text) } else { Err(must.to_owned()) }
+}

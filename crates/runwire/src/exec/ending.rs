@@ -1,0 +1,127 @@
+//! What a program's exit means for its run, and for whoever started it.
+
+use std::process::ExitStatus;
+
+use serde_json::json;
+
+use crate::client::interrupt::BY_SIGNAL;
+
+/// How a run ends whose program has said nothing about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    Completed,
+    Failed { code: &'static str, message: String, exit_code: Option<i32>, signal: Option<i32> },
+    Cancelled { reason: Option<String> },
+}
+
+impl Ending {
+    /// Tells the end by the program's exit. A program that ends after it was asked to has been cancelled.
+    pub(super) fn of(status: ExitStatus, cancelled: Option<Option<String>>) -> Self {
+        if let Some(reason) = cancelled {
+            return Self::Cancelled { reason };
+        }
+        if status.success() {
+            return Self::Completed;
+        }
+        let (exit_code, signal) = (status.code(), signal_of(status));
+        let (code, message) = match (exit_code, signal) {
+            (Some(exit_code), _) => ("exit_status", format!("the program ended with exit code {exit_code}")),
+            (None, Some(signal)) => ("killed", format!("the program was ended by {}", name_of(signal))),
+            (None, None) => ("exit_status", format!("the program failed: {status}")),
+        };
+        Self::Failed { code, message, exit_code, signal }
+    }
+
+    /// Tells the end of a run whose program never began.
+    pub(super) fn not_started(message: String) -> Self {
+        Self::Failed { code: "not_started", message, exit_code: None, signal: None }
+    }
+
+    /// Writes the event; a run that completes is ended by the server, which knows its last fatal notice.
+    pub(super) fn frame(&self) -> Option<String> {
+        let frame = match self {
+            Self::Completed => return None,
+            Self::Cancelled { reason: None } => json!({"type": "run.cancelled"}),
+            Self::Cancelled { reason: Some(reason) } => json!({"type": "run.cancelled", "reason": reason}),
+            Self::Failed { code, message, exit_code, signal } => {
+                let mut error = json!({"code": code, "message": message});
+                if let Some(exit_code) = exit_code {
+                    error["details"] = json!({"exit_code": exit_code});
+                } else if let Some(signal) = signal {
+                    error["details"] = json!({"signal": signal});
+                }
+                json!({"type": "run.failed", "error": error})
+            }
+        };
+        Some(frame.to_string())
+    }
+}
+
+/// Tells the exit code that a shell would give for a program's end.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let by_signal = || signal_of(status).and_then(|signal| u8::try_from(signal).ok());
+    match status.code() {
+        Some(code) => u8::try_from(code & 0xff).unwrap_or(1),
+        None => by_signal().map_or(1, |signal| BY_SIGNAL.saturating_add(signal)),
+    }
+}
+
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+fn name_of(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({name})")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn an_exit_is_told_to_the_run_and_to_the_shell() {
+        let exited = |code: i32| ExitStatus::from_raw(code << 8);
+        assert_eq!(Ending::of(exited(0), None), Ending::Completed);
+        assert_eq!((exit_code(exited(0)), exit_code(exited(3)), exit_code(exited(255))), (0, 3, 255));
+        let failed = Ending::of(exited(3), None).frame().unwrap();
+        let expected = r#"{"type":"run.failed","error":{"code":"exit_status","message":"the program ended with exit code 3","details":{"exit_code":3}}}"#;
+        assert_eq!(failed, expected);
+        let killed = ExitStatus::from_raw(9);
+        assert_eq!(exit_code(killed), 137);
+        let said = Ending::of(killed, None).frame().unwrap();
+        assert!(said.contains("signal 9 (SIGKILL)") && said.contains(r#""details":{"signal":9}"#), "{said}");
+    }
+
+    #[test]
+    fn a_program_that_ends_when_it_is_asked_to_was_cancelled() {
+        let reason = Some("no longer needed".to_owned());
+        let said = Ending::of(ExitStatus::from_raw(15), Some(reason)).frame().unwrap();
+        assert_eq!(said, r#"{"type":"run.cancelled","reason":"no longer needed"}"#);
+        assert_eq!(
+            Ending::of(ExitStatus::from_raw(0), Some(None)).frame().unwrap(),
+            r#"{"type":"run.cancelled"}"#
+        );
+    }
+}

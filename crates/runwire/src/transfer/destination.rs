@@ -1,0 +1,89 @@
+//! Where an export is written: a file that has its name only when it is whole, or standard output.
+
+use std::fs::File;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Bytes that are gathered before they are written.
+const BATCH: usize = 256 * 1024;
+
+pub(super) struct Destination(To);
+
+enum To {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    File { writer: Option<BufWriter<File>>, path: PathBuf, part: PathBuf },
+}
+
+impl Destination {
+    /// Opens a file, or standard output without one, or with `-`.
+    pub(super) fn open(file: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = file.filter(|path| *path != Path::new("-")) else {
+            return Ok(Self(To::Stdout(BufWriter::with_capacity(BATCH, io::stdout().lock()))));
+        };
+        let part = part_of(path);
+        let file = File::create(&part).map_err(|error| unwritable(&part, error))?;
+        let writer = Some(BufWriter::with_capacity(BATCH, file));
+        Ok(Self(To::File { writer, path: path.to_owned(), part }))
+    }
+
+    /// Writes a line.
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<(), Failure> {
+        let write = |writer: &mut dyn Write| writer.write_all(line).and_then(|()| writer.write_all(b"\n"));
+        match &mut self.0 {
+            To::Stdout(stdout) => write(stdout).map_err(Failure::Write),
+            To::File { writer, part, .. } => match writer {
+                Some(writer) => write(writer).map_err(|error| unwritable(part, error)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Says that everything is written: a file is on disk and has its name after this.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let (writer, path, part) = match &mut self.0 {
+            To::Stdout(stdout) => return stdout.flush().map_err(Failure::Write),
+            To::File { writer, path, part } => (writer, path, part),
+        };
+        let Some(buffered) = writer else { return Ok(()) };
+        let failed = |error| unwritable(part, error);
+        buffered.flush().map_err(failed)?;
+        buffered.get_ref().sync_all().map_err(failed)?;
+        std::fs::rename(&*part, &*path).map_err(|error| unwritable(path, error))?;
+        *writer = None;
+        sync_folder(path);
+        Ok(())
+    }
+}
+
+/// What is not whole is of no use to anybody.
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if let To::File { writer, part, .. } = &mut self.0
+            && let Some(writer) = writer.take()
+        {
+            // Whatever could not be written is not tried again.
+            drop(writer.into_parts());
+            let _ = std::fs::remove_file(part);
+        }
+    }
+}
+
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+fn unwritable(path: &Path, error: io::Error) -> Failure {
+    Failure::WriteFile { name: path.display().to_string(), error }
+}
+
+/// Makes the new name last, where a folder can be told to.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}

@@ -1,0 +1,85 @@
+//! Starting an agent's run, watching it, stopping it.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::command::{Outcome, run, runwire};
+use crate::lines::Lines;
+use crate::server::Server;
+use crate::terminal::Terminal;
+
+fn ask(server: &Server, arguments: &[&str]) -> Outcome {
+    run(&[arguments, &["--url", &server.url()]].concat(), "")
+}
+
+fn status(server: &Server, run_id: &str) -> String {
+    let shown: Value = serde_json::from_str(&ask(server, &["show", run_id, "--json"]).stdout).unwrap();
+    shown["run"]["status"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_detached_run_is_its_id_and_waits_for_whoever_works_on_it() {
+    let server = Server::start();
+    let input = r#"{"city":"北京"}"#;
+    let started = ask(&server, &["run", "weather", "天气？", "--input", input, "--thread", "t1", "--detach"]);
+    assert_eq!((started.code, started.stderr.as_str()), (0, ""));
+    let id = started.stdout.trim_end();
+    assert_eq!(status(&server, id), "pending");
+    let url = server.url();
+    let elsewhere = run(&["exec", "--run", id, "--thread", "t2", "--url", &url, "--", "true"], "");
+    assert_eq!(elsewhere.code, 125);
+    assert!(elsewhere.stderr.contains("is in thread t1"), "{}", elsewhere.stderr);
+    let script = "echo '{\"type\":\"run_start\"}'; echo '{\"reply\":\"晴\"}'";
+    let exec =
+        run(&["exec", "-q", "--run", id, "--dialect", "loom", "--url", &url, "--", "sh", "-c", script], "");
+    assert_eq!(exec.code, 0, "{}", exec.stderr);
+    let events = ask(&server, &["tail", id, "-o", "ndjson"]).stdout;
+    let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["message"], &first["input"]["city"]), (&"天气？".into(), &"北京".into()));
+    assert_eq!((&first["agent"], &first["thread_id"]), (&"weather".into(), &"t1".into()));
+}
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let server = Server::start();
+    let url = server.url();
+    let all = ["run", "weather", "Weather?", "--run", "r1", "-o", "ndjson", "--exit-status", "--url", &url];
+    let mut watched = Lines::of(&mut runwire(&all));
+    server.wait_for_run("r1");
+    let frames = "{\"type\":\"run_start\"}\n{\"reply\":\"Sunny.\"}\n";
+    assert_eq!(run(&["push", "r1", "--dialect", "loom", "--url", &url], frames).code, 0);
+    assert_eq!(watched.next_type(), "run.started");
+    assert!(watched.rest().last().unwrap().contains("run.completed"));
+    assert_eq!(watched.wait(), Some(0));
+}
+
+#[test]
+fn leaving_is_not_stopping_and_says_so() {
+    let server = Server::start();
+    let all = ["run", "weather", "Weather?", "--run", "r1", "--url", &server.url()];
+    let mut terminal = Terminal::start(&mut runwire(&all), 60);
+    terminal.wait_for("run r1");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.wait().code(), Some(130));
+    for part in ["runwire tail r1", "leaving is not stopping", "runwire cancel r1"] {
+        assert!(terminal.shows(part), "`{part}` is missing:\n{}", terminal.screen.screen().contents());
+    }
+    assert_eq!(status(&server, "r1"), "pending");
+}
+
+#[test]
+fn a_cancel_says_what_becomes_of_the_run() {
+    let server = Server::start();
+    assert_eq!(ask(&server, &["run", "weather", "--run", "r1", "-d"]).stdout, "r1\n");
+    assert_eq!(ask(&server, &["cancel", "r1"]).stdout, "cancelled\n");
+    assert_eq!(ask(&server, &["cancel", "r1"]).stdout, "cancelled\n");
+    let frame = "{\"type\":\"run_start\"}\n";
+    assert_eq!(run(&["push", "r2", "--dialect", "loom", "--url", &server.url()], frame).code, 0);
+    let asked = ask(&server, &["cancel", "r2", "--reason", "no longer needed"]);
+    assert!(asked.stdout.starts_with("asked to stop"), "{}", asked.stdout);
+    let json: Value = serde_json::from_str(&ask(&server, &["cancel", "r2", "--json"]).stdout).unwrap();
+    assert_eq!(json["cancel_requested"], true);
+    let unknown = ask(&server, &["cancel", "nobody"]);
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.stderr.contains("[run_unknown]"), "{}", unknown.stderr);
+}
