@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{block_on, connect};
 use crate::Verdict;
-use crate::arguments::AnswerArguments;
+use crate::arguments::{AnswerArguments, ServerArguments};
 use crate::failure::{Failure, plain};
 use crate::screen;
 use crate::table::tame;
@@ -20,12 +20,33 @@ use field::Form;
 
 /// Answers a question, and says what became of it.
 pub(crate) fn run(arguments: &AnswerArguments) -> Result<Verdict, Failure> {
-    // Schemas may go deep, and they are an agent's.
+    with_room(|| block_on(answer(arguments)))
+}
+
+/// Asks the person every question of a run that is open, one after the other.
+pub(super) fn ask_all(server: &ServerArguments, run: &str) -> Result<(), Failure> {
+    with_room(|| {
+        block_on(async {
+            let client = connect(server)?;
+            let filter = InteractionFilter { run: Some(run.to_owned()), limit: Some(200), ..Default::default() };
+            let newest_first = client.interactions(&filter).await?.interactions;
+            for asked in newest_first.iter().rev() {
+                if let Settled::No(Verdict::HasProblems) = converse(&client.run(run), asked, None).await? {
+                    break;
+                }
+            }
+            Ok(Verdict::Fine)
+        })
+    })
+    .map(drop)
+}
+
+/// Works on a thread with a large stack: schemas may go deep, and they are an agent's.
+fn with_room(work: impl FnOnce() -> Result<Verdict, Failure> + Send) -> Result<Verdict, Failure> {
     let stack = runwire_server::limits::CHECK_STACK_BYTES;
     std::thread::scope(|scope| {
-        let answering =
-            std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, || block_on(answer(arguments)));
-        match answering.map_err(Failure::Start)?.join() {
+        let working = std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, work);
+        match working.map_err(Failure::Start)?.join() {
             Ok(verdict) => verdict,
             Err(panic) => std::panic::resume_unwind(panic),
         }
@@ -36,7 +57,10 @@ async fn answer(arguments: &AnswerArguments) -> Result<Verdict, Failure> {
     let run = connect(&arguments.server)?.run(&arguments.run);
     let (asked, fields) = find(arguments, &run).await?;
     let Some(said) = said(arguments, &asked, fields)? else {
-        return converse(arguments, &run, &asked).await;
+        return match converse(&run, &asked, arguments.reason.as_deref()).await? {
+            Settled::Yes(settled) => tell(arguments, &settled).map(|()| Verdict::Fine),
+            Settled::No(verdict) => Ok(verdict),
+        };
     };
     match run.answer(&asked.interaction_id, &said).await {
         Ok(settled) => {
@@ -158,31 +182,30 @@ fn read(file: &str) -> Result<String, Failure> {
 }
 
 /// Tells whether there is a person to ask.
-fn can_ask() -> bool {
+pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// What came of asking a person.
+enum Settled {
+    Yes(Box<Interaction>),
+    No(Verdict),
+}
+
 /// Asks the person until the answer is taken.
-async fn converse(
-    arguments: &AnswerArguments,
-    run: &RunHandle,
-    asked: &Interaction,
-) -> Result<Verdict, Failure> {
+async fn converse(run: &RunHandle, asked: &Interaction, reason: Option<&str>) -> Result<Settled, Failure> {
     let mut asking = ask::Asking::new(asked);
     loop {
         let Some(mut answer) = asking.answer()? else {
             screen::say_note("nothing was sent; the question stays open");
-            return Ok(Verdict::HasProblems);
+            return Ok(Settled::No(Verdict::HasProblems));
         };
-        answer.reason = answer.reason.or_else(|| arguments.reason.clone());
+        answer.reason = answer.reason.or_else(|| reason.map(str::to_owned));
         match run.answer(&asked.interaction_id, &answer).await {
-            Ok(settled) => {
-                tell(arguments, &settled)?;
-                return Ok(Verdict::Fine);
-            }
+            Ok(settled) => return Ok(Settled::Yes(Box::new(settled))),
             Err(error) => match error.problem().map(runwire_client::Problem::wrong_fields) {
                 Some(wrong) if !wrong.is_empty() => asking.correct(wrong),
-                _ => return refused(error),
+                _ => return refused(error).map(Settled::No),
             },
         }
     }

@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
         }
         screen::say_plainly(format_args!("run {id}"));
         let exit_status = arguments.exit_status;
-        Shown { client, id, is_thread: false, exit_status }.watch_whole(printed, interrupt).await
+        let shown = Shown { client, id, is_thread: false, exit_status };
+        shown.watch_whole(printed, interrupt, &arguments.server).await
     })
 }

@@ -6,12 +6,13 @@ use std::io::{self, IsTerminal};
 use futures_util::FutureExt;
 use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal};
 
+use super::answer;
 use super::interrupt::{BY_SIGNAL, Interrupt};
 use super::printer::{Printed, Printer};
 use super::watch::{Watch, Watched};
 use super::{block_on, connect};
 use crate::Verdict;
-use crate::arguments::TailArguments;
+use crate::arguments::{ServerArguments, TailArguments};
 use crate::failure::{Failure, plain};
 use crate::screen;
 
@@ -63,17 +64,25 @@ impl Shown {
         self.leave(watched).await
     }
 
-    /// Watches from the start to the end, whatever is printed.
+    /// Watches from the start to the end, whatever is printed. Who watches at a terminal is asked what the run asks.
     pub(super) async fn watch_whole(
         self,
         printed: Printed,
         mut interrupt: Interrupt,
+        server: &ServerArguments,
     ) -> Result<Verdict, Failure> {
         let run = self.client.run(&self.id);
         let watched = match printed {
             Printed::View { plain } => {
-                let mut watch = Watch::new(&self.client.url(), plain);
-                watch.follow(&mut run.events(), &mut interrupt).await?
+                let asks = !plain && io::stdout().is_terminal() && answer::can_ask();
+                let mut watch = Watch::new(&self.client.url(), plain).asking(asks);
+                let mut events = run.events();
+                loop {
+                    match watch.follow(&mut events, &mut interrupt).await? {
+                        Watched::Asked => answer::ask_all(server, &self.id)?,
+                        watched => break watched,
+                    }
+                }
             }
             Printed::Frames(form, dialect) => {
                 print_frames(&mut run.frames(dialect), Printer::new(form), &mut interrupt).await?
@@ -93,7 +102,7 @@ impl Shown {
                 let status = self.client.run(&self.id).info().await?.status;
                 Ok(if status == RunStatus::Completed { Verdict::Fine } else { Verdict::HasProblems })
             }
-            Watched::Whole => Ok(Verdict::Fine),
+            Watched::Whole | Watched::Asked => Ok(Verdict::Fine),
         }
     }
 }

@@ -23,6 +23,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) enum Watched {
     /// There is nothing more.
     Whole,
+    /// The run waits for a person, and there is one to ask.
+    Asked,
     /// A signal ended it here.
     Left { signal: u8, cursor: Option<Cursor> },
 }
@@ -39,6 +41,10 @@ pub(crate) struct Watch {
     is_cut: bool,
     /// Whether anything came before the stream had caught up.
     has_past: bool,
+    /// Whether whoever watches can be asked what the run asks.
+    asks: bool,
+    /// Whether the run waits for a person who was not asked yet.
+    waits: bool,
 }
 
 impl Watch {
@@ -50,12 +56,19 @@ impl Watch {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = (style.width, style.height);
         let view = View::new(style, io::stdout());
-        Self { view, is_live, ticks, size, notes: None, is_cut: false, has_past: false }
+        let (asks, waits) = (false, false);
+        Self { view, is_live, ticks, size, notes: None, is_cut: false, has_past: false, asks, waits }
     }
 
     /// Tells whether standard output is a terminal whose lines move.
     pub(crate) fn would_be_live(plain: bool) -> bool {
         style("", plain).live
+    }
+
+    /// Comes back whenever the run waits for a person, if this is so.
+    pub(crate) fn asking(mut self, asks: bool) -> Self {
+        self.asks = asks;
+        self
     }
 
     /// Draws these notes too.
@@ -81,6 +94,10 @@ impl Watch {
                 None => {
                     // What has come is shown before more is waited for.
                     self.view.flush().map_err(Failure::Write)?;
+                    if self.asks && std::mem::take(&mut self.waits) {
+                        self.finish()?;
+                        return Ok(Watched::Asked);
+                    }
                     tokio::select! {
                         biased;
                         cause = interrupt.come_or_no_reader() => {
@@ -152,6 +169,13 @@ impl Watch {
                     self.say("connected again")?;
                 }
                 self.has_past = true;
+                match &received.body {
+                    Body::RunSuspended(_) => self.waits = true,
+                    Body::RunResumed(_) | Body::RunCancelled(_) | Body::RunFailed(_) | Body::RunCompleted(_) => {
+                        self.waits = false;
+                    }
+                    _ => {}
+                }
                 self.event(&received)
             }
             Signal::CaughtUp => {

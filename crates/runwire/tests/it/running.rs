@@ -83,3 +83,23 @@ fn a_cancel_says_what_becomes_of_the_run() {
     assert_eq!(unknown.code, 1);
     assert!(unknown.stderr.contains("[run_unknown]"), "{}", unknown.stderr);
 }
+
+#[test]
+fn whoever_watches_at_a_terminal_is_asked_what_the_run_asks_and_sees_it_go_on() {
+    let server = Server::start();
+    let url = server.url();
+    let all = ["run", "shop", "Buy it", "--run", "r1", "--url", &url];
+    let mut terminal = Terminal::start(&mut runwire(&all), 100);
+    server.wait_for_run("r1");
+    let asked = "{\"type\":\"interaction.requested\",\"interaction_id\":\"pay\",\"kind\":\"approval\",\
+                 \"title\":\"Pay 120?\"}\n";
+    assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], asked).code, 0);
+    terminal.wait_for("approve, reject or cancel?");
+    terminal.types("approve");
+    terminal.wait_for("approved");
+    let rest = "{\"type\":\"run.completed\",\"reply\":\"Bought.\"}\n";
+    assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], rest).code, 0);
+    assert!(terminal.wait().success());
+    assert!(terminal.shows("completed"), "{}", terminal.screen.screen().contents());
+    assert_eq!(status(&server, "r1"), "completed");
+}
