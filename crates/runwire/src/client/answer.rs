@@ -28,7 +28,8 @@ pub(super) fn ask_all(server: &ServerArguments, run: &str) -> Result<(), Failure
     with_room(|| {
         block_on(async {
             let client = connect(server)?;
-            let filter = InteractionFilter { run: Some(run.to_owned()), limit: Some(200), ..Default::default() };
+            let filter =
+                InteractionFilter { run: Some(run.to_owned()), limit: Some(200), ..Default::default() };
             let newest_first = client.interactions(&filter).await?.interactions;
             for asked in newest_first.iter().rev() {
                 if let Settled::No(Verdict::HasProblems) = converse(&client.run(run), asked, None).await? {

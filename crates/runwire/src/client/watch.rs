@@ -171,7 +171,10 @@ impl Watch {
                 self.has_past = true;
                 match &received.body {
                     Body::RunSuspended(_) => self.waits = true,
-                    Body::RunResumed(_) | Body::RunCancelled(_) | Body::RunFailed(_) | Body::RunCompleted(_) => {
+                    Body::RunResumed(_)
+                    | Body::RunCancelled(_)
+                    | Body::RunFailed(_)
+                    | Body::RunCompleted(_) => {
                         self.waits = false;
                     }
                     _ => {}
