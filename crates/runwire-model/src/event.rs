@@ -420,8 +420,9 @@ macro_rules! events {
             }
         )*
 
-        /// What an event says.
+        /// What an event says. There will be more to say.
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub enum Body { $($(#[doc = $doc])* $name($name)),* }
 
         impl Body {

@@ -41,7 +41,7 @@ async fn pump<S: Sink>(shared: &Shared, link: &Link, mut sink: S) {
                 sink.beat(link).await
             };
             tokio::select! {
-                // A write is a sign of life, too: it waits for no other.
+                // What is written waits for no sign of life.
                 () = work => {}
                 beaten = beat => {
                     if let Err(failure) = beaten {
@@ -55,8 +55,15 @@ async fn pump<S: Sink>(shared: &Shared, link: &Link, mut sink: S) {
         match sink.send(&batch, link).await {
             Ok(receipt) => {
                 debug!(target: super::TARGET, run = shared.request_id, first = batch.first(), frames = batch.len(), "acknowledged");
-                last_sign = Instant::now();
                 shared.acknowledge(batch.len() as u64, receipt.last_seq);
+                // A write keeps the lease; that a cancel was asked for is told by a heartbeat alone, so one that has
+                // much to say sends them too.
+                if heartbeat.is_some_and(|time| last_sign.elapsed() >= time) {
+                    if let Err(failure) = sink.beat(link).await {
+                        return give_up(shared, failure);
+                    }
+                    last_sign = Instant::now();
+                }
             }
             Err(refused) => {
                 if refused.accepted > 0 {

@@ -350,3 +350,23 @@ async fn a_restarted_server_costs_no_signal_and_repeats_none() {
     end(&engine).await;
     assert!(patient(signals.next()).await.is_none());
 }
+
+#[tokio::test]
+async fn an_agent_that_never_falls_silent_hears_of_a_cancel_too() {
+    let stage = Stage::with_lease(Duration::from_secs(60)).await;
+    let client = stage.client();
+    let engine = stage.builder("r1").heartbeat(Duration::from_millis(50)).server(&client).unwrap();
+    say(&engine, 0).await;
+    patient(engine.flush()).await.unwrap();
+    client.run("r1").cancel(None).await.unwrap();
+    patient(async {
+        let mut number = 1;
+        while !engine.is_cancel_requested() {
+            say(&engine, number).await;
+            number += 1;
+        }
+    })
+    .await;
+    patient(engine.emit_session_end(SessionStatus::Cancelled, None)).await.unwrap();
+    patient(engine.close()).await.unwrap();
+}

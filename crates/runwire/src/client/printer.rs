@@ -65,6 +65,7 @@ pub(super) struct Printer {
     form: Form,
     stdout: io::Stdout,
     gathered: Vec<u8>,
+    /// Whether text stands on the last line.
     has_text: bool,
 }
 
@@ -86,7 +87,8 @@ impl Printer {
                 write_frame(Framing::Sse, out, cursor.as_deref(), frame.name().as_deref(), data);
             }
             Form::BareText => {
-                self.has_text |= !data.is_empty();
+                // The text's own last line end is enough.
+                self.has_text = data.last().map_or(self.has_text, |last| *last != b'\n');
                 out.extend_from_slice(data);
             }
             Form::Strings => {

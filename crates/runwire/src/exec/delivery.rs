@@ -136,6 +136,8 @@ impl Delivery {
                         self.release_early();
                     }
                 }
+                // Only a text has blank lines.
+                Said::Stray(line) if line.is_empty() && !self.strays_are_text => {}
                 Said::Stray(line) if self.is_early() => {
                     self.early.push(line);
                     if self.early.len() >= EARLY_LINES {

@@ -10,6 +10,8 @@ use crate::ending;
 
 /// Bytes of white space and half words that may hide the framing.
 const SNIFFED_BYTES: usize = 64 << 10;
+/// Blank lines that are kept between two lines of text.
+const BLANK_LINES: u64 = 100;
 /// Lines that wait for one that tells the dialect.
 const UNDECIDED_LINES: usize = 16;
 
@@ -36,12 +38,14 @@ pub(super) struct Sorter {
     dialect: Option<Dialect>,
     /// Lines from the first object on that does not tell its dialect.
     held: Vec<Said>,
+    /// The number of the last line, if it was no frame.
+    stray: Option<u64>,
 }
 
 impl Sorter {
     /// Makes a sorter; what is not named is found out.
     pub(super) fn new(framing: Option<Framing>, dialect: Option<Dialect>) -> Self {
-        Self { framing, first: Vec::new(), unframer: None, dialect, held: Vec::new() }
+        Self { framing, first: Vec::new(), unframer: None, dialect, held: Vec::new(), stray: None }
     }
 
     /// Takes in bytes, cut anywhere, and tells what is whole.
@@ -86,6 +90,7 @@ impl Sorter {
                 Ok(frame) if ending::is_done_marker(frame.data) => {}
                 Ok(frame) => {
                     let data = Bytes::copy_from_slice(frame.data);
+                    let (line, before) = (frame.line, self.stray.take());
                     match Object::parse(&data) {
                         Ok(object) => {
                             let found = self.dialect.is_none().then(|| detect(&object).ok()).flatten();
@@ -93,7 +98,15 @@ impl Sorter {
                             let frame = Waiting { line: frame.line, name, data: data.clone() };
                             self.frame(frame, found, &mut said);
                         }
-                        Err(_) => self.tell(Said::Stray(data), &mut said),
+                        Err(_) => {
+                            // Blank lines are no frames, and yet part of a text that they stand in.
+                            let blank = before.map_or(0, |before| line.saturating_sub(before + 1));
+                            for _ in 0..blank.min(BLANK_LINES) {
+                                self.tell(Said::Stray(Bytes::new()), &mut said);
+                            }
+                            self.tell(Said::Stray(data), &mut said);
+                            self.stray = Some(line);
+                        }
                     }
                 }
                 Err(FramingError::TooLong { line } | FramingError::NameTooLong { line }) => {

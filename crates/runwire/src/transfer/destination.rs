@@ -13,7 +13,16 @@ pub(super) struct Destination(To);
 
 enum To {
     Stdout(BufWriter<StdoutLock<'static>>),
-    File { writer: Option<BufWriter<File>>, path: PathBuf, part: PathBuf },
+    /// A device or a pipe, which has its name already and keeps it.
+    Straight {
+        writer: BufWriter<File>,
+        path: PathBuf,
+    },
+    File {
+        writer: Option<BufWriter<File>>,
+        path: PathBuf,
+        part: PathBuf,
+    },
 }
 
 impl Destination {
@@ -22,10 +31,17 @@ impl Destination {
         let Some(path) = file.filter(|path| *path != Path::new("-")) else {
             return Ok(Self(To::Stdout(BufWriter::with_capacity(BATCH, io::stdout().lock()))));
         };
-        let part = part_of(path);
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            let file = File::options().write(true).open(path).map_err(|error| unwritable(path, error))?;
+            let writer = BufWriter::with_capacity(BATCH, file);
+            return Ok(Self(To::Straight { writer, path: path.to_owned() }));
+        }
+        // A link stays one: the file that it names is written.
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let part = part_of(&path);
         let file = File::create(&part).map_err(|error| unwritable(&part, error))?;
         let writer = Some(BufWriter::with_capacity(BATCH, file));
-        Ok(Self(To::File { writer, path: path.to_owned(), part }))
+        Ok(Self(To::File { writer, path, part }))
     }
 
     /// Writes a line.
@@ -33,6 +49,7 @@ impl Destination {
         let write = |writer: &mut dyn Write| writer.write_all(line).and_then(|()| writer.write_all(b"\n"));
         match &mut self.0 {
             To::Stdout(stdout) => write(stdout).map_err(Failure::Write),
+            To::Straight { writer, path } => write(writer).map_err(|error| unwritable(path, error)),
             To::File { writer, part, .. } => match writer {
                 Some(writer) => write(writer).map_err(|error| unwritable(part, error)),
                 None => Ok(()),
@@ -44,6 +61,7 @@ impl Destination {
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let (writer, path, part) = match &mut self.0 {
             To::Stdout(stdout) => return stdout.flush().map_err(Failure::Write),
+            To::Straight { writer, path } => return writer.flush().map_err(|error| unwritable(path, error)),
             To::File { writer, path, part } => (writer, path, part),
         };
         let Some(buffered) = writer else { return Ok(()) };

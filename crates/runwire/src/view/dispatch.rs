@@ -233,6 +233,8 @@ impl<W: Write> View<W> {
             | Body::Checkpoint(_)
             | Body::ActivityPatched(_)
             | Body::Metrics(_) => {}
+            // One that the model knows and this view does not yet.
+            other => self.aside(other.type_name(), ""),
         }
     }
 

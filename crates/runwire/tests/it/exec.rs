@@ -116,7 +116,15 @@ fn lines_that_are_no_frame_become_text_where_that_is_asked_for() {
     let server = Server::start();
     let outcome = exec(&server, &["--text"], "echo '构建中 🛠'; echo '{\"odd\":1}'; printf 'no line end'");
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert_eq!(text(&server), "构建中 🛠\n{\"odd\":1}\nno line end\n\n");
+    assert_eq!(text(&server), "构建中 🛠\n{\"odd\":1}\nno line end\n");
+}
+
+#[test]
+fn blank_lines_stay_where_they_stand_in_a_text() {
+    let server = Server::start();
+    let outcome = exec(&server, &["--text"], "printf 'a\n\nb\n\n\n  c\n'");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(text(&server), "a\n\nb\n\n\n  c\n");
 }
 
 #[test]

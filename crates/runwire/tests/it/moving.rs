@@ -186,6 +186,16 @@ fn a_full_disk_is_told_and_leaves_no_half_of_a_file() {
         run_command(command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()), "");
     refused(&outcome, 3, "cannot write to standard output");
     refused(&export(&here, &["big", "-o", "/nowhere/x"]), 3, "cannot write /nowhere/x.part");
+    // A device keeps its name, and so does a link.
+    let null = here.directory().join("null");
+    std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+    assert_eq!(export(&here, &["big", "-o", null.to_str().unwrap()]).code, 0);
+    assert!(null.is_symlink() && !fs::metadata("/dev/null").unwrap().is_file());
+    let link = here.directory().join("link.ndjson");
+    fs::write(here.directory().join("target.ndjson"), "").unwrap();
+    std::os::unix::fs::symlink("target.ndjson", &link).unwrap();
+    assert_eq!(export(&here, &["big", "-o", link.to_str().unwrap()]).code, 0);
+    assert!(link.is_symlink() && fs::metadata(&link).unwrap().len() > 0);
     // A reader that has enough is no failure.
     let mut command = Command::new("sh");
     command.args(["-c", "\"$0\" \"$@\" | head -n 1", env!("CARGO_BIN_EXE_runwire"), "export", "big"]);
