@@ -17,7 +17,8 @@ pub(crate) use server::{CheckConfigArguments, DevArguments, ServeArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use transfer::{ExportArguments, ImportArguments};
 pub(crate) use watching::{
-    CancelArguments, OutputArguments, OutputForm, ReplayArguments, RunArguments, Speed, TailArguments,
+    CancelArguments, OutputArguments, OutputForm, ReplayArguments, RetryArguments, RunArguments, Speed,
+    TailArguments,
 };
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Answer(AnswerArguments),
     /// Ask a run to stop
     Cancel(CancelArguments),
+    /// Start the agent of a run again, on the same input
+    Retry(RetryArguments),
     /// List runs, newest first
     Runs(RunsArguments),
     /// Show a run: how it stands, and what it said

@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Inbox(arguments) => client::inbox(arguments),
         Command::Answer(arguments) => client::answer(arguments),
         Command::Cancel(arguments) => client::cancel(arguments),
+        Command::Retry(arguments) => client::retry(arguments),
         Command::Runs(arguments) => client::runs(arguments),
         Command::Show(arguments) => client::show(arguments),
         Command::Export(arguments) => transfer::export(arguments),

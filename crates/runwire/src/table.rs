@@ -6,6 +6,9 @@ pub(crate) use crate::view::clean::tame;
 use crate::view::columns::{self, BETWEEN};
 use crate::view::measure::{fit, pad, width};
 
+/// Room that the columns beside the first need to say anything.
+const BESIDE_COLUMNS: usize = 20;
+
 /// Rows under a heading, each column as wide as its widest cell, or as the terminal leaves room for.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -25,13 +28,14 @@ impl Table {
 
     /// Fits the table to the columns of a terminal; 0 says that there is none.
     ///
-    /// The first column is what a person copies, and stays whole.
+    /// The first column is what a person copies, and stays whole; where it leaves no room, the others stand below it.
     pub(crate) fn fitted(mut self, columns: usize) -> Self {
         self.width = (columns > 0).then_some(columns);
         self
     }
 
-    fn widths(&self) -> Vec<usize> {
+    /// Tells how wide each column is, and whether the others stand below the first.
+    fn widths(&self) -> (Vec<usize>, bool) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural = |column: usize| {
             self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
@@ -39,21 +43,27 @@ impl Table {
         let natural: Vec<usize> = (0..columns).map(natural).collect();
         match (self.width, natural.split_first()) {
             (Some(most), Some((first, others))) => {
-                let left = most.saturating_sub(first + BETWEEN);
+                let beside = most.saturating_sub(first + BETWEEN);
+                let is_below = beside < BESIDE_COLUMNS.min(others.iter().sum());
+                let left = if is_below { most.saturating_sub(BETWEEN) } else { beside };
                 let others = if left == 0 { Vec::new() } else { columns::readable(others, left) };
-                [vec![*first], others].concat()
+                ([vec![*first], others].concat(), is_below)
             }
-            _ => natural,
+            _ => (natural, false),
         }
     }
 }
 
 impl Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths = self.widths();
+        let (widths, is_below) = self.widths();
         for row in &self.rows {
             let mut line = String::new();
-            for (cell, most) in row.iter().zip(&widths) {
+            for (at, (cell, most)) in row.iter().zip(&widths).enumerate() {
+                if at == 1 && is_below {
+                    writeln!(formatter, "{}", line.trim_end())?;
+                    line = " ".repeat(BETWEEN);
+                }
                 line.push_str(&pad(&fit(cell, *most), most + BETWEEN, false));
             }
             writeln!(formatter, "{}", line.trim_end())?;
@@ -91,6 +101,7 @@ mod tests {
             table.to_string(),
             "RUN                 STATUS     AGENT\n0afc80bf-ee23-4662  completed  茶师傅与…\n"
         );
-        assert_eq!(table.fitted(12).to_string(), format!("RUN\n{id}\n"));
+        let table = table.fitted(24);
+        assert_eq!(table.to_string(), format!("RUN\n  STATUS     AGENT\n{id}\n  completed  茶师傅与他…\n"));
     }
 }

@@ -75,6 +75,14 @@ A run that works is asked to stop, and has 30 s to end in its own words. One tha
 waits for a person, or for its agent, is cancelled at once. One that has ended
 stays as it is.";
 
+const RETRY_EXAMPLES: &str = "\
+Examples:
+  Do it again, and watch:
+    runwire tail \"$(runwire retry r1)\"
+
+The new run has the agent, the input and the thread of the old one, which must
+have ended and have been started by the server. Its id is printed.";
+
 /// How a run is shown.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
@@ -222,6 +230,21 @@ pub(crate) struct CancelArguments {
     pub(crate) reason: Option<String>,
 
     /// Print the server's answer as it is
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = RETRY_EXAMPLES, after_long_help = format!("{RETRY_EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct RetryArguments {
+    /// The run to do again
+    #[arg(value_parser = id)]
+    pub(crate) run: String,
+
+    /// Print the new run as the server tells it
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -2,7 +2,7 @@
 
 use crate::command::run;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "convert",
     "validate",
     "dev",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 19] = [
     "inbox",
     "answer",
     "cancel",
+    "retry",
     "runs",
     "show",
     "export",
@@ -66,6 +67,7 @@ fn what_is_not_understood_is_exit_code_2() {
         &["run"],
         &["run", "a", "--input", "{"],
         &["cancel"],
+        &["retry"],
         &["push", "--to-thread", "t1", "--thread", "t2"],
         &["tail", "r1", "--after", "yesterday"],
         &["tail", "r1", "--attach", "--after", "1-0"],

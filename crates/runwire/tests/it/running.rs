@@ -103,3 +103,24 @@ fn whoever_watches_at_a_terminal_is_asked_what_the_run_asks_and_sees_it_go_on() 
     assert!(terminal.shows("completed"), "{}", terminal.screen.screen().contents());
     assert_eq!(status(&server, "r1"), "completed");
 }
+
+#[test]
+fn a_run_is_done_again_by_the_same_agent_in_the_same_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("agents.toml");
+    std::fs::write(&config, "[agents.report]\nkind = \"demo\"\nscript = \"failing\"\nfast = true\n").unwrap();
+    let server = Server::start_with(&["--config", config.to_str().unwrap()]);
+    let first = ask(&server, &["run", "report", "The year", "--run", "r1", "--thread", "t1", "--exit-status"]);
+    assert_eq!(first.code, 1, "{}", first.stderr);
+    let again = ask(&server, &["retry", "r1"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let again = again.stdout.trim_end();
+    assert_ne!(again, "r1");
+    assert_eq!(ask(&server, &["tail", again, "-o", "text"]).code, 0);
+    assert_eq!(status(&server, again), "failed");
+    let shown: Value = serde_json::from_str(&ask(&server, &["show", again, "--json"]).stdout).unwrap();
+    assert_eq!((&shown["run"]["thread_id"], &shown["run"]["agent"]), (&"t1".into(), &"report".into()));
+    let refused = ask(&server, &["retry", "nobody"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("[run_unknown]"), "{}", refused.stderr);
+}
