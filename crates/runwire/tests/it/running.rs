@@ -110,7 +110,8 @@ fn a_run_is_done_again_by_the_same_agent_in_the_same_thread() {
     let config = folder.path().join("agents.toml");
     std::fs::write(&config, "[agents.report]\nkind = \"demo\"\nscript = \"failing\"\nfast = true\n").unwrap();
     let server = Server::start_with(&["--config", config.to_str().unwrap()]);
-    let first = ask(&server, &["run", "report", "The year", "--run", "r1", "--thread", "t1", "--exit-status"]);
+    let first =
+        ask(&server, &["run", "report", "The year", "--run", "r1", "--thread", "t1", "--exit-status"]);
     assert_eq!(first.code, 1, "{}", first.stderr);
     let again = ask(&server, &["retry", "r1"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
