@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** The built-in agents, at a pace for programs. */
-export const DEMOS = ["demo", "failing", "endless"].map((name) => `[agents.${name}]\nkind = "demo"\nfast = true\n`).join("\n");
+/** The built-in agents, at a pace for programs; `demo` is meant by clients that cannot name one. */
+export const DEMOS = `default_agent = "demo"\n\n${["demo", "failing", "endless"].map((name) => `[agents.${name}]\nkind = "demo"\nfast = true\n`).join("\n")}`;
 
 /** Waits until the server says where it listens. */
 function addressOf(child) {

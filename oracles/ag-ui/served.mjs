@@ -4,7 +4,7 @@
 // must be what was written: no text twice, arguments whole, results there.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
-import { programToCheck, runChecks } from "../server.mjs";
+import { DEMOS, programToCheck, runChecks } from "../server.mjs";
 
 /** The official client, but for how it asks: attaching is a GET. */
 class AttachingAgent extends HttpAgent {
@@ -118,6 +118,6 @@ async function attachToClosed(address) {
 }
 
 const checks = { attachTwice, attachToWaiting, attachToClosed };
-const failed = await runChecks(programToCheck(), "", checks);
+const failed = await runChecks(programToCheck(), DEMOS, checks);
 console.log(`${Object.keys(checks).length} clients attached to a server, ${failed} failed`);
 process.exitCode = failed > 0 ? 1 : 0;

@@ -7,6 +7,8 @@ class LoomSocket {
   #socket;
   #messages = [];
   #waiting = [];
+  /** What became of the answers that were given. */
+  answered = [];
 
   static async open(address) {
     const loom = new LoomSocket();
@@ -34,6 +36,10 @@ class LoomSocket {
     for (;;) {
       const message = await this.next();
       assert.equal(message.id, id);
+      if (message.type === "answered") {
+        this.answered.push(message.decision);
+        continue;
+      }
       if (message.type !== "run_stream_event") return { frames, end: message };
       frames.push(message.event);
       await onFrame(message.event);
@@ -45,30 +51,21 @@ class LoomSocket {
   }
 }
 
-/** Answers what a run waits for: Loom's own socket has no message for it. */
-async function answerOpen(address, run) {
-  const { interactions } = await (await fetch(`${address}/v1/runs/${run}`)).json();
-  for (const { interaction_id, kind } of interactions.filter(({ status }) => status === "open")) {
-    const body = kind === "approval" ? { decision: "approved" } : { decision: "submitted", values: { name: "Ann", email: "ann@example.com" } };
-    const url = `${address}/v1/runs/${run}/interactions/${interaction_id}`;
-    const answered = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-    assert.equal(answered.status, 200, await answered.text());
-  }
-}
+/** A form, which the document has no event for. */
+const formIn = ({ value }) => (value?.runwire?.type === "interaction.requested" ? value.runwire : undefined);
 
-const isQuestion = ({ type, value }) => type === "tool_approval" || value?.runwire?.type === "interaction.requested";
-
-/** A whole run, frame by frame, in the document's order. */
+/** A whole run, frame by frame, in the document's order; its questions are answered over the same socket. */
 export async function loomRuns(address) {
   const loom = await LoomSocket.open(address);
   loom.send({ type: "run", id: "1", message: "weather in Paris?", agent: "demo", thread_id: "loom-1" });
-  let run;
   let text = "";
-  const { frames, end } = await loom.run("1", async (frame) => {
-    if (frame.type === "run_start") run = frame.run_id;
+  const { frames, end } = await loom.run("1", (frame) => {
     if (frame.type === "message_chunk") text += frame.content;
-    if (isQuestion(frame)) await answerOpen(address, run);
+    if (frame.type === "tool_approval") loom.send({ type: "answer", id: "1", call_id: frame.call_id, approved: true });
+    const form = formIn(frame);
+    if (form) loom.send({ type: "answer", id: "1", interaction_id: form.interaction_id, values: { name: "Ann", email: "ann@example.com" } });
   });
+  assert.deepEqual(loom.answered, ["submitted", "approved"]);
   assert.deepEqual([frames[0].type, frames[0].message, end.type], ["run_start", "weather in Paris?", "run_end"]);
   assert.ok(end.reply.length > 0 && text.replaceAll(/\s/g, "").endsWith(end.reply.replaceAll(/\s/g, "")));
   assert.ok(frames.some(({ type }) => type === "tool_approval") && frames.some(({ type }) => type === "tool_end"));
@@ -87,7 +84,7 @@ export async function loomSocketStaysOpen(address) {
   const loom = await LoomSocket.open(address);
   loom.send({ type: "ping", id: 7 });
   assert.deepEqual(await loom.next(), { type: "pong", id: 7 });
-  for (const wrong of ["{", "[]", '"run"', "{}", '{"type":"dance","id":"x"}', '{"type":"run","message":"hi"}', '{"type":"run","id":"x","agent":"demo"}', '{"type":"run","id":"x","message":"hi","agent":"nobody"}', '{"type":"cancel","id":"x"}']) {
+  for (const wrong of ["{", "[]", '"run"', "{}", '{"type":"dance","id":"x"}', '{"type":"run","message":"hi"}', '{"type":"run","id":"x","agent":"demo"}', '{"type":"run","id":"x","message":"hi","agent":"nobody"}', '{"type":"cancel","id":"x"}', '{"type":"answer","id":"x","approved":true}', '{"type":"answer","approved":true}']) {
     loom.send(wrong);
     const { type, error } = await loom.next();
     assert.equal(type, "error", wrong);

@@ -8,6 +8,7 @@ pub(crate) enum Task {
     Help,
     Test { long: bool, fuzz_minutes: u64 },
     Vectors,
+    Console,
     Tidy,
     Fuzz { minutes: u64 },
     Bench { arguments: Vec<String> },
@@ -28,6 +29,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Task, String> {
             Ok(Task::Test { long: flags.long, fuzz_minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
         }
         "vectors" => Flags::parse(rest, &[]).map(|_| Task::Vectors),
+        "console" => Flags::parse(rest, &[]).map(|_| Task::Console),
         "tidy" => Flags::parse(rest, &[]).map(|_| Task::Tidy),
         "fuzz" => {
             let flags = Flags::parse(rest, &["--minutes"])?;
@@ -82,6 +84,7 @@ mod tests {
         assert_eq!(parsed("test --long --minutes 5"), Ok(Task::Test { long: true, fuzz_minutes: 5 }));
         assert_eq!(parsed("fuzz"), Ok(Task::Fuzz { minutes: 60 }));
         assert_eq!(parsed("vectors"), Ok(Task::Vectors));
+        assert_eq!(parsed("console"), Ok(Task::Console));
         assert_eq!(parsed("tidy"), Ok(Task::Tidy));
         assert_eq!(parsed("bench codecs"), Ok(Task::Bench { arguments: vec!["codecs".to_owned()] }));
     }

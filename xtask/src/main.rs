@@ -10,6 +10,7 @@ mod fuzz;
 mod stages;
 mod tidy;
 mod tools;
+mod web;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ usage: cargo xtask COMMAND
 
   test [--long] [--minutes N]   format, lint, tests, docs and every other check, with the time of each
                                 --long adds more property cases and N minutes of fuzzing (default 60)
-  vectors                       write the expectations in vectors/ and the tables in docs/ anew, from the code
+  vectors                       write the expectations in vectors/ the tables in docs/ and the model's schema anew
+  console                       build the console anew into console/dist, which the server embeds
   tidy                          only the checks of the tree itself: links, lock files, stray paths
   fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)
   bench NAME [ARGUMENT]...      print the figures of a benchmark, such as `codecs`
@@ -55,8 +57,10 @@ fn perform(task: Task) -> Result<(), Failure> {
         }
         Task::Test { long, fuzz_minutes } => stages::run_all(&stages::Context { root, long, fuzz_minutes }),
         Task::Vectors => run(cargo(&root)
-            .args(["test", "--package", "runwire-model", "--test", "it", "--", "vectors", "docs"])
+            .args(["test", "--package", "runwire-model", "--lib", "--test", "it", "--"])
+            .args(["vectors", "docs", "schema::"])
             .envs([("RUNWIRE_WRITE_VECTORS", "1"), ("RUNWIRE_WRITE_DOCS", "1")])),
+        Task::Console => web::build_console(&root),
         Task::Tidy => tidy::run(&root),
         Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
         Task::Bench { arguments } => {

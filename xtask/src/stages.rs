@@ -1,11 +1,11 @@
 //! `cargo xtask test`: the stages in their order, and the time of each.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::command::{Failure, cargo, run};
-use crate::{fuzz, tidy, tools};
+use crate::web::Package;
+use crate::{fuzz, tidy, tools, web};
 
 /// How many cases each property gets with `--long`.
 const LONG_PROPTEST_CASES: &str = "20000";
@@ -37,6 +37,9 @@ fn stages(context: &Context) -> Vec<Stage> {
         Stage { name: "docs", run: docs },
         Stage { name: "ag-ui oracle", run: ag_ui_oracle },
         Stage { name: "clients", run: clients },
+        Stage { name: "sdk", run: web::sdk },
+        Stage { name: "console", run: web::console },
+        Stage { name: "browser", run: web::browser },
         Stage { name: "tidy", run: |context| tidy::run(&context.root) },
     ];
     if context.long {
@@ -136,7 +139,7 @@ fn docs(context: &Context) -> Result<(), Failure> {
 /// server, start runs there and answer them. The canary comes first: it shows
 /// that the check refuses streams known to be broken.
 fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
-    let oracle = Oracle::install(context, "ag-ui")?;
+    let oracle = Package::install(&context.root, "oracles/ag-ui")?;
     run(&mut oracle.node("canary.mjs"))?;
     run(oracle.node("check.mjs").arg("../../vectors"))?;
     let built = build_runwire(context)?;
@@ -146,34 +149,22 @@ fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
 
 /// Lets clients of the other systems, written from their documents alone, use a server.
 fn clients(context: &Context) -> Result<(), Failure> {
-    let oracle = Oracle::install(context, "clients")?;
+    let oracle = Package::install(&context.root, "oracles/clients")?;
+    // Those whose documents have samples in TypeScript are compiled, strictly.
+    run(&mut oracle.node("node_modules/typescript/bin/tsc"))?;
     run(oracle.node("check.mjs").arg(build_runwire(context)?))
 }
 
-/// A folder of programs in JavaScript that judge ours.
-struct Oracle {
-    folder: PathBuf,
-}
-
-impl Oracle {
-    fn install(context: &Context, name: &str) -> Result<Self, Failure> {
-        let folder = context.root.join("oracles").join(name);
-        let mut npm = Command::new("npm");
-        run(npm.current_dir(&folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
-        Ok(Self { folder })
-    }
-
-    fn node(&self, program: &str) -> Command {
-        let mut node = Command::new("node");
-        node.current_dir(&self.folder).arg(program);
-        node
-    }
-}
-
-fn build_runwire(context: &Context) -> Result<PathBuf, Failure> {
+/// Builds the program as the tests use it, and tells where it is.
+pub(crate) fn build_runwire(context: &Context) -> Result<PathBuf, Failure> {
     run(cargo(&context.root).args(["build", "--package", "runwire", "--locked"]))?;
+    Ok(target_folder(context).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Tells where builds go.
+pub(crate) fn target_folder(context: &Context) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    Ok(context.root.join(target).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX)))
+    context.root.join(target)
 }
 
 #[cfg(test)]

@@ -8,6 +8,10 @@ use crate::command::{Failure, cargo, first_line, run};
 /// The oldest Node.js that the official AG-UI client is tested with.
 const OLDEST_NODE: u32 = 20;
 
+/// What Chromium is called, where it comes from Debian and where it does not.
+const CHROMIUMS: [&str; 4] =
+    ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
+
 /// Makes sure that every tool of the other stages is there, and prints which it found.
 pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
     report("cargo", first_line(cargo(root).arg("--version")).as_deref().unwrap_or("missing"));
@@ -38,6 +42,23 @@ pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
 /// Returns the version of cargo-nextest, or nothing where it is not installed.
 pub(crate) fn nextest(root: &Path) -> Option<String> {
     first_line(cargo(root).args(["nextest", "--version"]))
+}
+
+/// Finds a Chromium, or installs one, and tells what it is called.
+pub(crate) fn chromium() -> Result<String, Failure> {
+    let named = std::env::var("CHROMIUM").ok();
+    let names = named.as_deref().into_iter().chain(CHROMIUMS);
+    let found = || names.clone().find(|name| first_line(Command::new(name).arg("--version")).is_some());
+    let found = match found() {
+        Some(name) => Some(name),
+        None => {
+            apt_install(&["chromium"])?;
+            found()
+        }
+    };
+    let found = found.ok_or_else(|| Failure::new("Chromium is missing, also after installing it"))?;
+    report("chromium", first_line(Command::new(found).arg("--version")).as_deref().unwrap_or_default());
+    Ok(found.to_owned())
 }
 
 fn report(tool: &str, found: &str) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::error::Error;
-use crate::http::{BaseUrl, Http, Times};
+use crate::http::{BaseUrl, Http, Slow, Times};
 
 /// A server to read from and to write to. Cheap to clone; clones share their connections.
 ///
@@ -65,6 +65,7 @@ pub struct ClientBuilder {
     has_odd_token: bool,
     trusted: Vec<u8>,
     times: Times,
+    slow: Option<Slow>,
     patience: Patience,
 }
 
@@ -76,6 +77,7 @@ impl Default for ClientBuilder {
             has_odd_token: false,
             trusted: Vec::new(),
             times: Times { connect: Duration::from_secs(10), answer: Duration::from_secs(30) },
+            slow: None,
             patience: Patience {
                 first_tries: 3,
                 give_up_after: None,
@@ -137,6 +139,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Calls something with the server's URL if its first answer takes longer than this: a person who waits wants to
+    /// know for what.
+    pub fn when_slow(mut self, after: Duration, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.slow = Some(Slow { after, tell: Arc::new(tell) });
+        self
+    }
+
     /// Sets how often a stream tries to connect before it was ever connected: 3 times without it.
     ///
     /// Once connected, a stream tries for as long as [`give_up_after`](Self::give_up_after) says.
@@ -177,7 +186,7 @@ impl ClientBuilder {
             None => None,
         };
         Ok(Client {
-            http: Arc::new(Http::new(url, token, self.times, &self.trusted)?),
+            http: Arc::new(Http::new(url, token, self.times, self.slow, &self.trusted)?),
             patience: self.patience,
         })
     }

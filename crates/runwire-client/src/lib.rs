@@ -88,8 +88,8 @@ pub use read::{
     Reading, Received, Signal, TextAlone, Texts, Transport,
 };
 pub use resources::{
-    Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
-    InteractionPage, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter, RunHandle,
+    AgentInfo, Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
+    InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter, RunHandle,
     RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written, WrongField,
 };
 pub use runwire_model as model;

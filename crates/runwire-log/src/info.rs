@@ -33,6 +33,8 @@ pub struct NewRun {
     pub agent: Option<String>,
     /// What the person asked.
     pub message: Option<String>,
+    /// The id of that message, for a client that has given it one.
+    pub message_id: Option<String>,
     /// What the agent was given.
     pub input: Option<Json>,
 }
@@ -63,6 +65,23 @@ pub struct ThreadInfo {
     pub open_runs: Vec<String>,
     /// How many runs it has had.
     pub runs: u64,
+    /// What the person asked first, the beginning of a very long text.
+    pub title: Option<String>,
+    /// The run that began last.
+    pub latest: Option<LatestRun>,
+}
+
+/// The run of a thread that began last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LatestRun {
+    /// Its id.
+    pub run_id: String,
+    /// The agent that runs.
+    pub agent: Option<String>,
+    /// How far it is.
+    pub status: Status,
+    /// When it began, or ended.
+    pub at: Timestamp,
 }
 
 /// A run.
@@ -122,12 +141,18 @@ pub struct ProducerInfo {
 pub struct RunQuery {
     /// Whose.
     pub tenant: String,
-    /// In which state.
-    pub status: Option<Status>,
+    /// In one of these states; in any where none is named.
+    pub statuses: Vec<Status>,
     /// Of which agent.
     pub agent: Option<String>,
     /// Of which thread.
     pub thread: Option<String>,
+    /// Whose id, thread or agent begins so.
+    pub prefix: Option<String>,
+    /// Those created at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Those created earlier than this moment.
+    pub until: Option<Timestamp>,
     /// Those created before this run.
     pub before: Option<String>,
     /// How many at most.
@@ -162,6 +187,9 @@ pub struct RunSummary {
     /// Whether single model calls were counted, which win over the totals at the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
+    /// What the person asked, the beginning of a very long text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Whether someone asked the run to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_requested: bool,
@@ -240,6 +268,9 @@ impl RunSummary {
     pub(crate) fn absorb(&mut self, event: &Event, seq: u64, at: Timestamp) {
         self.events += 1;
         match &event.body {
+            Body::RunStarted(started) => {
+                self.message = started.message.as_deref().map(|message| beginning(message).to_owned());
+            }
             Body::TextStarted(_) => self.messages += 1,
             Body::ToolCalled(_) => self.tool_calls += 1,
             Body::StepStarted(_) => self.steps += 1,
@@ -294,7 +325,7 @@ impl RunSummary {
     }
 }
 
-/// Cuts a title that is too long for a list; the record has all of it.
-fn beginning(title: &str) -> &str {
+/// Cuts a text that is too long for a list; the record has all of it.
+pub(crate) fn beginning(title: &str) -> &str {
     &title[..title.floor_char_boundary(limits::TITLE_BYTES)]
 }

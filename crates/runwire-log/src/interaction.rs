@@ -102,7 +102,7 @@ pub struct InboxPlace {
 
 impl Answer {
     /// Tells whether somebody has said just this before; how the JSON is laid out does not matter.
-    pub(crate) fn is(&self, won: &Resolution) -> bool {
+    pub fn is(&self, won: &Resolution) -> bool {
         let values = |values: &Option<Json>| values.as_ref().map(Json::to_value);
         self.decision == won.decision
             && self.reason == won.reason

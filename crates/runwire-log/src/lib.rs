@@ -40,6 +40,7 @@ pub mod append;
 pub mod conformance;
 pub mod earlier;
 pub mod error;
+pub mod figures;
 pub mod info;
 pub mod interaction;
 pub mod key;
@@ -61,8 +62,9 @@ use tokio::sync::watch;
 pub use append::{Append, Appended, FrameBatch, FrameIn, Stamp, Target};
 pub use earlier::{KnownState, Lookup, RecordSource};
 pub use error::{Fault, FrameProblem, LogError};
+pub use figures::{Figures, Waiting, Written};
 pub use info::{
-    Created, InteractionInfo, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery, RunSpan,
+    Created, InteractionInfo, LatestRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery, RunSpan,
     RunSummary, ThreadInfo,
 };
 pub use interaction::{
@@ -161,6 +163,9 @@ pub trait Log: Send + Sync + 'static {
     /// Lists runs, newest first.
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError>;
 
+    /// Lists the tenants that have runs that are open, so that whoever starts can see to what was left.
+    async fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError>;
+
     /// Tells of a question, open or not.
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError>;
 
@@ -228,6 +233,17 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// Whoever takes the tail first and reads the store afterwards misses nothing.
     fn tail(&self, thread: &ThreadKey) -> Arc<Tail>;
+
+    /// Tells a number that changes with every commit, before whoever caused it learns of it; nothing where the log
+    /// does not see every commit.
+    ///
+    /// Whoever asks first and reads the store afterwards need not read again until it has changed.
+    fn version(&self) -> Option<u64> {
+        None
+    }
+
+    /// Tells how much was written since the log was opened, and what it holds now.
+    async fn figures(&self) -> Result<Figures, LogError>;
 
     /// Tells whether the log can be read and written.
     async fn ready(&self) -> Result<(), LogError>;

@@ -24,7 +24,7 @@ pub const LEASE_SECONDS: u64 = 60;
 pub const CANCEL_SECONDS: u64 = 30;
 /// Milliseconds that a question waits for its answer, where it does not say: a week.
 pub const QUESTION_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
-/// Bytes of a question's title that lists show.
+/// Bytes of a question's title, or of what a person asked, that lists show.
 pub const TITLE_BYTES: usize = 512;
 /// Bytes of questions that one page of the inbox hands out; the question that passes it is the last.
 pub const INBOX_BYTES: usize = 4 << 20;

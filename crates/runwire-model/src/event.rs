@@ -208,6 +208,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $($(#[$word_doc])* $variant),* }
 
@@ -300,9 +301,11 @@ macro_rules! parts {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Default)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
             /// Fields that the model has no name for.
+            #[cfg_attr(test, schemars(skip))]
             pub extra: Extra,
         }
 
@@ -405,6 +408,7 @@ macro_rules! events {
         $(
             $(#[doc = $doc])*
             #[derive(Debug, Clone, PartialEq, Default)]
+            #[cfg_attr(test, derive(schemars::JsonSchema))]
             pub struct $name { $($(#[doc = $field_doc])* pub $field: $type),* }
 
             impl From<$name> for Body {
@@ -448,6 +452,15 @@ macro_rules! events {
                 match self {
                     $(Self::$name(body) => { $(body.$field.put(stringify!($field), object);)* })*
                 }
+            }
+
+            /// Describes every event as JSON Schema: its type on the wire, its name here, its payload.
+            #[cfg(test)]
+            pub(crate) fn schemas(
+                generator: &mut schemars::SchemaGenerator,
+            ) -> Vec<(&'static str, &'static str, schemars::Schema)> {
+                use schemars::JsonSchema as _;
+                vec![$(($type_name, stringify!($name), $name::json_schema(generator))),*]
             }
 
             /// Describes the whole vocabulary.

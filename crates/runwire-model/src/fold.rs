@@ -23,11 +23,13 @@ use crate::time::Timestamp;
 /// assert!(message.is_streaming);
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MessageState {
     /// The run's id.
     pub message_id: String,
     /// Always `assistant`.
+    #[cfg_attr(test, schemars(extend("enum" = ["assistant"])))]
     pub role: &'static str,
     /// All thinking, with a blank line between thoughts.
     pub thinking_content: String,
@@ -72,6 +74,7 @@ struct Part {
 
 /// A call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// Its id.
@@ -87,6 +90,7 @@ pub struct ToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_text: Option<String>,
     /// `calling`, `completed` or `failed`.
+    #[cfg_attr(test, schemars(extend("enum" = ["calling", "completed", "failed"])))]
     pub status: &'static str,
     /// How far it is, from 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
@@ -107,6 +111,7 @@ pub struct ToolCall {
 
 /// What went wrong.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorState {
     /// What a person reads.
@@ -118,6 +123,7 @@ pub struct ErrorState {
 
 /// A block of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DataBlock {
     /// What it is.
@@ -134,6 +140,7 @@ pub struct DataBlock {
 
 /// Ids and times.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     /// The run's id.
@@ -147,6 +154,7 @@ pub struct Metadata {
 
 /// A step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StepState {
     /// Its id.
@@ -154,6 +162,7 @@ pub struct StepState {
     /// Its name.
     pub name: String,
     /// `running`, `completed` or `failed`.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "completed", "failed"])))]
     pub status: &'static str,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,6 +171,7 @@ pub struct StepState {
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InteractionState {
     /// Its id.
@@ -169,6 +179,7 @@ pub struct InteractionState {
     /// A form or an approval.
     pub kind: InteractionKind,
     /// `open`, or what became of it.
+    #[cfg_attr(test, schemars(extend("enum" = ["open", "submitted", "approved", "rejected", "cancelled", "expired"])))]
     pub status: &'static str,
     /// Its title.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +206,7 @@ pub struct InteractionState {
 
 /// Tokens, summed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UsageState {
     /// Of all prompts.

@@ -16,6 +16,8 @@ pub mod limits;
 mod patch;
 pub mod record;
 pub mod run;
+#[cfg(test)]
+mod schema;
 mod time;
 pub mod window;
 

@@ -7,7 +7,7 @@ use runwire_model::Timestamp;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{Wire, limits, webhooks};
+use crate::{Wire, limits};
 
 /// The tasks that keep house.
 pub(crate) struct Housekeeping(Vec<AbortHandle>);
@@ -32,7 +32,7 @@ pub(crate) fn start(wire: &Arc<Wire>) -> Housekeeping {
     if retention.age.is_some() || retention.bytes.is_some() {
         tasks.push(tokio::spawn(trim(wire.clone())).abort_handle());
     }
-    tasks.extend(webhooks::start(wire));
+    tasks.extend(wire.webhooks.start());
     Housekeeping(tasks)
 }
 

@@ -2,33 +2,32 @@
 
 use axum::extract::{FromRequest, Request};
 use http_body_util::{BodyExt, Limited};
-use runwire_model::json::{FrameFault, check_frame};
+use runwire_model::json::check_nested;
+use runwire_model::limits::JSON_DEPTH;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use crate::problem::Problem;
 use crate::{limits, media};
 
-/// The JSON body of a request; an empty one is an empty object.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+/// The JSON body of a request, of so many bytes at most; an empty one is an empty object.
+pub(crate) struct JsonBody<T, const MOST: usize = { limits::JSON_BODY_BYTES }>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+impl<T: DeserializeOwned, S: Send + Sync, const MOST: usize> FromRequest<S> for JsonBody<T, MOST> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         media::expect_json(request.headers())?;
-        let body = Limited::new(request.into_body(), limits::JSON_BODY_BYTES).collect();
+        let body = Limited::new(request.into_body(), MOST).collect();
         let body = tokio::time::timeout(limits::BODY_IDLE_TIME, body).await.map_err(|_| too_slow())?;
-        let bytes = body.map_err(|error| unread(&*error))?.to_bytes();
+        let bytes = body.map_err(|error| unread(&*error, MOST))?.to_bytes();
         parse(if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes }).map(Self)
     }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Values that are only handed on are not parsed, so nobody else would see how deep they are.
-    if let Err(fault) = check_frame(bytes)
-        && !matches!(fault, FrameFault::TooLong { .. })
-    {
+    if let Err(fault) = check_nested(bytes, JSON_DEPTH) {
         return Err(Problem::new(fault.code(), fault.to_string()));
     }
     // What is derived would also read an array, field by field.
@@ -49,10 +48,10 @@ fn too_slow() -> Problem {
     Problem::new("body_idle", "the body did not arrive in time")
 }
 
-fn unread(error: &(dyn std::error::Error + 'static)) -> Problem {
+fn unread(error: &(dyn std::error::Error + 'static), most: usize) -> Problem {
     if error.is::<http_body_util::LengthLimitError>() {
-        let detail = format!("the body has more than {} bytes", limits::JSON_BODY_BYTES);
-        return Problem::new("body_too_large", detail).with("limit", limits::JSON_BODY_BYTES);
+        let detail = format!("the body has more than {most} bytes");
+        return Problem::new("body_too_large", detail).with("limit", most);
     }
     Problem::new("body_broken", format!("the body broke off: {error}"))
 }

@@ -7,10 +7,14 @@
 //! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
 //! | `write` | a producer's body becomes appends to the log |
 //! | `agents` | agents that the server starts itself |
+//! | `outgoing` | connections to other servers |
+//! | `programs` | programs, each with everything that it starts |
 //! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
+//! | `console` | the web console, out of the binary |
 //! | `resources` | threads, runs, messages, producers |
 //! | `webhooks` | other servers that are told when a run asks or ends |
 //! | `interactions` | whether an answer fits its question |
+//! | `metrics` | what the server tells of itself |
 //! | `problem` | every way to say no, in one table |
 //! | `ids`, `query`, `json_body` | what comes in, turned into typed values at the edge |
 //! | `limits` | every number that bounds something |
@@ -29,6 +33,7 @@
 pub mod agents;
 mod auth;
 mod bodies;
+mod console;
 mod demo;
 mod facade;
 mod feed;
@@ -40,10 +45,13 @@ mod json_body;
 pub mod limits;
 mod listener;
 mod media;
+mod metrics;
 mod openapi;
 mod origin;
+mod outgoing;
 mod prefixed;
 pub mod problem;
+pub mod programs;
 mod query;
 mod read;
 mod resources;
@@ -82,12 +90,18 @@ pub struct Config {
     pub retention: Retention,
     /// The agents that the server starts itself.
     pub agents: Vec<agents::Agent>,
+    /// The agent of requests to façades that name none; without one, the only agent is meant.
+    pub default_agent: Option<String>,
     /// How many runs of agents may be under way at once; others wait, pending.
     pub agents_at_once: usize,
+    /// How many runs of agents may be open at once; further ones are refused.
+    pub agents_open: usize,
     /// How long an agent may take to end after it was asked to, before it is killed or cut off.
     pub agent_grace: Duration,
     /// The servers that are told when a run asks a person, or ends.
     pub webhooks: Vec<webhooks::Webhook>,
+    /// Whether browsers find the console at `/`.
+    pub console: bool,
 }
 
 /// What is removed: whole closed runs, oldest first.
@@ -111,9 +125,12 @@ impl Default for Config {
             grace: limits::GRACE_TIME,
             retention: Retention::default(),
             agents: Vec::new(),
+            default_agent: None,
             agents_at_once: limits::AGENTS_AT_ONCE,
+            agents_open: limits::AGENTS_OPEN,
             agent_grace: limits::AGENT_GRACE_TIME,
             webhooks: Vec::new(),
+            console: true,
         }
     }
 }
@@ -129,6 +146,10 @@ pub(crate) struct Wire {
     /// How many answers may be checked at once.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) agents: agents::Agents,
+    /// Tells this start of the server from others.
+    pub(crate) start: u64,
+    pub(crate) webhooks: Arc<webhooks::Webhooks>,
+    pub(crate) metrics: Arc<metrics::Metrics>,
 }
 
 /// A server that has its address and serves once it is run.
@@ -142,18 +163,22 @@ pub struct Server {
 impl Server {
     /// Takes the address; connections wait until the server is run.
     pub fn bind(config: Config, log: Arc<dyn Log>) -> io::Result<Self> {
+        let (stop, shutdown) = watch::channel(false);
+        let agents = agents::Agents::new(&config, log.clone(), shutdown.clone())
+            .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
         let listener = listener::bind(config.listen)?;
         let address = listener.local_addr()?;
-        let (stop, shutdown) = watch::channel(false);
-        let agents = agents::Agents::new(&config, log.clone(), shutdown.clone());
         let wire = Wire {
             agents,
+            webhooks: Arc::new(webhooks::Webhooks::new(&config.webhooks, log.clone())),
+            metrics: Arc::default(),
             log,
             config,
             shutdown,
             feeds: feed::Feeds::default(),
             bodies: bodies::OpenBodies::default(),
             checks: Arc::new(Semaphore::new(limits::CHECKS)),
+            start: fastrand::u64(..),
         };
         Ok(Self { listener, address, stop, wire: Arc::new(wire) })
     }
@@ -170,7 +195,7 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let Self { listener, stop, wire, .. } = self;
         // Before anything happens that is to be told.
-        webhooks::subscribe(&*wire.log, &wire.config.webhooks).await.map_err(io::Error::other)?;
+        wire.webhooks.subscribe().await.map_err(io::Error::other)?;
         // Before anyone can start an agent: what is open then is of an earlier server.
         wire.agents.recover().await;
         let housekeeping = housekeeping::start(&wire);

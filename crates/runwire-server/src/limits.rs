@@ -39,6 +39,8 @@ pub const ID_BYTES: usize = 256;
 pub const PRODUCER_BYTES: usize = 256;
 /// Bytes of a JSON body that is no stream of frames.
 pub const JSON_BODY_BYTES: usize = 2 << 20;
+/// Bytes of the body of a request of AG-UI, which carries the whole conversation.
+pub const CONVERSATION_BYTES: usize = 8 << 20;
 /// Bytes of `message`, and of `input`, of a new run: each goes into its first record.
 pub const INPUT_BYTES: usize = 1 << 20;
 /// Bytes of a `reason`.
@@ -135,7 +137,9 @@ pub const CHECK_STACK_BYTES: usize = 64 << 20;
 /// Runs of agents that are under way at once; others wait, pending.
 pub const AGENTS_AT_ONCE: usize = 256;
 /// Runs of agents that may be open at once: under way, waiting to begin, or waiting for a person.
-pub const AGENT_RUNS: usize = 4096;
+pub const AGENTS_OPEN: usize = 4096;
+/// Most of either that a configuration may allow.
+pub const AGENTS_MOST: usize = 100_000;
 /// Bytes of an agent's output that are read at once.
 pub const AGENT_PIECE_BYTES: usize = 64 << 10;
 /// Frames of one agent's run that cannot be read, each of which is kept as `foreign`; one more fails the run.

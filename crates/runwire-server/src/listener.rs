@@ -27,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tower_service::Service;
 
+use crate::metrics::RouteClass;
 use crate::prefixed::Prefixed;
 use crate::read::lean;
 use crate::{Wire, limits, origin, router, write};
@@ -260,18 +261,29 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         self.begun.store(true, Ordering::Relaxed);
+        let class = RouteClass::of(request.method(), request.uri().path());
+        let metrics = self.wire.metrics.clone();
         if let Err(problem) = origin::check_request(&request) {
+            metrics.answered(class, problem.status());
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
         // The hottest request of all does without the router, and its body without a box.
         if let Some(run) = write::hot_run(request.method(), request.uri()) {
             let (wire, run) = (self.wire.clone(), run.to_owned());
-            return Box::pin(async move { Ok(write::to_run(wire, &run, request).await) });
+            return Box::pin(async move {
+                let response = write::to_run(wire, &run, request).await;
+                metrics.answered(class, response.status());
+                Ok(response)
+            });
         }
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(self.place.clone());
         let answer = self.router.clone().call(request);
-        Box::pin(answer)
+        Box::pin(async move {
+            let response = answer.await?;
+            metrics.answered(class, response.status());
+            Ok(response)
+        })
     }
 }
 

@@ -90,10 +90,15 @@ impl IntoResponse for Problem {
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ];
         let mut response = (status, headers, body).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
+        hint_at_retry(&mut response);
         response
+    }
+}
+
+/// Says when to try again, where the server could not do it just now.
+pub(crate) fn hint_at_retry(response: &mut Response) {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
 
 use crate::ids;
@@ -69,6 +70,16 @@ impl<'a> Query<'a> {
         Ok(Some(value.into_owned()))
     }
 
+    /// Takes a moment, as RFC 3339 writes it.
+    pub(crate) fn moment(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+        let Some(value) = self.take(name)? else { return Ok(None) };
+        let wrong = || {
+            let detail = format!("`{name}` is a time such as 2026-11-15T02:44:33Z, not `{}`", shown(&value));
+            Problem::bad_query(name, detail)
+        };
+        Timestamp::parse(&value).map(Some).ok_or_else(wrong)
+    }
+
     /// Takes one of the given dialects.
     pub(crate) fn dialect(
         &mut self,
@@ -131,6 +142,7 @@ mod tests {
         assert_eq!(refused(query("end=1").flag("end").map(drop)), "end");
         assert_eq!(refused(query("limit=0").number("limit", 1..=9).map(drop)), "limit");
         assert_eq!(refused(query("a=1&a=1").take("a").map(drop)), "a");
+        assert_eq!(refused(query("since=yesterday").moment("since").map(drop)), "since");
         let text = query("dialect=text").dialect("dialect", &Dialect::READABLE).unwrap_err().into_members();
         assert_eq!(text["expected"].as_array().unwrap().len(), Dialect::READABLE.len());
     }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Method, Uri};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use crate::problem::Problem;
-use crate::resources::{agents, interactions, messages, producers, records, runs, threads};
-use crate::{Wire, facade, openapi, read, resources, write, ws};
+use crate::resources::{agents, interactions, messages, producers, records, runs, threads, webhooks};
+use crate::{Wire, console, facade, metrics, openapi, read, resources, write, ws};
 
 /// Puts all routes together. `tests/it/openapi.rs` checks that `openapi.json` names each of them.
 pub(crate) fn router(wire: Arc<Wire>) -> Router {
@@ -33,9 +35,11 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
         .route("/v1/threads/{thread}/records", get(records::export).post(records::import))
+        .route("/v1/webhooks", get(webhooks::list))
         .route("/openapi.json", get(openapi::show))
         .route("/healthz", get(resources::healthz))
         .route("/readyz", get(resources::readyz))
+        .route("/metrics", get(metrics::show))
         .merge(read::routes())
         .merge(facade::routes())
         .merge(ws::routes())
@@ -44,8 +48,17 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .with_state(wire)
 }
 
-async fn unknown_route(method: Method, uri: Uri) -> Problem {
-    Problem::new("not_found", format!("nothing answers {method} {}", uri.path()))
+/// Answers what is no request of the interface: the console's pages, and what nobody knows.
+async fn unknown_route(
+    State(wire): State<Arc<Wire>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let page = wire.config.console.then(|| console::answer(&method, uri.path(), &headers)).flatten();
+    page.unwrap_or_else(|| {
+        Problem::new("not_found", format!("nothing answers {method} {}", uri.path())).into_response()
+    })
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Problem {

@@ -13,7 +13,7 @@ use crate::table::Table;
 
 /// Prints the configuration, or everything that is wrong with it.
 pub(crate) fn run(arguments: &CheckConfigArguments) -> Result<Verdict, Failure> {
-    let configuration = config::read(&arguments.flags)?;
+    let configuration = config::read(&arguments.flags, Vec::new())?;
     let mut stdout = io::stdout().lock();
     if arguments.json {
         writeln!(stdout, "{:#}", as_json(&configuration)).map_err(Failure::Write)?;

@@ -34,6 +34,8 @@ pub(crate) enum Failure {
     Server(Error),
     #[error("{0}")]
     BrokenWrite(String),
+    #[error("no agent of the server is called `{}`", .name.chars().map(tame).collect::<String>())]
+    NoAgent { name: String, hint: String },
 }
 
 impl Failure {
@@ -44,7 +46,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Server(Error::Refused(_)) | Self::Import { error: Error::Refused(_), .. } => 1,
-            Self::BadFile { .. } => 1,
+            Self::BadFile { .. } | Self::NoAgent { .. } => 1,
             Self::Usage { .. } => 2,
             _ => 3,
         }
@@ -54,8 +56,16 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Usage { hint, .. } => Some(hint),
+            Self::NoAgent { hint, .. } => Some(hint),
+            // The reason says what to try.
+            Self::Server(Error::Unreachable { reason, .. }) if reason.contains("TLS") => None,
             Self::Server(Error::Unreachable { .. }) => {
                 Some("`runwire dev` starts a server; --url or RUNWIRE_URL names another")
+            }
+            Self::Server(Error::Broken { url, reason })
+                if url.starts_with("http://") && !reason.contains("silent") =>
+            {
+                Some("if the server wants TLS, its address begins with `https://`")
             }
             Self::Server(Error::Strange { .. }) => Some("--url or RUNWIRE_URL names the server"),
             Self::Import { error, .. } => match error.problem() {

@@ -72,6 +72,26 @@ pub(super) fn new(url: &BaseUrl, connect_time: Duration, trusted: &[u8]) -> Resu
         .wrap_connector(plain))
 }
 
+/// Tells whether a server answers in something else than TLS.
+#[cfg(not(feature = "tls"))]
+pub(super) fn is_no_tls(_: &(dyn std::error::Error + 'static)) -> bool {
+    false
+}
+
+/// Tells whether a server answers in something else than TLS.
+#[cfg(feature = "tls")]
+pub(super) fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(rustls::Error::InvalidMessage(_)) = error.downcast_ref() {
+        return true;
+    }
+    // What an I/O error wraps is not its source.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => is_no_tls(wrapped),
+        None => error.source().is_some_and(is_no_tls),
+    }
+}
+
 /// Finds out why a server is not trusted, if that is what went wrong.
 #[cfg(feature = "tls")]
 pub(super) fn mistrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {

@@ -4,6 +4,10 @@ mod connector;
 mod url;
 
 use std::error::Error as StdError;
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,6 +65,9 @@ pub(crate) struct Http {
     token: Option<HeaderValue>,
     /// Time in which a server must answer what it can answer at once.
     answer_time: Duration,
+    slow: Option<Slow>,
+    /// Whether it has ever answered.
+    was_heard: AtomicBool,
     pool: Pool<Connector, RequestBody>,
 }
 
@@ -69,6 +76,7 @@ impl Http {
         url: BaseUrl,
         token: Option<HeaderValue>,
         times: Times,
+        slow: Option<Slow>,
         trusted: &[u8],
     ) -> Result<Self, Error> {
         let connector = connector::new(&url, times.connect, trusted)?;
@@ -76,7 +84,7 @@ impl Http {
             .pool_idle_timeout(IDLE_TIME)
             .pool_timer(TokioTimer::new())
             .build(connector);
-        Ok(Self { url, token, answer_time: times.answer, pool })
+        Ok(Self { url, token, answer_time: times.answer, slow, was_heard: AtomicBool::new(false), pool })
     }
 
     pub(crate) fn url(&self) -> &BaseUrl {
@@ -160,7 +168,13 @@ impl Http {
             let error: &(dyn StdError + 'static) = &error;
             match connector::mistrust(error) {
                 Some(reason) => Error::Tls(format!("{}: {reason}", self.url)),
+                None if connector::is_no_tls(error) => {
+                    self.unreachable("it does not speak TLS; try the address with `http://`")
+                }
                 None if is_connect => self.unreachable(root_of(error)),
+                None if is_no_http(error) && !self.url.is_secure() => {
+                    self.strange("it does not speak plain HTTP; try the address with `https://`")
+                }
                 None => self.broken(error),
             }
         })
@@ -198,7 +212,24 @@ impl Http {
     }
 
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        tokio::time::timeout(self.answer_time, answer).await.unwrap_or_else(|_| Err(self.silent()))
+        let (mut answer, mut left) = (pin!(answer), self.answer_time);
+        if let Some(slow) = self.slow.as_ref().filter(|_| !self.was_heard.load(Ordering::Relaxed)) {
+            let first = slow.after.min(left);
+            match tokio::time::timeout(first, answer.as_mut()).await {
+                Ok(answered) => return self.heard(answered),
+                Err(_) => (slow.tell)(&self.url.to_string()),
+            }
+            left -= first;
+        }
+        let answered = tokio::time::timeout(left, answer).await.unwrap_or_else(|_| Err(self.silent()));
+        self.heard(answered)
+    }
+
+    fn heard<T>(&self, answered: Result<T, Error>) -> Result<T, Error> {
+        if matches!(answered, Ok(_) | Err(Error::Refused(_))) {
+            self.was_heard.store(true, Ordering::Relaxed);
+        }
+        answered
     }
 
     pub(crate) fn unreachable(&self, reason: impl ToString) -> Error {
@@ -228,6 +259,27 @@ impl Http {
     /// Says that an answer makes no sense.
     pub(crate) fn strange(&self, reason: impl Into<String>) -> Error {
         Error::Strange { url: self.url.to_string(), reason: reason.into() }
+    }
+}
+
+/// Whom to tell that a server takes its time.
+#[derive(Clone)]
+pub(crate) struct Slow {
+    pub(crate) after: Duration,
+    pub(crate) tell: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Slow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Slow").field("after", &self.after).finish_non_exhaustive()
+    }
+}
+
+/// Tells whether something answered that cannot be read as HTTP.
+fn is_no_http(error: &(dyn StdError + 'static)) -> bool {
+    match error.downcast_ref::<hyper::Error>() {
+        Some(error) => error.is_parse(),
+        None => error.source().is_some_and(is_no_http),
     }
 }
 

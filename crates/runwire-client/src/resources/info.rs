@@ -87,6 +87,9 @@ pub struct RunInfo {
     /// Who works on it.
     #[serde(default)]
     pub agent: Option<String>,
+    /// What the person asked, the beginning of a very long text.
+    #[serde(default)]
+    pub message: Option<String>,
     /// How it stands.
     pub status: RunStatus,
     /// When it was created.
@@ -230,6 +233,31 @@ pub struct ThreadInfo {
     /// How many runs it has.
     #[serde(default)]
     pub runs: u64,
+    /// What the person asked first.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The run that began last.
+    #[serde(default)]
+    pub latest: Option<LatestRun>,
+    /// What this version has no name for.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+}
+
+/// The run of a thread that began last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LatestRun {
+    /// Its id.
+    pub run_id: String,
+    /// Who works on it.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// How it stands.
+    pub status: RunStatus,
+    /// When it began, or ended.
+    #[serde(default, with = "time")]
+    pub at: Option<Timestamp>,
     /// What this version has no name for.
     #[serde(flatten)]
     pub others: Map<String, Value>,

@@ -1,5 +1,6 @@
 //! Runs and threads: make them, look at them, act on them.
 
+mod agents;
 mod info;
 mod interactions;
 mod lists;
@@ -9,7 +10,10 @@ mod thread;
 mod upload;
 mod words;
 
-pub use info::{Beat, Counts, InteractionInfo, Messages, RunError, RunInfo, RunStatus, ThreadInfo, Usage};
+pub use agents::AgentInfo;
+pub use info::{
+    Beat, Counts, InteractionInfo, LatestRun, Messages, RunError, RunInfo, RunStatus, ThreadInfo, Usage,
+};
 pub use interactions::{GivenAnswer, Interaction, InteractionFilter, InteractionPage, WrongField};
 pub use lists::{ListStream, RunPage, ThreadPage};
 pub use records::{Imported, Records};

@@ -21,6 +21,9 @@ pub struct NewRun {
     /// What the person asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The id of that message, where the caller has given it one; it must be new in the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// What else the agent is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,

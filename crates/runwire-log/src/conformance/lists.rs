@@ -1,5 +1,6 @@
 //! What can be asked about many runs and threads at once.
 
+use runwire_model::Timestamp;
 use runwire_model::record::Earlier;
 use runwire_model::run::Status;
 
@@ -37,11 +38,33 @@ pub async fn runs_are_listed_newest_first_with_filters_and_pages(bed: &dyn Bed) 
     assert_eq!(listed(&stage, RunQuery { limit: 2, ..all() }).await, ["e", "d"]);
     assert_eq!(listed(&stage, RunQuery { limit: 2, before: Some("d".into()), ..all() }).await, ["c", "b"]);
     assert_eq!(listed(&stage, RunQuery { before: Some("a".into()), ..all() }).await, [""; 0]);
-    assert_eq!(listed(&stage, RunQuery { status: Some(Status::Pending), ..all() }).await, ["e", "d", "a"]);
+    assert_eq!(listed(&stage, RunQuery { statuses: vec![Status::Pending], ..all() }).await, ["e", "d", "a"]);
+    let several = |limit| RunQuery {
+        statuses: vec![Status::Completed, Status::Pending, Status::Running, Status::Pending],
+        limit,
+        ..all()
+    };
+    assert_eq!(listed(&stage, several(10)).await, ["e", "d", "c", "b", "a"]);
+    assert_eq!(listed(&stage, several(3)).await, ["e", "d", "c"]);
     assert_eq!(listed(&stage, RunQuery { agent: Some("x".into()), ..all() }).await, ["e", "c", "a"]);
     let both = RunQuery { thread: Some("t".into()), agent: Some("x".into()), ..all() };
     assert_eq!(listed(&stage, both).await, ["c", "a"]);
-    assert_eq!(listed(&stage, RunQuery { status: Some(Status::Completed), ..all() }).await, ["c"]);
+    assert_eq!(listed(&stage, RunQuery { statuses: vec![Status::Completed], ..all() }).await, ["c"]);
+    for (prefix, found) in
+        [("b", &["b"][..]), ("t", &["d", "c", "b", "a"]), ("x", &["e", "c", "a"]), ("%", &[])]
+    {
+        assert_eq!(
+            listed(&stage, RunQuery { prefix: Some(prefix.into()), ..all() }).await,
+            found,
+            "{prefix}"
+        );
+    }
+    let created = stage.log.run(&run("c")).await.expect("a run").created_at;
+    let later = Timestamp(created.0 + 60_000);
+    assert_eq!(listed(&stage, RunQuery { since: Some(later), ..all() }).await, [""; 0]);
+    assert_eq!(listed(&stage, RunQuery { until: Some(later), ..all() }).await.len(), 5);
+    assert!(listed(&stage, RunQuery { since: Some(created), ..all() }).await.contains(&"c".to_owned()));
+    assert!(!listed(&stage, RunQuery { until: Some(created), ..all() }).await.contains(&"c".to_owned()));
     assert_eq!(listed(&stage, RunQuery { limit: usize::MAX, ..all() }).await.len(), 5);
     assert_eq!(listed(&stage, RunQuery { limit: 0, ..all() }).await, [""; 0]);
     let unknown = RunQuery { tenant: TENANT.into(), before: Some("none".into()), ..all() };
@@ -65,6 +88,38 @@ pub async fn threads_are_listed_newest_first_with_pages(bed: &dyn Bed) {
     assert_eq!((all[1].runs, &all[1].open_runs[..], all[1].head), (2, &["open".to_owned()][..], 3));
     let unknown = stage.log.threads(TENANT, Some("none"), 1).await;
     assert_eq!(unknown, Err(LogError::ThreadUnknown("none".into())));
+}
+
+/// What a run and its thread are about is known from the request, and from the producer's start without one.
+pub async fn lists_tell_what_the_person_asked(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let long = "长".repeat(1000);
+    let new = NewRun {
+        tenant: TENANT.into(),
+        run_id: Some("asked".into()),
+        thread_id: Some("t".into()),
+        message: Some(long.clone()),
+        ..NewRun::default()
+    };
+    let pending = stage.log.create_run(new).await.expect("the run").value;
+    let shown = pending.summary.message.expect("what was asked");
+    assert!(long.starts_with(&shown) && shown.len() <= crate::limits::TITLE_BYTES && shown.len() > 500);
+    stage.write(to_run("asked", &[STARTED, COMPLETED])).await;
+    let said = r#"{"type":"run.started","message":"天气怎么样"}"#.to_owned();
+    stage.write(to_run_of("t", "told", &[said])).await;
+    stage.write(to_run("told", &[delta("x")])).await;
+    let stage = stage.reopen().await;
+    let message = async |id| stage.log.run(&run(id)).await.expect("a run").summary.message;
+    assert_eq!(message("asked").await.as_deref(), Some(shown.as_str()));
+    assert_eq!(message("told").await.as_deref(), Some("天气怎么样"));
+    let found = stage.log.thread(&thread("t")).await.expect("the thread");
+    assert_eq!(found.title.as_deref(), Some(shown.as_str()));
+    let latest = found.latest.expect("a run began");
+    assert_eq!((latest.run_id.as_str(), latest.status), ("told", Status::Running));
+    stage.write(to_run("told", &[COMPLETED])).await;
+    let ended = stage.log.run(&run("told")).await.expect("a run").ended_at.expect("it ended");
+    let latest = stage.log.thread(&thread("t")).await.expect("the thread").latest.expect("a run began");
+    assert_eq!((latest.status, latest.at), (Status::Completed, ended));
 }
 
 /// Where runs lie is told in the order they began; one without a record lies nowhere.
@@ -114,10 +169,13 @@ pub async fn tenants_see_nothing_of_each_other(bed: &dyn Bed) {
         ..to_run_of("t", "", frames)
     };
     stage.write(theirs(&[STARTED])).await;
+    assert_eq!(stage.log.tenants_with_open_runs().await, Ok(vec!["theirs".to_owned()]));
     let new = NewThread { tenant: "third".into(), thread_id: Some("t".into()), parallel: true };
     assert!(stage.log.create_thread(new).await.expect("the thread").new);
     let stage = stage.reopen().await;
+    assert_eq!(stage.log.tenants_with_open_runs().await, Ok(vec!["theirs".to_owned()]));
     stage.write(theirs(&[COMPLETED])).await;
+    assert_eq!(stage.log.tenants_with_open_runs().await, Ok(Vec::new()));
     assert_eq!(stage.records("t").await.len(), 3);
     let page = stage.log.read(&ThreadKey::new("theirs", "t"), 0).await.expect("a page");
     assert_eq!(page.records.len(), 2);

@@ -10,6 +10,7 @@ pub mod dialects;
 pub mod exactly_once;
 pub mod extremes;
 pub mod faults;
+pub mod figures;
 pub mod inbox;
 pub mod leases;
 pub mod lists;
@@ -127,6 +128,7 @@ macro_rules! log_conformance {
             notices::what_waits_for_nobody_is_forgotten,
             notices::the_end_of_a_deleted_thread_is_told,
             notices::imported_events_are_told_to_nobody,
+            figures::figures_tell_what_was_written_and_what_is_open,
             threads::a_thread_has_one_open_run,
             threads::a_parallel_thread_has_several_open_runs_up_to_a_limit,
             threads::creating_a_thread_again_tells_how_far_it_is,
@@ -163,6 +165,7 @@ macro_rules! log_conformance {
             tails::a_checkpoint_is_found_again,
             lists::runs_are_listed_newest_first_with_filters_and_pages,
             lists::threads_are_listed_newest_first_with_pages,
+            lists::lists_tell_what_the_person_asked,
             lists::spans_tell_where_the_runs_of_a_thread_lie,
             lists::messages_and_state_are_told_as_of_any_place,
             lists::tenants_see_nothing_of_each_other,

@@ -89,6 +89,9 @@ pub struct RunFacts {
     /// What the person asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The id of that message, for a client that had given it one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// What the agent was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,

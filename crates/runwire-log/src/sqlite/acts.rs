@@ -64,6 +64,8 @@ impl Writer {
                 oldest: 1,
                 open_runs: Vec::new(),
                 runs: 0,
+                title: None,
+                latest: None,
             };
             Ok(Created { value: info, new: is_new })
         };

@@ -282,6 +282,7 @@ impl Writer {
                 let request = &run.request;
                 prefer(&mut started.agent, request.agent.as_ref());
                 prefer(&mut started.message, request.message.as_ref());
+                prefer(&mut started.message_id, request.message_id.as_ref());
                 let input = request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok());
                 prefer(&mut started.input, input.as_ref());
             }

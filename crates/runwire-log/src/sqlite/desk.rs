@@ -10,12 +10,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::watch;
 
 use super::writer::Db;
+use crate::figures::{Meter, Tally};
 use crate::key::ThreadKey;
 use crate::record::Stored;
 use crate::tail::Tails;
@@ -150,6 +151,17 @@ pub(super) struct Release {
 }
 
 impl Release {
+    /// Counts what the commit has written.
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for stored in self.records.iter().flat_map(|(_, records)| records) {
+            tally.records += 1;
+            tally.events += stored.record.entries.len() as u64;
+            tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
+        }
+        tally
+    }
+
     /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
     pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool, noticed: &watch::Sender<()>) {
         unsealed.store(self.unsealed, Ordering::Release);
@@ -184,6 +196,7 @@ pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unsealed: Arc<AtomicBool>,
     pub(super) noticed: Arc<watch::Sender<()>>,
+    pub(super) meter: Arc<Meter>,
     pub(super) fatal: Arc<Fatal>,
 }
 
@@ -225,11 +238,13 @@ impl Committer {
     pub(super) fn run(self, commits: &Receiver<Commit>) {
         let _watched = self.fatal.watch_thread();
         while let Ok(Commit { connection, back, release }) = commits.recv() {
+            let begun = Instant::now();
             let committed = connection.execute_batch("COMMIT");
             match &committed {
                 Ok(()) => {
                     // The connection first, so that the writer need not wait for the readers to be woken.
                     let _ = back.send((connection, committed));
+                    self.meter.note(release.tally(), begun.elapsed());
                     release.go(&self.tails, &self.unsealed, &self.noticed);
                 }
                 Err(error) => {

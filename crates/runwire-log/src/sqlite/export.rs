@@ -262,6 +262,7 @@ fn facts_of(run: &RunHead) -> RunFacts {
         thread_id: request.thread_id.clone(),
         agent: request.agent.clone(),
         message: request.message.clone(),
+        message_id: request.message_id.clone(),
         input: request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok()),
         asked: request.asked,
         trimmed: None,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::desk::Desk;
 use super::rows::{load_run, load_thread};
-use crate::info::{NewRun, RunInfo, RunSummary};
+use crate::info::{NewRun, RunInfo, RunSummary, beginning};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 
@@ -79,6 +79,8 @@ pub(super) struct Request {
     pub(super) agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) message_id: Option<String>,
     /// As JSON text, so that numbers keep their digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) input: Option<String>,
@@ -93,6 +95,7 @@ impl Request {
             thread_id: run.thread_id.clone(),
             agent: run.agent.clone(),
             message: run.message.clone(),
+            message_id: run.message_id.clone(),
             input: run.input.as_ref().map(|input| input.text().to_owned()),
             asked: true,
         }
@@ -101,7 +104,8 @@ impl Request {
     /// Tells whether two requests ask for the same run; how their JSON is laid out does not matter.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let words = |request: &Self| {
-            (request.thread_id.clone(), request.agent.clone(), request.message.clone(), request.asked)
+            let Self { thread_id, agent, message, message_id, asked, .. } = request.clone();
+            (thread_id, agent, message, message_id, asked)
         };
         let input = |request: &Self| request.input.as_deref().map(serde_json::from_str::<serde_json::Value>);
         words(self) == words(other)
@@ -155,8 +159,17 @@ impl RunHead {
             first_seq: self.first_seq,
             last_seq: self.last_seq,
             trimmed: self.trimmed,
-            summary: self.head.summary.clone(),
+            summary: self.summary(),
         }
+    }
+
+    /// What is counted; before the first record, what the person asked is known from the request alone.
+    fn summary(&self) -> RunSummary {
+        let mut summary = self.head.summary.clone();
+        if self.first_seq.is_none() {
+            summary.message = self.request.message.as_deref().map(|message| beginning(message).to_owned());
+        }
+        summary
     }
 }
 

@@ -349,6 +349,7 @@ fn request_of(facts: &RunFacts) -> Request {
         thread_id: facts.thread_id.clone(),
         agent: facts.agent.clone(),
         message: facts.message.clone(),
+        message_id: facts.message_id.clone(),
         input: facts.input.as_ref().map(|input| input.text().to_owned()),
         asked: facts.asked,
     }

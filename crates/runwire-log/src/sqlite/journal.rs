@@ -152,7 +152,8 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// A run's head as the journal holds it, many thousand times a second: without names, and with the questions and
-/// the error, which most runs have not, as JSON beside it.
+/// the error, which most runs have not, as JSON beside it. What the person asked is told by the first record, which
+/// also writes the run's row, and does not change: it stays there.
 #[derive(Serialize, Deserialize)]
 struct HeadNote<S> {
     state: S,
@@ -173,6 +174,7 @@ fn put_head(out: &mut Vec<u8>, head: &Head) -> Db<()> {
         completion_tokens,
         total_tokens,
         counted,
+        message: _,
         cancel_requested,
         interactions,
         error,
@@ -221,6 +223,7 @@ fn head_of(note: &[u8]) -> Db<Head> {
         completion_tokens,
         total_tokens,
         counted: note.counted,
+        message: None,
         cancel_requested: note.cancel_requested,
         interactions,
         error,
@@ -259,7 +262,8 @@ fn recover(connection: &Connection) -> Db<()> {
                     let mut fixed = take(&mut body, 24)?;
                     let (run, last_seq, deadline) =
                         (fixed.get_i64_le(), fixed.get_i64_le(), fixed.get_i64_le());
-                    let known = head_of(&take_long(&mut body)?)?;
+                    let mut known = head_of(&take_long(&mut body)?)?;
+                    known.summary.message = message_of(connection, run)?;
                     let head = serde_json::to_string(&known).map_err(json_error)?;
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
@@ -292,6 +296,12 @@ fn recover(connection: &Connection) -> Db<()> {
     drop(rows);
     drop(statement);
     connection.execute_batch("DELETE FROM journal; COMMIT")
+}
+
+/// Tells what the person asked, from the row of a run.
+fn message_of(connection: &Connection, run: i64) -> Db<Option<String>> {
+    let sql = "SELECT head ->> '$.summary.message' FROM run WHERE id = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()?.flatten())
 }
 
 /// Adds the records that their thread's own rows do not have yet.

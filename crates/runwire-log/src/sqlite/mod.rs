@@ -8,12 +8,14 @@ mod answer;
 mod append;
 mod desk;
 mod export;
+mod figures;
 mod fold;
 mod heads;
 mod import;
 mod import_state;
 mod inbox;
 mod journal;
+mod lists;
 mod leases;
 mod notices;
 mod producer;
@@ -40,6 +42,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
 use crate::error::LogError;
+use crate::figures::{Figures, Meter};
 use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
@@ -118,6 +121,7 @@ pub struct Sqlite {
     /// Whether the journal holds something that is nowhere else.
     unsealed: Arc<AtomicBool>,
     noticed: Arc<watch::Sender<()>>,
+    meter: Arc<Meter>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
@@ -149,6 +153,7 @@ impl Sqlite {
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
         let noticed = Arc::new(watch::Sender::new(()));
+        let meter = Arc::new(Meter::default());
         let clock = options.clock.clone();
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
         let folder =
@@ -157,14 +162,14 @@ impl Sqlite {
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
         let committer =
-            Committer { tails: tails.clone(), unsealed: unsealed.clone(), noticed: noticed.clone(), fatal };
+            Committer { tails: tails.clone(), unsealed: unsealed.clone(), noticed: noticed.clone(), meter: meter.clone(), fatal };
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || writer.run(Inbox(inbox), committer))
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         let idle = Arc::default();
-        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, clock, idle, readers })
+        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, meter, clock, idle, readers })
     }
 
     async fn ask<T>(
@@ -303,6 +308,11 @@ impl Log for Sqlite {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
+    async fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
+        self.seal(Sealing::Everything).await?;
+        self.reading(|reader| reader.tenants_with_open_runs()).await
+    }
+
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
         self.seal(Sealing::Run(run.clone())).await?;
         let (run, id) = (run.clone(), interaction_id.to_owned());
@@ -411,6 +421,16 @@ impl Log for Sqlite {
 
     fn tail(&self, thread: &ThreadKey) -> Arc<Tail> {
         self.tails.of(thread)
+    }
+
+    fn version(&self) -> Option<u64> {
+        Some(self.meter.written().commits)
+    }
+
+    async fn figures(&self) -> Result<Figures, LogError> {
+        let path = self.path.clone();
+        let figures = self.reading(move |reader| reader.figures(&path)).await?;
+        Ok(Figures { written: self.meter.written(), ..figures })
     }
 
     async fn ready(&self) -> Result<(), LogError> {

@@ -8,14 +8,14 @@ use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
 use runwire_model::record::{ChatMessage, Record};
-use runwire_model::run::{RunState, Status};
+use runwire_model::run::RunState;
 use runwire_model::window::Window;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{RUN_COLUMNS, json_error, run_of_row};
 use crate::error::LogError;
-use crate::info::{ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Damaged, Records, Stored};
 use crate::{Form, Page, limits};
@@ -181,36 +181,14 @@ impl Reader {
         }
     }
 
-    pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
-        let before = match &query.before {
-            Some(before) => self
-                .row_id("run", &query.tenant, before)?
-                .ok_or_else(|| LogError::RunUnknown(before.clone()))?,
-            None => i64::MAX,
-        };
-        let sql = format!(
-            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
-             WHERE run.tenant = ?1 AND run.id < ?2 AND thread.deleted_at IS NULL \
-             AND (?3 IS NULL OR run.status = ?3) AND (?4 IS NULL OR run.agent = ?4) \
-             AND (?5 IS NULL OR thread.name = ?5) ORDER BY run.id DESC LIMIT ?6"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let status = query.status.map(Status::as_str);
-        let rows = statement.query_map(
-            params![
-                query.tenant,
-                before,
-                status,
-                query.agent,
-                query.thread,
-                whole_number(query.limit as u64)
-            ],
-            |row| Ok(run_of_row(row)?.info()),
-        )?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    pub(super) fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
+        let sql = "SELECT DISTINCT tenant FROM run INDEXED BY run_open \
+                   WHERE status IN ('pending', 'running', 'suspended') ORDER BY tenant";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
     }
 
-    fn row_id(&self, table: &str, tenant: &str, name: &str) -> rusqlite::Result<Option<i64>> {
+    pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> rusqlite::Result<Option<i64>> {
         let sql = format!("SELECT id FROM {table} WHERE tenant = ?1 AND name = ?2");
         self.connection.prepare_cached(&sql)?.query_row(params![tenant, name], |row| row.get(0)).optional()
     }
@@ -233,12 +211,16 @@ impl Reader {
                 head: row.get(4)?,
                 open_runs: Vec::new(),
                 runs: row.get(5)?,
+                title: None,
+                latest: None,
             })
         })?;
         let sql = "SELECT name FROM run INDEXED BY run_open \
                    WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
         let mut open = self.connection.prepare_cached(sql)?;
         thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        thread.title = self.title_of(id)?;
+        thread.latest = self.latest_run_of(id)?;
         Ok(thread)
     }
 
@@ -255,7 +237,8 @@ impl Reader {
             }
             None => i64::MAX,
         };
-        let sql = "SELECT id FROM thread WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
+        let sql = "SELECT id FROM thread INDEXED BY thread_newest \
+                   WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let ids =
             statement.query_map(params![tenant, before, whole_number(limit as u64)], |row| row.get(0))?;

@@ -134,6 +134,13 @@ CREATE TABLE notice (
 CREATE INDEX notice_due ON notice (subscriber, due, id);
 CREATE INDEX notice_of_run ON notice (run);
 ",
+    "
+-- Lists, newest first: every index ends with the row's number.
+CREATE INDEX run_newest ON run (tenant);
+CREATE INDEX run_by_status ON run (tenant, status);
+CREATE INDEX run_by_agent ON run (tenant, agent) WHERE agent IS NOT NULL;
+CREATE INDEX thread_newest ON thread (tenant) WHERE deleted_at IS NULL;
+",
 ];
 
 /// The revision of the translation that new runs are pinned to.

@@ -93,10 +93,10 @@ async fn a_file_of_a_newer_version_is_refused_untouched() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let refused = Sqlite::open(&bed.path(), Options::default());
-    assert!(matches!(refused, Err(OpenError::Newer { found: 99, known: 3, .. })));
+    assert!(matches!(refused, Err(OpenError::Newer { found: 99, known: 4, .. })));
     // What could not be opened is not locked either.
     let connection = Connection::open(bed.path()).unwrap();
-    connection.pragma_update(None, "user_version", 3).unwrap();
+    connection.pragma_update(None, "user_version", 4).unwrap();
     drop(connection);
     Sqlite::open(&bed.path(), Options::default()).unwrap().close().await;
 }
@@ -109,7 +109,7 @@ async fn an_empty_file_is_migrated_from_version_0() {
     log.append(append("r", &[STARTED])).await.unwrap();
     log.close().await;
     let connection = Connection::open(bed.path()).unwrap();
-    assert_eq!(count(&connection, "PRAGMA user_version"), 3);
+    assert_eq!(count(&connection, "PRAGMA user_version"), 4);
     assert_eq!(
         connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0)).unwrap(),
         "wal"

@@ -45,7 +45,12 @@ async fn a_store_of_version_1_keeps_its_questions_and_their_answers() {
     drop(log);
     // As version 1 wrote it: without the table, and without the places of questions and answers.
     let connection = Connection::open(bed.path()).unwrap();
-    connection.execute_batch("DROP TABLE question; DROP TABLE notice; PRAGMA user_version = 1").unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE question; DROP TABLE notice; DROP INDEX run_newest; DROP INDEX run_by_status;
+             DROP INDEX run_by_agent; DROP INDEX thread_newest; PRAGMA user_version = 1",
+        )
+        .unwrap();
     for at in 0..2 {
         for field in ["asked_at", "asked_seq", "settled_seq"] {
             let sql =

@@ -9,6 +9,7 @@ use crate::record::Place;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Nothing was written yet.
@@ -27,6 +28,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every state.
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// Reads the word on the wire.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
     /// Tells whether the run is closed.
     pub fn is_closed(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

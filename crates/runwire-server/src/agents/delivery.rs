@@ -80,6 +80,11 @@ impl Delivery {
         self.agent.next
     }
 
+    /// Tells the first frame that could not be read, and why, if none could.
+    pub(super) fn unreadable(&self) -> Option<&str> {
+        self.first_stray.as_deref().filter(|_| self.agent.next == 0)
+    }
+
     /// Tells the last record of the run that is known here.
     pub(super) fn last_seq(&self) -> u64 {
         self.last_seq

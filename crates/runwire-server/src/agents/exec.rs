@@ -9,7 +9,7 @@
 
 mod pipes;
 
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use runwire_log::FrameBatch;
 use runwire_model::event::ErrorInfo;
@@ -22,15 +22,19 @@ use tokio::time::{Instant, sleep_until};
 use super::config::ExecAgent;
 use super::delivery::{Delivery, Stop};
 use super::ending::{Ending, with_details};
-use super::group::{Group, Step, Stopping, signal_of};
 use super::job::Job;
 use super::signals::{Follower, Signal};
 use crate::limits;
+use crate::programs::{Group, Stopping, signal_of};
 use pipes::LastWords;
 
 /// Runs the program, to the end of its run.
 pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mut follower: Follower) {
     let Some(turn) = job.turn(&mut delivery, &mut follower).await else { return };
+    let first = match job.given().await {
+        Ok(input) => pipes::start_frame(job, input),
+        Err(error) => return delivery.end(Ending::failed("not_started", error.to_string())).await,
+    };
     let group = match Group::start(command(job, agent)) {
         Ok(group) => group,
         Err(error) => {
@@ -49,14 +53,14 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mu
         is_server_stopping: false,
         stop: None,
     };
-    job.beating(attending.look_after(group, follower)).await;
+    job.beating(attending.look_after(group, first, follower)).await;
     drop(turn);
 }
 
 fn command(job: &Job, agent: &ExecAgent) -> Command {
     let mut words = agent.command.iter();
     let mut command = Command::new(words.next().map_or("", String::as_str));
-    command.args(words);
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let variables = [("RUN", &*job.run.id), ("THREAD", &*job.thread.id), ("AGENT", job.agent.name.as_str())];
     for (name, value) in variables {
         command.env(format!("RUNWIRE_{name}"), value);
@@ -87,12 +91,11 @@ struct Attending<'a> {
 }
 
 impl Attending<'_> {
-    async fn look_after(mut self, mut group: Group, mut follower: Follower) {
+    async fn look_after(mut self, mut group: Group, first: Vec<u8>, mut follower: Follower) {
         let job = self.job;
         let mut stdout = group.child.stdout.take();
-        let first = pipes::start_frame(job);
         let feeding = group.child.stdin.take().map(|stdin| {
-            let follower = Follower::new(job.log.clone(), &job.run, &job.thread, follower.at());
+            let follower = Follower::new(job.log.clone(), Some(&job.run), &job.thread, follower.at());
             tokio::spawn(pipes::feed(stdin, first, follower, job.thread.id.clone()))
         });
         let (words, listening) = pipes::listen(group.child.stderr.take(), job);
@@ -108,10 +111,7 @@ impl Attending<'_> {
                     is_followed = !signals.iter().any(|signal| matches!(signal, Signal::Closed { .. }));
                     signals.into_iter().for_each(|signal| self.heed(signal));
                 }
-                step = self.stopping.step() => match step {
-                    Step::Terminate => group.terminate(),
-                    Step::Kill => group.kill(),
-                },
+                step = self.stopping.step() => group.step(step),
                 () = job.server_stops(), if !self.is_server_stopping => {
                     self.is_server_stopping = true;
                     self.stopping.begin(std::time::Duration::ZERO);

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_log::{Log, LogError, RunKey, ThreadKey};
+use runwire_model::Json;
 use runwire_model::event::InteractionResolved;
+use runwire_model::record::{ChatMessage, Earlier};
+use runwire_model::window::Window;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::config::{Agent, AgentKind};
 use super::delivery::Delivery;
 use super::ending::Ending;
 use super::signals::{Follower, Signal};
-use super::{Input, demo, exec, http};
+use super::{Input, conversation, demo, exec, http};
 
 /// An agent at work on a run.
 pub(super) struct Job {
@@ -67,7 +70,7 @@ impl Job {
             Begin::New => self.log.thread(&self.thread).await?.head,
             Begin::Left(left) => left.seq,
         };
-        let follower = Follower::new(self.log.clone(), &self.run, &self.thread, after);
+        let follower = Follower::new(self.log.clone(), Some(&self.run), &self.thread, after);
         // What was written before that place shows here, what comes later is followed.
         if self.log.run(&self.run).await?.status.is_closed() {
             return Ok(());
@@ -84,6 +87,30 @@ impl Job {
             AgentKind::Demo(agent) => demo::run(self, agent, delivery, follower, left).await,
         }
         Ok(())
+    }
+
+    /// Tells the thread's messages and state, as they are now.
+    pub(super) async fn window(&self) -> Result<Window, LogError> {
+        let head = self.log.thread(&self.thread).await?.head;
+        self.log.before(&self.thread, head + 1).await
+    }
+
+    /// Tells what the person asked, as a message.
+    pub(super) fn asked(&self) -> Option<ChatMessage> {
+        let content = self.input.message.clone()?;
+        let id = self.input.message_id.clone().unwrap_or_else(|| format!("{}:user", self.run.id));
+        Some(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() })
+    }
+
+    /// Tells what the agent is given beside the message, with all messages in full.
+    pub(super) async fn given(&self) -> Result<Option<Json>, LogError> {
+        let Some(input) = &self.input.input else { return Ok(None) };
+        if !conversation::has_messages(input) {
+            return Ok(Some(input.clone()));
+        }
+        let mut messages = self.window().await?.messages();
+        messages.extend(self.asked());
+        Ok(Some(conversation::restored(input, &messages)))
     }
 
     /// Waits for a turn, and gives none where the run or the server ends first.

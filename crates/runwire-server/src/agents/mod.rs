@@ -13,15 +13,15 @@
 //! an earlier server has left open.
 
 mod config;
+pub(crate) mod conversation;
 mod delivery;
 mod demo;
 mod ending;
 mod exec;
-mod group;
 mod http;
 mod job;
 mod recovery;
-mod signals;
+pub(crate) mod signals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,13 +41,31 @@ pub(crate) use recovery::start_in;
 pub(crate) struct Agents {
     log: Arc<dyn Log>,
     agents: Vec<Arc<Agent>>,
+    /// The agent of requests that cannot name one.
+    default: Option<String>,
     shutdown: watch::Receiver<bool>,
     beat: Duration,
     grace: Duration,
     /// How many runs may be open at once.
+    open: usize,
     places: Arc<Semaphore>,
     /// How many of them may be under way at once.
+    at_once: usize,
     turns: Arc<Semaphore>,
+}
+
+/// Tells that the default agent is none of the agents.
+#[derive(Debug, thiserror::Error)]
+#[error("the default agent is `{0}`, and no agent is called so")]
+pub(crate) struct UnknownDefault(String);
+
+/// How busy the agents are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Busy {
+    /// Runs that are open.
+    pub(crate) open: usize,
+    /// Those of them that an agent is at work on.
+    pub(crate) under_way: usize,
 }
 
 /// What an agent is given.
@@ -55,21 +73,49 @@ pub(crate) struct Agents {
 pub(crate) struct Input {
     /// What the person asked.
     pub(crate) message: Option<String>,
+    /// The id of that, if it has one.
+    pub(crate) message_id: Option<String>,
     /// Anything else.
     pub(crate) input: Option<Json>,
 }
 
 impl Agents {
-    pub(crate) fn new(config: &Config, log: Arc<dyn Log>, shutdown: watch::Receiver<bool>) -> Self {
-        Self {
+    /// Takes the agents of the configuration, whose default must be one of them.
+    pub(crate) fn new(
+        config: &Config,
+        log: Arc<dyn Log>,
+        shutdown: watch::Receiver<bool>,
+    ) -> Result<Self, UnknownDefault> {
+        let agents: Vec<_> = config.agents.iter().cloned().map(Arc::new).collect();
+        let default = match &config.default_agent {
+            Some(name) if agents.iter().all(|agent| agent.name != *name) => {
+                return Err(UnknownDefault(name.clone()));
+            }
+            Some(name) => Some(name.clone()),
+            None => match agents.as_slice() {
+                [only] => Some(only.name.clone()),
+                _ => None,
+            },
+        };
+        let open = config.agents_open.clamp(1, limits::AGENTS_MOST);
+        let at_once = config.agents_at_once.clamp(1, limits::AGENTS_MOST);
+        Ok(Self {
             log,
-            agents: config.agents.iter().cloned().map(Arc::new).collect(),
+            agents,
+            default,
             shutdown,
             beat: config.beat,
             grace: config.agent_grace,
-            places: Arc::new(Semaphore::new(limits::AGENT_RUNS)),
-            turns: Arc::new(Semaphore::new(config.agents_at_once.clamp(1, limits::AGENT_RUNS))),
-        }
+            open,
+            places: Arc::new(Semaphore::new(open)),
+            at_once,
+            turns: Arc::new(Semaphore::new(at_once)),
+        })
+    }
+
+    /// Tells the agent of requests that cannot name one: the default, else the only one.
+    pub(crate) fn default(&self) -> Option<&str> {
+        self.default.as_deref()
     }
 
     /// Lists the agents.
@@ -99,7 +145,11 @@ impl Agents {
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
         // Before the run exists: one that cannot be started shall not be there.
         let place = self.place()?;
-        let input = Input { message: run.message.clone(), input: run.input.clone() };
+        let input = Input {
+            message: run.message.clone(),
+            message_id: run.message_id.clone(),
+            input: run.input.clone(),
+        };
         let tenant: Arc<str> = run.tenant.as_str().into();
         let created = self.log.create_run(run).await?;
         if created.new {
@@ -109,13 +159,19 @@ impl Agents {
         Ok(created)
     }
 
+    /// Tells how many runs of agents are open, and how many agents are at work.
+    pub(crate) fn busy(&self) -> Busy {
+        let taken = |all: usize, places: &Semaphore| all.saturating_sub(places.available_permits());
+        Busy { open: taken(self.open, &self.places), under_way: taken(self.at_once, &self.turns) }
+    }
+
     /// Waits until no agent works any more, which they begin to do when the server begins to stop.
     pub(crate) async fn stopped(&self) {
-        let everyone = u32::try_from(limits::AGENT_RUNS).unwrap_or(u32::MAX);
+        let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
         // A program has the grace before SIGKILL; the rest is for writing the end.
         let most = self.grace + limits::AGENT_LINGER_TIME + limits::GRACE_TIME;
         if tokio::time::timeout(most, self.places.acquire_many(everyone)).await.is_err() {
-            let left = limits::AGENT_RUNS - self.places.available_permits();
+            let left = self.open - self.places.available_permits();
             tracing::warn!(left, "some agents did not end in time");
         }
     }
@@ -126,8 +182,8 @@ impl Agents {
 
     fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.places.clone().try_acquire_owned().map_err(|_| {
-            let detail = format!("{} runs of agents are open", limits::AGENT_RUNS);
-            Problem::new("too_many_agents", detail).with("limit", limits::AGENT_RUNS)
+            let detail = format!("{} runs of agents are open", self.open);
+            Problem::new("too_many_agents", detail).with("limit", self.open)
         })
     }
 

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use runwire_log::{LogError, RunInfo, RunKey, RunQuery};
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::run::Status;
@@ -21,7 +20,6 @@ use super::ending::Ending;
 use super::job::{Begin, Left};
 use super::signals::{Signal, signals_in};
 use super::{Agents, Input};
-use crate::auth::tenant_of;
 use crate::limits;
 
 impl Agents {
@@ -30,20 +28,27 @@ impl Agents {
         if self.agents.is_empty() {
             return;
         }
-        for status in [Status::Running, Status::Suspended] {
-            if let Err(error) = self.recover_those(status).await {
-                tracing::warn!(%error, "cannot look for runs whose agents went with an earlier server");
-            }
+        if let Err(error) = self.recover_all().await {
+            tracing::warn!(%error, "cannot look for runs whose agents went with an earlier server");
         }
     }
 
-    async fn recover_those(&self, status: Status) -> Result<(), LogError> {
-        let tenant = tenant_of(&HeaderMap::new());
+    async fn recover_all(&self) -> Result<(), LogError> {
+        for tenant in self.log.tenants_with_open_runs().await? {
+            let tenant = tenant.into();
+            for status in [Status::Running, Status::Suspended] {
+                self.recover_those(&tenant, status).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn recover_those(&self, tenant: &Arc<str>, status: Status) -> Result<(), LogError> {
         let mut before = None;
         loop {
             let query = RunQuery {
                 tenant: tenant.to_string(),
-                status: Some(status),
+                statuses: vec![status],
                 before,
                 limit: limits::LIST_ITEMS,
                 ..RunQuery::default()
@@ -51,8 +56,11 @@ impl Agents {
             let runs = self.log.runs(query).await?;
             for run in &runs {
                 let agent = run.agent.as_deref().and_then(|name| self.find(name));
-                if let Some(agent) = agent {
-                    self.recover_run(agent, run, RunKey::new(tenant.clone(), run.run_id.as_str())).await?;
+                let Some(agent) = agent else { continue };
+                let key = RunKey::new(tenant.clone(), run.run_id.as_str());
+                // One that cannot be taken up is left to its lease, and keeps no other from it.
+                if let Err(error) = self.recover_run(agent, run, key).await {
+                    tracing::warn!(run = run.run_id, %error, "cannot take up a run");
                 }
             }
             before = runs.last().map(|run| run.run_id.clone());
@@ -71,7 +79,8 @@ impl Agents {
             AgentKind::Exec(_) => (Input::default(), None),
             AgentKind::Http(_) => {
                 let (input, left) = self.look_at(run, &key).await?;
-                let goes_on = left.is_suspended || left.resumed.is_some();
+                // Whoever wanted it to stop does not want it to be asked again.
+                let goes_on = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
                 (input, goes_on.then_some(left))
             }
             AgentKind::Demo(_) => {
@@ -109,7 +118,8 @@ impl Agents {
             let records = page.records.iter().filter(|stored| *stored.run == *run.run_id);
             for stored in records.filter(|stored| stored.record.seq <= run.last_seq) {
                 if let Some(started) = start_in(stored.record.entries.iter().map(|entry| &entry.event.body)) {
-                    input = Input { message: started.message.clone(), input: started.input.clone() };
+                    let RunStarted { message, message_id, input: given, .. } = started.clone();
+                    input = Input { message, message_id, input: given };
                 }
                 if stored.record.dialect.is_some() && left.resumed.take().is_some() {
                     // The agent has said something since, so it was told.

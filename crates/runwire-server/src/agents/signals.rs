@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use runwire_log::{Log, RunKey, Stored, Tail, ThreadKey};
-use runwire_model::event::{Body, InteractionResolved};
+use runwire_model::event::{Body, Event, InteractionResolved};
+use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
 
 /// Something in a run that its agent must know of.
@@ -24,10 +25,11 @@ pub(super) enum Signal {
     },
 }
 
-/// Reads the records of a run, from a place on.
-pub(super) struct Follower {
+/// Reads the records of a run, or of all runs of a thread, from a place on.
+pub(crate) struct Follower {
     log: Arc<dyn Log>,
-    run: Arc<str>,
+    /// The only run that matters, if there is one.
+    run: Option<Arc<str>>,
     thread: ThreadKey,
     tail: Arc<Tail>,
     head: watch::Receiver<runwire_log::Head>,
@@ -38,11 +40,11 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Follows a run from after a record on.
-    pub(super) fn new(log: Arc<dyn Log>, run: &RunKey, thread: &ThreadKey, after: u64) -> Self {
+    /// Follows a thread, or one run in it, from after a record on.
+    pub(crate) fn new(log: Arc<dyn Log>, run: Option<&RunKey>, thread: &ThreadKey, after: u64) -> Self {
         let tail = log.tail(thread);
         let head = tail.watch();
-        let (run, thread) = (run.id.clone(), thread.clone());
+        let (run, thread) = (run.map(|run| run.id.clone()), thread.clone());
         Self { log, run, thread, tail, head, at: after, is_behind: true }
     }
 
@@ -51,10 +53,10 @@ impl Follower {
         self.at
     }
 
-    /// Waits for records, and gives those of the run, which may be none; nothing follows where the thread is gone.
+    /// Waits for records, and gives those that matter, which may be none; nothing follows where the thread is gone.
     ///
     /// Whoever gives up waiting loses nothing.
-    pub(super) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
+    pub(crate) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
         loop {
             let head = *self.head.borrow_and_update();
             if !self.is_behind && head.seq <= self.at {
@@ -73,7 +75,7 @@ impl Follower {
                         page.records
                     }
                     Err(error) => {
-                        tracing::debug!(%error, run = &*self.run, "a run cannot be followed any more");
+                        tracing::debug!(%error, thread = &*self.thread.id, "a run cannot be followed any more");
                         return None;
                     }
                 },
@@ -84,7 +86,8 @@ impl Follower {
                 continue;
             };
             self.at = last.record.seq;
-            return Some(records.into_iter().filter(|stored| *stored.run == *self.run).collect());
+            let matters = |stored: &Arc<Stored>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
+            return Some(records.into_iter().filter(matters).collect());
         }
     }
 
@@ -116,4 +119,29 @@ pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
         signals.retain(|signal| matches!(signal, Signal::Closed { .. }));
     }
     signals
+}
+
+/// Lists what a record tells the producer of its run, each as a frame of `runwire`.
+pub(crate) fn news_in(stored: &Stored, thread: &str) -> Vec<String> {
+    let record = &stored.record;
+    // What a producer has said itself is no news.
+    if record.dialect.is_some() {
+        return Vec::new();
+    }
+    let is_news = |body: &Body| {
+        body.is_terminal() || matches!(body, Body::InteractionResolved(_) | Body::RunCancelRequested(_))
+    };
+    let frame = |event: &Event| {
+        let mut frame = Vec::new();
+        let mut object = ObjectWriter::begin(&mut frame);
+        object.u64("seq", record.seq);
+        object.str("at", &record.at.to_string());
+        object.str("thread_id", thread);
+        object.str("run_id", &stored.run);
+        event.write(&mut object);
+        object.end();
+        String::from_utf8_lossy(&frame).into_owned()
+    };
+    let events = record.entries.iter().map(|entry| &entry.event);
+    events.filter(|event| is_news(&event.body)).map(frame).collect()
 }

@@ -42,6 +42,8 @@ pub(crate) struct Demo {
     pub(crate) title: Words,
     /// What it shows.
     pub(crate) description: Words,
+    /// What it can be asked, to try it.
+    pub(crate) examples: &'static [Words],
     opening: fn(&mut Teller) -> Then,
 }
 
@@ -68,6 +70,10 @@ static AGENTS: [Demo; 5] = [
                  retried, a form and an approval.",
             zh: "规划一次出行：思考、两个并行工具、表格与图表、一次会重试的错误、一张表单和一次审批。",
         },
+        examples: &[
+            Words { en: "What can I do in Hangzhou on Saturday?", zh: "周六在杭州可以做什么？" },
+            Words { en: "What's the weather like?", zh: "天气怎么样" },
+        ],
         opening: trip::opening,
     },
     Demo {
@@ -77,6 +83,10 @@ static AGENTS: [Demo; 5] = [
             en: "Makes 24 out of four numbers: candidates, scores, a dead end and the way back.",
             zh: "用四个数算 24 点：候选、评分、走进死胡同再回溯。",
         },
+        examples: &[
+            Words { en: "Make 24 out of 4, 7, 8 and 8", zh: "用 4、7、8、8 算 24 点" },
+            Words { en: "Make 24 out of 1, 5, 5 and 5", zh: "用 1、5、5、5 算 24 点" },
+        ],
         opening: tree::opening,
     },
     Demo {
@@ -86,6 +96,9 @@ static AGENTS: [Demo; 5] = [
             en: "Compares two cities: nodes side by side, one that fails, and a graph that grows around it.",
             zh: "比较两座城市：节点并行执行，一个节点失败，图在它周围扩展。",
         },
+        examples: &[Words {
+            en: "Compare Chengdu with another city", zh: "把成都和另一座城市比一比"
+        }],
         opening: graph::opening,
     },
     Demo {
@@ -95,6 +108,7 @@ static AGENTS: [Demo; 5] = [
             en: "Works a little, then fails with an error that says what to do.",
             zh: "先正常工作一会儿，然后失败，并说明该怎么办。",
         },
+        examples: &[Words { en: "Export the report", zh: "导出报表" }],
         opening: failing::opening,
     },
     Demo {
@@ -104,6 +118,7 @@ static AGENTS: [Demo; 5] = [
             en: "Says something every second until it is cancelled.",
             zh: "每秒说一句话，直到被取消。",
         },
+        examples: &[Words { en: "Keep me company", zh: "陪我聊一会儿" }],
         opening: endless::opening,
     },
 ];

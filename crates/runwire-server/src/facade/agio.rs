@@ -55,6 +55,7 @@ async fn stream(
             thread_id: fields.id(&["thread_id"])?,
             agent: Some(agent_of(&wire, named)?),
             message: Some(asked.ok_or_else(|| missing_field("query"))?),
+            message_id: None,
             input: fields.into_input(),
         };
         let (run, _) = start(&wire, run).await?;

@@ -48,6 +48,7 @@ async fn chat(
                     thread_id: conversation.clone(),
                     agent: Some(agent_of(&wire, bot)?),
                     message: Some(prompt),
+                    message_id: None,
                     input: fields.into_input(),
                 };
                 let (run, _) = start(&wire, run).await?;

@@ -1,7 +1,10 @@
 //! Loom's WebSocket: `GET /loom`.
 //!
-//! In: `run`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is its reply,
-//! or an `error`; `pong`. A message that means nothing is told, and the socket stays open. Runs outlive the socket.
+//! In: `run`, `answer`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is
+//! its reply, or an `error`; `answered`, `pong`. A message that means nothing is told, and the socket stays open. Runs
+//! outlive the socket.
+
+mod answer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,8 +28,12 @@ use super::start::{Fields, From, agent_in_query, agent_of, ask, missing_field, s
 use crate::auth::tenant_of;
 use crate::feed::{Next, Reader};
 use crate::listener::Place;
+use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
 use crate::{Wire, limits, origin};
+
+/// What a message may be.
+const KINDS: &str = "run, answer, cancel, ping";
 
 pub(super) fn routes() -> Router<Arc<Wire>> {
     Router::new().route("/loom", get(upgrade))
@@ -141,10 +148,11 @@ impl Session {
         match (kind.as_deref(), id) {
             (Some("ping"), id) => Ok(Some(message("pong", id, |_| {}))),
             (Some("run"), Some(id)) => self.run(id, fields).await.map(|()| None),
+            (Some("answer"), Some(id)) => self.answer(id, fields).await.map(Some),
             (Some("cancel"), Some(id)) => self.cancel(id).await.map(|()| None),
-            (Some(kind @ ("run" | "cancel")), None) => Err(bad(format!("`{kind}` needs an `id`"))),
-            (Some(kind), _) => Err(bad(format!("there is no type `{kind}`; known are run, cancel, ping"))),
-            (None, _) => Err(bad("the message has no `type`; known are run, cancel, ping")),
+            (Some(kind @ ("run" | "answer" | "cancel")), None) => Err(bad(format!("`{kind}` needs an `id`"))),
+            (Some(kind), _) => Err(bad(format!("there is no type `{kind}`; known are {KINDS}"))),
+            (None, _) => Err(bad(format!("the message has no `type`; known are {KINDS}"))),
         }
     }
 
@@ -164,29 +172,42 @@ impl Session {
             thread_id: fields.id(&["thread_id"])?,
             agent: Some(agent_of(&self.wire, named)?),
             message: Some(fields.text(&["message"])?.ok_or_else(|| missing_field("message"))?),
+            message_id: None,
             input: fields.into_input(),
         };
         let (run, _) = start(&self.wire, run).await?;
         let reader = ask(Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
-        let watching = tokio::spawn(watch(reader, id.clone(), self.out.clone()));
+        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let watching = tokio::spawn(watch(reader, id.clone(), self.out.clone(), open));
         self.runs.insert(id.text().to_owned(), (run, watching));
         Ok(())
     }
 
+    /// Answers what a run of this socket waits for; its stream goes on with it.
+    async fn answer(&mut self, id: &Json, fields: Fields) -> Result<String, Problem> {
+        let given = answer::answer(&self.wire, self.key(id)?, fields).await?;
+        Ok(message("answered", Some(id), |object| {
+            object.str("interaction_id", &given.interaction);
+            object.str("decision", given.decision.as_str());
+        }))
+    }
+
     /// Asks a run of this socket to stop; its `run_end` tells when it has.
     async fn cancel(&mut self, id: &Json) -> Result<(), Problem> {
-        let Some((run, _)) = self.runs.get(id.text()) else {
-            return Err(bad(format!("this socket has no run {}", id.text())));
-        };
-        self.wire.log.cancel(run, Cancel { reason: None, by: None }).await?;
+        self.wire.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
         Ok(())
+    }
+
+    fn key(&self, id: &Json) -> Result<&RunKey, Problem> {
+        let run = self.runs.get(id.text()).map(|(run, _)| run);
+        run.ok_or_else(|| bad(format!("this socket has no run {}", id.text())))
     }
 }
 
 /// Tells a run to its end.
-async fn watch(mut reader: Reader, id: Json, out: mpsc::Sender<Message>) {
+async fn watch(mut reader: Reader, id: Json, out: mpsc::Sender<Message>, _open: OpenReader) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {

@@ -71,7 +71,9 @@ fn respond(
     let frame = frame(&members, &members["detail"]).to_string();
     let mut body = Vec::new();
     write_frame(Framing::Sse, &mut body, None, name, frame.as_bytes());
-    (status, [(CONTENT_TYPE, "text/event-stream")], body).into_response()
+    let mut response = (status, [(CONTENT_TYPE, "text/event-stream")], body).into_response();
+    crate::problem::hint_at_retry(&mut response);
+    response
 }
 
 fn now() -> Timestamp {

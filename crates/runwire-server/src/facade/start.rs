@@ -46,6 +46,11 @@ impl Fields {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
+    /// Tells whether something is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// Gives what is left, for the agent.
     pub(super) fn into_input(self) -> Option<Json> {
         let rest = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty())?;
@@ -73,20 +78,17 @@ pub(super) fn missing_field(name: &str) -> Problem {
     Problem::new("bad_body", format!("`{name}` is missing")).with("field", name)
 }
 
-/// Finds the agent that a request means: the one that it names, else the only one.
+/// Finds the agent that a request means: the one that it names, else the default or the only one.
 pub(super) fn agent_of(wire: &Wire, named: Option<String>) -> Result<String, Problem> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         return if wire.agents.exists(&name) { Ok(name) } else { Err(wire.agents.unknown(&name)) };
     }
-    let names: Vec<_> = wire.agents.list().map(|agent| agent.name.as_str()).collect();
-    match names.as_slice() {
-        [only] => Ok((*only).to_owned()),
-        _ => {
-            let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
-            let detail = format!("the request names no agent of this server: {there_are}");
-            Err(Problem::new("agent_needed", detail).with("agents", names))
-        }
-    }
+    wire.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
+        let names: Vec<_> = wire.agents.list().map(|agent| agent.name.as_str()).collect();
+        let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+        let detail = format!("the request names no agent of this server: {there_are}");
+        Problem::new("agent_needed", detail).with("agents", names)
+    })
 }
 
 /// Creates a run and starts its agent.

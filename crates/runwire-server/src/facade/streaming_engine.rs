@@ -36,6 +36,7 @@ async fn chat(
             thread_id: fields.id(&["session_id"])?,
             agent: Some(agent_of(&wire, named)?),
             message: Some(fields.text(&["content"])?.ok_or_else(|| missing_field("content"))?),
+            message_id: None,
             input: fields.into_input(),
         };
         let (run, _) = start(&wire, run).await?;

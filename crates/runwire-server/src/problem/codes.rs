@@ -176,7 +176,7 @@ pub const CODES: &[Code] = &[
         "agent_needed",
         422,
         "The request does not say which agent to start",
-        "Name one of `agents`: as `?agent=`, or in the field that the façade has for it.",
+        "Name one of `agents`: as `?agent=`, or in the field that the façade has for it; or set `default_agent`.",
     ),
     code("no_agent", 422, "The run had no agent of the server", "Start a new run that names an agent."),
     code(

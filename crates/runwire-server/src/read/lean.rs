@@ -15,6 +15,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use runwire_log::{RunKey, ThreadKey};
@@ -28,6 +29,7 @@ use crate::facade::social_app;
 use crate::feed::{Reader, Shape};
 use crate::head::Head;
 use crate::ids::from_segment;
+use crate::metrics::RouteClass;
 use crate::{Wire, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
@@ -59,6 +61,8 @@ pub(crate) async fn open(
     let Some(request) = request_in(&peeked) else { return Ok(None) };
     let Some(reader) = reader_for(wire, &request).await else { return Ok(None) };
     take(socket, &mut peeked).await?;
+    let class = RouteClass::of(&request.method, request.uri.path());
+    wire.metrics.answered(class, StatusCode::OK);
     Ok(Some(Lean { ahead: head(), streaming: Streaming::new(wire, Shape::Sse, reader) }))
 }
 

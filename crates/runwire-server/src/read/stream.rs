@@ -14,6 +14,7 @@ use runwire_log::LogError;
 use tokio::sync::watch;
 
 use crate::feed::{Cursor, Next, Reader, Segment, Shape};
+use crate::metrics::OpenReader;
 use crate::{Wire, limits};
 
 /// Writes frames of a segment otherwise than all other readers get them.
@@ -70,14 +71,16 @@ pub(super) struct Streaming {
     /// The last cursor that the client was told.
     told: Cursor,
     ended: bool,
+    /// Counted for as long as it is read.
+    _open: OpenReader,
     retell: Option<Retell>,
 }
 
 impl Streaming {
     pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
         let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
-        let told = reader.at();
-        Self { reader, shape, shutdown, keep_alive, told, ended: false, retell: None }
+        let (told, open) = (reader.at(), wire.metrics.reader(shape.into()));
+        Self { reader, shape, shutdown, keep_alive, told, ended: false, _open: open, retell: None }
     }
 
     /// Waits for the next piece; nothing at the end. May be dropped and asked again.

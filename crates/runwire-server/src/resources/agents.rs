@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use http::StatusCode;
-use runwire_log::{LogError, NewRun, RunInfo, RunKey};
+use runwire_log::{Created, LogError, NewRun, RunInfo, RunKey};
 use runwire_model::dialect::Dialect;
 use runwire_model::event::RunStarted;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,11 @@ struct AgentView {
     name: String,
     kind: &'static str,
     dialect: Dialect,
+    /// Whether it is meant where a request cannot name one.
+    default: bool,
     title: Option<WordsView>,
     description: Option<WordsView>,
+    examples: Vec<WordsView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,8 +65,10 @@ pub(crate) async fn list(
             name: agent.name.clone(),
             kind: agent.kind.name(),
             dialect: agent.kind.dialect(),
+            default: wire.agents.default() == Some(agent.name.as_str()),
             title: demo.map(|demo| demo.title.into()),
             description: demo.map(|demo| demo.description.into()),
+            examples: demo.map(|demo| demo.examples).into_iter().flatten().copied().map(Into::into).collect(),
         }
     };
     Ok(Json(AgentList { agents: wire.agents.list().map(view).collect() }))
@@ -84,8 +89,19 @@ pub(crate) async fn retry(
     JsonBody(request): JsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     Query::parse(query.as_deref()).finish()?;
-    request.run_id.as_deref().map_or(Ok(()), |id| ids::check("run_id", id))?;
-    let info = wire.log.run(&run).await?;
+    let created = again(&wire, &run, request.run_id).await?;
+    let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(created.value.into())))
+}
+
+/// Starts the agent of a run that has ended again, whichever door that was asked for through.
+pub(crate) async fn again(
+    wire: &Wire,
+    run: &RunKey,
+    run_id: Option<String>,
+) -> Result<Created<RunInfo>, Problem> {
+    run_id.as_deref().map_or(Ok(()), |id| ids::check("run_id", id))?;
+    let info = wire.log.run(run).await?;
     let Some(agent) = info.agent.clone() else {
         let detail = format!("the run `{}` names no agent that could be started again", run.id);
         return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
@@ -96,18 +112,18 @@ pub(crate) async fn retry(
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());
     }
-    let started = start_of(&wire, &run, &info).await?;
+    let started = start_of(wire, run, &info).await?;
     let again = NewRun {
         tenant: run.tenant.to_string(),
-        run_id: request.run_id,
+        run_id,
         thread_id: Some(info.thread_id),
         agent: Some(agent),
         message: started.message,
+        // It is another message, which happens to say the same.
+        message_id: None,
         input: started.input,
     };
-    let created = wire.agents.create(again).await?;
-    let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(created.value.into())))
+    wire.agents.create(again).await
 }
 
 /// Finds the start of a run that has ended: it says what its agent was given.

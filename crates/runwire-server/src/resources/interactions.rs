@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use axum::response::Response;
 use http::HeaderMap;
 use runwire_log::{Answer, InboxPlace, Interaction, InteractionQuery, Resolution};
 use runwire_model::Timestamp;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
 use serde::{Deserialize, Serialize};
 
+use super::fresh;
 use crate::auth::tenant_of;
 use crate::ids::{InteractionAt, RunAt, segment};
 use crate::interactions::{self, decisions};
@@ -135,15 +137,16 @@ pub(crate) async fn list(
     State(wire): State<Arc<Wire>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Json<InteractionList>, Problem> {
+) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
     if query.take("status")?.is_some_and(|status| status != "open") {
         let detail = "`status` is `open`: what is settled is listed with its run";
         return Err(Problem::bad_query("status", detail).with("expected", vec!["open"]));
     }
     let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
+    let tenant = tenant_of(&headers);
     let asked = InteractionQuery {
-        tenant: tenant_of(&headers).to_string(),
+        tenant: tenant.to_string(),
         run: query.id("run")?,
         agent: query.id("agent")?,
         thread: query.id("thread")?,
@@ -151,9 +154,12 @@ pub(crate) async fn list(
         limit,
     };
     query.finish()?;
-    let page = wire.log.interactions(asked).await?;
-    let next = page.next.map(|place| format!("{}-{}", place.asked_at.0, place.number));
-    Ok(Json(InteractionList { interactions: page.interactions.into_iter().map(Into::into).collect(), next }))
+    fresh::unless_known(&wire, &tenant, &headers, async {
+        let page = wire.log.interactions(asked).await?;
+        let next = page.next.map(|place| format!("{}-{}", place.asked_at.0, place.number));
+        Ok(InteractionList { interactions: page.interactions.into_iter().map(Into::into).collect(), next })
+    })
+    .await
 }
 
 /// Reads a place in the inbox, as a page gave it.

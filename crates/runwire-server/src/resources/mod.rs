@@ -1,6 +1,7 @@
 //! Threads, runs, questions, messages and producers: what can be asked for and asked of the log, beside its events.
 
 pub(crate) mod agents;
+mod fresh;
 pub(crate) mod interactions;
 mod lines;
 pub(crate) mod messages;
@@ -8,6 +9,7 @@ pub(crate) mod producers;
 pub(crate) mod records;
 pub(crate) mod runs;
 pub(crate) mod threads;
+pub(crate) mod webhooks;
 
 use std::sync::Arc;
 

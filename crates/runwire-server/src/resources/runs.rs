@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use runwire_log::{Cancel, InteractionInfo, NewRun, RunError, RunInfo, RunQuery};
 use runwire_model::Timestamp;
@@ -11,7 +12,7 @@ use runwire_model::event::InteractionKind;
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::page_of;
+use super::{fresh, page_of};
 use crate::auth::tenant_of;
 use crate::ids::{self, RunAt};
 use crate::json_body::JsonBody;
@@ -25,6 +26,7 @@ pub(crate) struct RunView {
     run_id: String,
     thread_id: String,
     agent: Option<String>,
+    message: Option<String>,
     status: Status,
     created_at: String,
     started_at: Option<String>,
@@ -84,6 +86,7 @@ impl From<RunInfo> for RunView {
             run_id: run.run_id,
             thread_id: run.thread_id,
             agent: run.agent,
+            message: summary.message,
             status: run.status,
             created_at: run.created_at.to_string(),
             started_at: run.started_at.map(|at| at.to_string()),
@@ -112,12 +115,18 @@ pub(crate) struct RunRequest {
     run_id: Option<String>,
     agent: Option<String>,
     message: Option<String>,
+    message_id: Option<String>,
     input: Option<runwire_model::Json>,
 }
 
 /// Refuses ids and inputs that no run can have.
 pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
-    let ids = [("thread_id", &run.thread_id), ("run_id", &run.run_id), ("agent", &run.agent)];
+    let ids = [
+        ("thread_id", &run.thread_id),
+        ("run_id", &run.run_id),
+        ("agent", &run.agent),
+        ("message_id", &run.message_id),
+    ];
     for (name, id) in ids {
         id.as_deref().map_or(Ok(()), |id| ids::check(name, id))?;
     }
@@ -144,6 +153,7 @@ pub(crate) async fn create(
         thread_id: request.thread_id,
         agent: request.agent,
         message: request.message,
+        message_id: request.message_id,
         input: request.input.filter(|input| !input.is_null()),
     };
     check(&run)?;
@@ -160,46 +170,50 @@ pub(crate) struct RunList {
     next: Option<String>,
 }
 
-const STATUSES: [Status; 6] = [
-    Status::Pending,
-    Status::Running,
-    Status::Suspended,
-    Status::Completed,
-    Status::Failed,
-    Status::Cancelled,
-];
-
 /// Lists runs.
 pub(crate) async fn list(
     State(wire): State<Arc<Wire>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Json<RunList>, Problem> {
+) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
     let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
-    let status = match query.take("status")? {
-        None => None,
-        Some(name) => Some(status_of(&name)?),
-    };
+    let tenant = tenant_of(&headers);
     let asked = RunQuery {
-        tenant: tenant_of(&headers).to_string(),
-        status,
+        tenant: tenant.to_string(),
+        statuses: statuses_of(query.take("status")?.as_deref())?,
         agent: query.id("agent")?,
         thread: query.id("thread")?,
+        prefix: query.id("prefix")?,
+        since: query.moment("since")?,
+        until: query.moment("until")?,
         before: query.id("before")?,
         limit: limit + 1,
     };
     query.finish()?;
-    let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
-    Ok(Json(RunList { runs: runs.into_iter().map(Into::into).collect(), next }))
+    fresh::unless_known(&wire, &tenant, &headers, async {
+        let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
+        Ok(RunList { runs: runs.into_iter().map(Into::into).collect(), next })
+    })
+    .await
 }
 
-fn status_of(name: &str) -> Result<Status, Problem> {
-    STATUSES.into_iter().find(|status| status.as_str() == name).ok_or_else(|| {
-        let names = STATUSES.map(Status::as_str);
-        let detail = format!("`status` is one of {}", names.join(", "));
+/// Reads states with commas between them.
+fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
+    let wrong = || {
+        let names = Status::ALL.map(Status::as_str);
+        let detail = format!("`status` is one of {}, or several with commas between them", names.join(", "));
         Problem::bad_query("status", detail).with("expected", names.as_slice())
-    })
+    };
+    let names = names.into_iter().flat_map(|names| names.split(','));
+    let mut statuses = Vec::new();
+    for name in names {
+        let status = Status::from_word(name).ok_or_else(wrong)?;
+        if !statuses.contains(&status) {
+            statuses.push(status);
+        }
+    }
+    Ok(statuses)
 }
 
 /// Shows a run.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use runwire_log::{NewThread, ThreadInfo};
+use runwire_log::{LatestRun, NewThread, ThreadInfo};
+use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::page_of;
+use super::{fresh, page_of};
 use crate::auth::tenant_of;
 use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
@@ -26,6 +28,23 @@ pub(crate) struct ThreadView {
     oldest: u64,
     open_runs: Vec<String>,
     runs: u64,
+    title: Option<String>,
+    latest: Option<LatestView>,
+}
+
+/// The run of a thread that began last.
+#[derive(Debug, Serialize)]
+struct LatestView {
+    run_id: String,
+    agent: Option<String>,
+    status: Status,
+    at: String,
+}
+
+impl From<LatestRun> for LatestView {
+    fn from(run: LatestRun) -> Self {
+        Self { run_id: run.run_id, agent: run.agent, status: run.status, at: run.at.to_string() }
+    }
 }
 
 impl From<ThreadInfo> for ThreadView {
@@ -38,6 +57,8 @@ impl From<ThreadInfo> for ThreadView {
             oldest: thread.oldest,
             open_runs: thread.open_runs,
             runs: thread.runs,
+            title: thread.title,
+            latest: thread.latest.map(Into::into),
         }
     }
 }
@@ -77,14 +98,18 @@ pub(crate) async fn list(
     State(wire): State<Arc<Wire>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Json<ThreadList>, Problem> {
+) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
     let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
     let before = query.id("before")?;
     query.finish()?;
-    let threads = wire.log.threads(&tenant_of(&headers), before.as_deref(), limit + 1).await?;
-    let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
-    Ok(Json(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next }))
+    let tenant = tenant_of(&headers);
+    fresh::unless_known(&wire, &tenant, &headers, async {
+        let threads = wire.log.threads(&tenant, before.as_deref(), limit + 1).await?;
+        let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
+        Ok(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next })
+    })
+    .await
 }
 
 /// Shows a thread.

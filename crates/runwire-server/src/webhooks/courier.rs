@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use runwire_log::{Log, Notice, Told};
+use runwire_log::{Notice, Told};
 
+use super::Webhooks;
 use super::attempt::{Outcome, attempt};
-use super::config::Webhook;
 use super::connection::{self, Connections};
+use super::standing::Known;
 use crate::limits;
 
 /// Time after which the log is looked at again, whatever it said: its clock may have been set.
@@ -20,22 +21,24 @@ const STUMBLE_TIME: Duration = Duration::from_secs(1);
 
 /// Brings one webhook what there is to tell.
 pub(super) struct Courier {
-    pub(super) log: Arc<dyn Log>,
-    pub(super) webhook: Webhook,
+    pub(super) webhooks: Arc<Webhooks>,
+    pub(super) known: Arc<Known>,
 }
 
 impl Courier {
-    /// Works until the log is gone.
+    /// Works until the log is gone, or the webhook says that it is.
     pub(super) async fn work(self) {
-        let webhook = self.webhook.clone();
+        let (log, webhook) = (&self.webhooks.log, self.known.webhook.clone());
+        let name = webhook.name.clone();
         let connections = match tokio::task::spawn_blocking(move || connection::prepare(&webhook)).await {
             Ok(Ok(connections)) => connections,
             Ok(Err(error)) => {
-                return tracing::error!(webhook = self.webhook.name, %error, "nothing can be told");
+                self.known.note_failed(&error, false);
+                return tracing::error!(webhook = name, %error, "nothing can be told");
             }
             Err(_) => return,
         };
-        let mut noticed = self.log.noticed();
+        let mut noticed = log.noticed();
         let mut busy = HashSet::new();
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -43,9 +46,9 @@ impl Courier {
             let mut wait = LOOK_TIME;
             if busy.len() < limits::WEBHOOK_AT_ONCE {
                 // Enough to find one that is not under way, if there is any.
-                match self.log.notices(&self.webhook.name, limits::WEBHOOK_AT_ONCE + 1).await {
+                match log.notices(&name, limits::WEBHOOK_AT_ONCE + 1).await {
                     Err(error) => {
-                        tracing::warn!(webhook = self.webhook.name, %error, "cannot look for what is to be told");
+                        tracing::warn!(webhook = name, %error, "cannot look for what is to be told");
                         wait = STUMBLE_TIME;
                     }
                     Ok(notices) => {
@@ -69,6 +72,9 @@ impl Courier {
             tokio::select! {
                 Some(done) = under_way.next() => {
                     busy.remove(&done);
+                    if self.known.is_gone() {
+                        return;
+                    }
                 }
                 changed = noticed.changed() => {
                     if changed.is_err() {
@@ -82,40 +88,53 @@ impl Courier {
 
     /// Tries to tell a notice, has the log know what came of it, and gives its number back.
     async fn deliver(&self, connections: &Connections, notice: Notice) -> u64 {
-        let outcome = attempt(connections, &self.webhook, &notice).await;
-        let (webhook, run, event) = (&self.webhook.name, &*notice.run.id, notice.kind.name());
+        let outcome = attempt(connections, &self.known.webhook, &notice).await;
+        let (webhook, run, event) = (&self.known.webhook.name, &*notice.run.id, notice.kind.name());
         let attempts = notice.attempts + 1;
         let told = match outcome {
             Outcome::Told => {
                 tracing::debug!(webhook, run, event, attempts, "told");
+                self.known.note_told();
                 Told::Done
             }
             Outcome::Gone => {
-                tracing::warn!(
-                    webhook,
-                    run,
-                    event,
-                    "the webhook says that it is gone; this is not told again"
-                );
+                self.leave().await;
                 Told::Done
             }
             Outcome::Failed { why, .. } if attempts >= limits::WEBHOOK_ATTEMPTS => {
                 tracing::error!(webhook, run, event, attempts, why, "given up");
+                self.known.note_failed(&why, true);
                 Told::Done
             }
             Outcome::Failed { why, wait } => {
-                let own = backoff(self.webhook.retry_time, notice.attempts, fastrand::f64());
+                let own = backoff(self.known.webhook.retry_time, notice.attempts, fastrand::f64());
                 // A webhook may ask for more time, and not for less.
                 let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_LONGEST_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "cannot be told");
+                self.known.note_failed(&why, false);
                 Told::Again(wait)
             }
         };
-        if let Err(error) = self.log.told(notice.number, told).await {
+        if let Err(error) = self.webhooks.log.told(notice.number, told).await {
             tracing::warn!(webhook, run, event, %error, "cannot note what was told; it may be told again");
             tokio::time::sleep(STUMBLE_TIME).await;
         }
         notice.number
+    }
+
+    /// Stops for a webhook that is gone: what waits for it is forgotten, and nothing more is noted for it.
+    async fn leave(&self) {
+        if !self.known.note_gone() {
+            return;
+        }
+        let webhook = &self.known.webhook.name;
+        tracing::error!(
+            webhook,
+            "the webhook says that it is gone; it is told nothing more until the server starts anew"
+        );
+        if let Err(error) = self.webhooks.subscribe().await {
+            tracing::warn!(webhook, %error, "cannot forget what waits for a webhook that is gone");
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::response::IntoResponse;
+use http::StatusCode;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use runwire_log::{RunKey, Target};
@@ -23,6 +24,7 @@ use super::Writing;
 use super::session::{Session, Written};
 use crate::auth::tenant_of;
 use crate::head::{Head, body_length};
+use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::{Wire, ids, limits, origin};
 
@@ -66,6 +68,8 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
             Next::Answer { request, body } => {
                 let end = body.end;
                 let written = take_in(wire, &request, &bytes[body]).await;
+                let status = written.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
+                wire.metrics.answered(RouteClass::Write, status);
                 let last = *wire.shutdown.borrow();
                 answer.clear();
                 put_answer(&mut answer, written, last).await?;

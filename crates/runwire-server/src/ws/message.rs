@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::read::cursor_of;
 
 /// What a client may ask for.
-pub(super) const OPS: [&str; 6] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "ping"];
+pub(super) const OPS: [&str; 7] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "retry", "ping"];
 
 /// A message of the client.
 #[derive(Debug, Deserialize)]
@@ -22,6 +22,8 @@ pub(super) struct Incoming {
     pub(super) id: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) run: Option<String>,
+    #[serde(default)]
+    pub(super) run_id: Option<String>,
     #[serde(default)]
     pub(super) thread: Option<String>,
     #[serde(default)]

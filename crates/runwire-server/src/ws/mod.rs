@@ -5,8 +5,9 @@
 //! subscriptions and nothing else.
 
 mod message;
+mod producing;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -18,17 +19,21 @@ use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use runwire_log::{Append, Cancel, Form, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::dialect::Dialect;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::auth::tenant_of;
 use crate::feed::{Next, Reader, Shape};
 use crate::listener::Place;
+use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
 use crate::read::{Answer, Ask};
+use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::{Wire, ids, interactions, limits, origin};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
+use producing::Producing;
 
 pub(crate) fn routes() -> Router<Arc<Wire>> {
     Router::new().route("/v1/ws", get(upgrade))
@@ -75,7 +80,8 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
         }
         let _ = sink.close().await;
     });
-    let mut session = Session { wire, tenant, out, subscriptions: HashMap::new(), written: VecDeque::new() };
+    let producing = Producing::new(wire.log.clone(), out.clone());
+    let mut session = Session { wire, tenant, out, subscriptions: HashMap::new(), producing };
     loop {
         let message = tokio::select! {
             biased;
@@ -93,7 +99,7 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
                 session.say(error(None, bad("messages are text, not bytes"))).await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                session.renew_leases().await;
+                session.producing.renew_leases().await;
                 true
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => false,
@@ -114,8 +120,7 @@ struct Session {
     tenant: Arc<str>,
     out: mpsc::Sender<Message>,
     subscriptions: HashMap<String, JoinHandle<()>>,
-    /// Runs that were written to over this socket, whose leases its pings renew.
-    written: VecDeque<RunKey>,
+    producing: Producing,
 }
 
 impl Session {
@@ -134,7 +139,7 @@ impl Session {
             }
         };
         if incoming.op == "ping" {
-            self.renew_leases().await;
+            self.producing.renew_leases().await;
             return self.say(signal("pong", incoming.id().ok())).await;
         }
         let id = match incoming.id() {
@@ -147,6 +152,7 @@ impl Session {
             "write" => self.write(&id, &incoming).await.map(Some),
             "answer" => self.answer(&id, incoming).await.map(Some),
             "cancel" => self.cancel(&id, &incoming).await.map(Some),
+            "retry" => self.retry(&id, incoming).await.map(Some),
             op => Err(bad(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
         };
         match done {
@@ -190,7 +196,8 @@ impl Session {
             let _ = self.say(signal("end", Some(id))).await;
             return Ok(());
         };
-        let pump = pump(reader.outlive_responses(), id.to_owned(), self.out.clone());
+        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let pump = pump(reader.outlive_responses(), id.to_owned(), self.out.clone(), open);
         self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
         Ok(())
     }
@@ -224,11 +231,10 @@ impl Session {
         };
         let dialect = incoming.dialect(&Dialect::READABLE)?;
         let frames = incoming.frames();
-        if let Target::Run(run) = &target {
-            self.remember(run);
-        }
-        let append = Append { target, thread: None, dialect, stamp, frames, end: incoming.end };
+        let append =
+            Append { target: target.clone(), thread: None, dialect, stamp, frames, end: incoming.end };
         let appended = self.wire.log.append(append).await?;
+        self.producing.wrote(&target, appended.last_seq).await;
         match appended.fault.clone() {
             None => Ok(acknowledgement(id, &appended)),
             Some(fault) => Err(Problem::from(fault)
@@ -270,35 +276,25 @@ impl Session {
         ))
     }
 
+    async fn retry(&mut self, id: &str, incoming: Incoming) -> Result<String, Problem> {
+        let Some(run) = &incoming.run else { return Err(bad("`retry` needs a `run`")) };
+        let created = again(&self.wire, &self.run(run)?, incoming.run_id).await?;
+        let (accepted, duplicates) = if created.new { (1, 0) } else { (0, 1) };
+        let (run, status) = (Value::from(created.value.run_id), created.value.status.as_str());
+        let last_seq = created.value.last_seq;
+        Ok(format!(
+            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq},"status":"{status}","run":{run}}}"#
+        ))
+    }
+
     fn run(&self, id: &str) -> Result<RunKey, Problem> {
         ids::check("run", id)?;
         Ok(RunKey { tenant: self.tenant.clone(), id: id.into() })
     }
-
-    fn remember(&mut self, run: &RunKey) {
-        if !self.written.contains(run) {
-            if self.written.len() == limits::SUBSCRIPTIONS {
-                self.written.pop_front();
-            }
-            self.written.push_back(run.clone());
-        }
-    }
-
-    /// Shows that the producers of the runs written to are alive.
-    async fn renew_leases(&mut self) {
-        let mut closed = Vec::new();
-        for run in &self.written {
-            match self.wire.log.heartbeat(run).await {
-                Ok(info) if !info.status.is_closed() => {}
-                _ => closed.push(run.clone()),
-            }
-        }
-        self.written.retain(|run| !closed.contains(run));
-    }
 }
 
 /// Sends everything that a reader gets.
-async fn pump(mut reader: Reader, id: String, out: mpsc::Sender<Message>) {
+async fn pump(mut reader: Reader, id: String, out: mpsc::Sender<Message>, _open: OpenReader) {
     loop {
         let next = match reader.next().await {
             Ok(next) => next,

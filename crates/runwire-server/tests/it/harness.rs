@@ -56,6 +56,13 @@ impl Served {
         Self::on(self.directory, Options::default(), configure)
     }
 
+    /// Stops the server and starts another one on the same store, which is opened differently.
+    pub(crate) async fn restarted_on(mut self, options: Options) -> Self {
+        self.begin_to_stop();
+        patient(self.task).await.unwrap().unwrap();
+        Self::on(self.directory, options, |_| {})
+    }
+
     fn on(directory: TempDir, options: Options, configure: impl FnOnce(&mut Config)) -> Self {
         let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
         let log: Arc<dyn Log> = Arc::new(log);

@@ -3,6 +3,7 @@
 
 mod agents;
 mod answering;
+mod console;
 mod docs;
 mod exactly_once;
 mod facades;
@@ -11,9 +12,12 @@ mod harness;
 mod hostile;
 mod lean;
 mod lean_writing;
+mod lists;
+mod metrics;
 mod moving;
 mod openapi;
 mod problems;
+mod promises;
 mod protocols;
 mod reading;
 mod resources;

@@ -89,7 +89,7 @@ impl Served {
     }
 
     pub(crate) async fn socket(&self) -> Socket {
-        Socket(patient(connect_async(format!("ws://{}/v1/ws", self.address))).await.unwrap().0)
+        Socket::connect(&format!("ws://{}/v1/ws", self.address)).await
     }
 }
 
@@ -174,6 +174,10 @@ impl Stream {
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
+    pub(crate) async fn connect(url: &str) -> Self {
+        Self(patient(connect_async(url)).await.unwrap().0)
+    }
+
     pub(crate) async fn say(&mut self, message: Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
@@ -197,7 +201,7 @@ impl Socket {
             match message["op"].as_str().unwrap() {
                 said if said == op => return frames,
                 "frame" => frames.push(message),
-                "caught_up" | "pong" | "ack" => {}
+                "caught_up" | "pong" | "ack" | "signal" => {}
                 _ => panic!("{message}"),
             }
         }

@@ -98,7 +98,8 @@ async fn a_server_that_stops_asks_its_readers_to_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ag_ui_response_ends_at_every_end_and_threads_and_sockets_go_on() {
     let served = Served::start().await;
-    served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
+    served.post("/v1/runs", r#"{"run_id":"r","thread_id":"t","agent":"agent"}"#).await;
+    served.post("/v1/runs/r/events", &delta("a")).await.written(1, 0);
     let mut run = served.read("/v1/runs/r/events?dialect=ag-ui", &[SSE]).await;
     let mut thread = served.read("/v1/threads/t/events?dialect=ag-ui", &[SSE]).await;
     let mut attached = served.read("/ag-ui/agent/t", &[SSE]).await;

@@ -9,6 +9,7 @@ use runwire_client::BaseUrl;
 
 use super::watching::seconds;
 use super::{EXIT_CODES, InputFraming, Source, id, readable};
+use crate::failure::Failure;
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
@@ -53,15 +54,26 @@ Examples:
 /// Where the server is.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
-    /// The server; RUNWIRE_TOKEN is sent as its bearer token, if it is set
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "RUNWIRE_URL",
-        hide_env_values = true,
-        default_value = BaseUrl::DEFAULT
-    )]
-    pub(crate) url: BaseUrl,
+    /// The server, else the one that RUNWIRE_URL names; RUNWIRE_TOKEN is sent as its bearer token, if it is set
+    /// [default: http://127.0.0.1:7420]
+    // clap would take a variable for something that was typed, and show it in the usage of every mistake.
+    #[arg(long, value_name = "URL")]
+    url: Option<BaseUrl>,
+}
+
+impl ServerArguments {
+    /// Tells the server: the one that was named, else the one of the environment, else the one on this machine.
+    pub(crate) fn url(&self) -> Result<BaseUrl, Failure> {
+        if let Some(url) = &self.url {
+            return Ok(url.clone());
+        }
+        let named = std::env::var_os("RUNWIRE_URL").filter(|url| !url.is_empty());
+        let url = named.map_or_else(|| BaseUrl::DEFAULT.into(), |url| url.to_string_lossy().into_owned());
+        url.parse().map_err(|fault| Failure::Usage {
+            message: format!("RUNWIRE_URL names no server: {fault}"),
+            hint: "set it anew or unset it; --url names a server for one command",
+        })
+    }
 }
 
 #[derive(Debug, Args)]

@@ -20,8 +20,10 @@ pub(crate) mod watch;
 pub(crate) mod writer;
 
 use std::future::Future;
+use std::io::IsTerminal;
+use std::time::Duration;
 
-use runwire_client::Client;
+use runwire_client::{Client, ClientBuilder};
 
 pub(crate) use answer::run as answer;
 pub(crate) use cancel::run as cancel;
@@ -37,10 +39,23 @@ pub(crate) use tail::run as tail;
 use crate::Verdict;
 use crate::arguments::ServerArguments;
 use crate::failure::Failure;
+use crate::screen;
+
+/// Time after which a person wonders what is being waited for.
+const SLOW_TIME: Duration = Duration::from_secs(3);
 
 /// Makes the client of a command. A server that is not there at the very beginning is told at once.
 pub(crate) fn connect(server: &ServerArguments) -> Result<Client, Failure> {
-    Ok(Client::builder().url(server.url.to_string()).env_token().first_tries(1).build()?)
+    Ok(builder(server)?.first_tries(1).build()?)
+}
+
+/// Begins the client of a command; a person is told when the server takes its time.
+pub(crate) fn builder(server: &ServerArguments) -> Result<ClientBuilder, Failure> {
+    let builder = Client::builder().url(server.url()?.to_string()).env_token();
+    if !std::io::stderr().is_terminal() {
+        return Ok(builder);
+    }
+    Ok(builder.when_slow(SLOW_TIME, |url| screen::say_note(format_args!("waiting for {url} to answer"))))
 }
 
 /// Runs a command that waits for one connection at a time: a thread is enough for it.

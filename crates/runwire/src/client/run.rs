@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use runwire_client::NewRun;
+use runwire_client::{AgentInfo, NewRun};
 
 use super::interrupt::Interrupt;
 use super::tail::Shown;
@@ -10,6 +10,7 @@ use super::{block_on, connect};
 use crate::Verdict;
 use crate::arguments::RunArguments;
 use crate::failure::Failure;
+use crate::nearest::nearest;
 use crate::screen;
 
 /// Creates a run of an agent, and shows it as it grows.
@@ -24,8 +25,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
             thread_id: arguments.thread.clone(),
             agent: Some(arguments.agent.clone()),
             message: arguments.message.clone(),
+            message_id: None,
             input: arguments.input.clone(),
         };
+        // To the server any other name is a label of a run that somebody else writes; here an agent is meant.
+        exists(&client.agents().await?, &arguments.agent)?;
         let id = client.create_run(&new).await?.run_id;
         if arguments.detach {
             writeln!(io::stdout().lock(), "{id}").map_err(Failure::Write)?;
@@ -36,4 +40,22 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
         let shown = Shown { client, id, is_thread: false, exit_status };
         shown.watch_whole(printed, interrupt, &arguments.server).await
     })
+}
+
+/// Refuses a name that no agent of the server has.
+fn exists(agents: &[AgentInfo], name: &str) -> Result<(), Failure> {
+    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let hint = match (nearest(name, &names), names.as_slice()) {
+        (Some(near), _) => format!("is `{near}` meant? `runwire run` can start {}", names.join(", ")),
+        (None, []) => {
+            "the server has no agents: add `[agents.NAME]` to its runwire.toml; `runwire dev` has demos \
+                       of its own"
+                .to_owned()
+        }
+        (None, names) => format!("there are {}", names.join(", ")),
+    };
+    Err(Failure::NoAgent { name: name.to_owned(), hint })
 }

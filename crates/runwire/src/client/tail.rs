@@ -133,6 +133,13 @@ fn asked<F: Read>(reading: Reading<F>, arguments: &TailArguments) -> Reading<F> 
     }
 }
 
+/// Says that a connection is there again, if somebody was told that it was gone.
+fn say_connected(is_cut: &mut bool) {
+    if std::mem::take(is_cut) {
+        screen::say_note("connected again");
+    }
+}
+
 /// Prints frames as they come, in as large pieces as they come in.
 async fn print_frames(
     frames: &mut Frames,
@@ -159,8 +166,8 @@ async fn print_frames(
         };
         match signal.transpose()? {
             Some(Signal::Item(frame)) => {
+                say_connected(&mut is_cut);
                 printer.gather(&frame)?;
-                is_cut = false;
             }
             Some(Signal::Interrupted(error)) => {
                 if !std::mem::replace(&mut is_cut, true) {
@@ -168,6 +175,7 @@ async fn print_frames(
                     screen::say_note(format_args!("trying again: {}", plain(&error)));
                 }
             }
+            Some(Signal::CaughtUp) => say_connected(&mut is_cut),
             Some(_) => {}
             None => break,
         }

@@ -40,6 +40,7 @@ pub(super) struct Entry {
 enum FileValue {
     Text(String),
     Number(String),
+    Switch(bool),
     Other(&'static str),
 }
 
@@ -92,21 +93,18 @@ impl File {
 
 impl Entry {
     pub(super) fn parse<T: Setting>(&self) -> Result<T, String> {
-        let (text, fits) = match &self.value {
-            FileValue::Text(text) => (text, T::FORM != Form::Number),
-            FileValue::Number(number) => (number, T::FORM != Form::Text),
-            FileValue::Other(kind) => {
-                return Err(format!("{}, and is {kind}", Wrong::not_allowed::<T>()));
-            }
+        let wrong = |is: &str| Err(format!("{}, and is {is}", Wrong::not_allowed::<T>()));
+        let text = match &self.value {
+            FileValue::Text(text) if matches!(T::FORM, Form::Text | Form::TextOrNumber) => text,
+            FileValue::Number(number) if matches!(T::FORM, Form::Number | Form::TextOrNumber) => number,
+            FileValue::Switch(on) if T::FORM == Form::Switch => &on.to_string(),
+            FileValue::Text(_) => return wrong("a string: write it without quotes"),
+            FileValue::Number(_) if T::FORM == Form::Switch => return wrong("a number"),
+            FileValue::Number(_) => return wrong("a number: write it in quotes"),
+            FileValue::Switch(on) => return wrong(&format!("`{on}`")),
+            FileValue::Other(kind) => return wrong(kind),
         };
-        if fits {
-            return text.parse::<T>().map_err(|wrong| format!("{wrong}, and is `{text}`"));
-        }
-        let (is, remedy) = match self.value {
-            FileValue::Number(_) => ("a number", "write it in quotes"),
-            _ => ("a string", "write it without quotes"),
-        };
-        Err(format!("{}, and is {is}: {remedy}", Wrong::not_allowed::<T>()))
+        text.parse::<T>().map_err(|wrong| format!("{wrong}, and is `{text}`"))
     }
 }
 
@@ -124,8 +122,7 @@ fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entr
             DeValue::String(text) => FileValue::Text(text.clone().into_owned()),
             DeValue::Integer(number) => FileValue::Number(in_decimal(number.as_str(), number.radix())),
             DeValue::Float(number) => FileValue::Number(number.as_str().to_owned()),
-            DeValue::Boolean(true) => FileValue::Other("`true`"),
-            DeValue::Boolean(false) => FileValue::Other("`false`"),
+            DeValue::Boolean(on) => FileValue::Switch(*on),
             DeValue::Datetime(_) => FileValue::Other("a date"),
             DeValue::Array(_) => FileValue::Other("an array"),
             DeValue::Table(_) => FileValue::Other("a table"),

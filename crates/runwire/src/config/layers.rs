@@ -11,7 +11,7 @@ use runwire_server::webhooks::Webhook;
 use super::file::{self, File};
 use super::named::Section;
 use super::problem::Problem;
-use super::value::Setting;
+use super::value::{DefaultAgent, Setting};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 
@@ -97,6 +97,30 @@ impl Layers {
     /// Takes the agents, in the order of the file.
     pub(super) fn take_agents(&mut self) -> Vec<Agent> {
         self.take_section("agents", |file| &mut file.agents)
+    }
+
+    /// Takes the agent of requests that cannot name one, which must be one of `agents`.
+    pub(super) fn take_default_agent(&mut self, agents: &[&str], usual: Option<&str>) -> Option<String> {
+        const KEY: &str = "default_agent";
+        let usual = DefaultAgent(usual.map(ToOwned::to_owned));
+        let DefaultAgent(Some(name)) = self.take(KEY, None, usual) else { return None };
+        // An agent with a mistake of its own is told of that alone.
+        let is_there = agents.contains(&&*name);
+        let is_known = is_there || self.problems.iter().any(|problem| problem.is_about(&["agents", &name]));
+        if !is_known {
+            let message = format!("must be the name of an agent, and no agent is called `{name}`");
+            let near = nearest(&name, agents).map(|near| format!("is `{near}` meant?"));
+            let all = match agents {
+                [] => "there are none: an agent is a table `[agents.NAME]`".to_owned(),
+                names => format!("there are {}", names.join(", ")),
+            };
+            let problem = match self.lines.last().map(|line| &line.origin) {
+                Some(Origin::File { path, line }) => Problem::in_file(path, *line, message).about(KEY),
+                _ => Problem::in_variable(&variable(KEY), KEY, message),
+            };
+            self.problems.push(problem.hint(near.or(Some(all))));
+        }
+        is_there.then_some(name)
     }
 
     /// Takes the webhooks, in the order of the file.

@@ -17,7 +17,9 @@ use runwire_server::webhooks::Webhook;
 
 pub(crate) use layers::{Line, Origin};
 pub(crate) use problem::Problem;
-pub(crate) use value::{Age, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Store};
+pub(crate) use value::{
+    Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Store, Switch,
+};
 
 use crate::failure::Failure;
 use layers::Layers;
@@ -49,6 +51,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "BYTES")]
     pub(crate) retention_bytes: Option<Bytes>,
 
+    /// Serve no console for browsers
+    #[arg(long)]
+    pub(crate) no_console: bool,
+
     /// How much to log, to standard error [default: info]
     #[arg(long, value_name = "LEVEL", hide_possible_values = false)]
     pub(crate) log_level: Option<LogLevel>,
@@ -64,6 +70,8 @@ const LEASE: Seconds = Seconds(60);
 const CANCEL: Seconds = Seconds(30);
 const KEEP_ALIVE: Seconds = Seconds(15);
 const CONNECTIONS: Connections = Connections(50_000);
+const AGENTS_AT_ONCE: AgentRuns = AgentRuns(256);
+const AGENTS_OPEN: AgentRuns = AgentRuns(4096);
 
 /// What the server goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +82,14 @@ pub(crate) struct Settings {
     pub(crate) cancel_grace: Duration,
     pub(crate) keep_alive: Duration,
     pub(crate) connections: u32,
+    pub(crate) console: bool,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
     pub(crate) retention_age: Option<Duration>,
     pub(crate) retention_bytes: Option<u64>,
+    pub(crate) agents_at_once: u32,
+    pub(crate) agents_open: u32,
+    pub(crate) default_agent: Option<String>,
     pub(crate) agents: Vec<Agent>,
     pub(crate) webhooks: Vec<Webhook>,
 }
@@ -94,11 +106,25 @@ pub(crate) struct Configuration {
 
 /// Reads the configuration from all its places.
 ///
-/// With problems the settings are what is left without the parts that are wrong.
-pub(crate) fn read(flags: &Flags) -> Result<Configuration, Failure> {
+/// `built_in` agents are there beside those of the file, which win over them. With problems the settings are what is
+/// left without the parts that are wrong.
+pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration, Failure> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
     let mut layers = Layers::new(flags.config.as_deref(), variables)?;
+    let mut agents = layers.take_agents();
+    // Whoever configures one agent means that one; otherwise the first that is built in is there to be tried.
+    let usual = match agents.as_slice() {
+        [only] => Some(only),
+        _ => built_in.first(),
+    };
+    let usual = usual.filter(|_| !built_in.is_empty()).map(|agent| agent.name.clone());
+    for built_in in built_in {
+        if agents.iter().all(|agent| agent.name != built_in.name) {
+            agents.push(built_in);
+        }
+    }
+    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
     let settings = Settings {
         listen: layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default()),
         store: layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default()),
@@ -106,6 +132,12 @@ pub(crate) fn read(flags: &Flags) -> Result<Configuration, Failure> {
         cancel_grace: layers.take("cancel_seconds", None, CANCEL).duration(),
         keep_alive: layers.take("keep_alive_seconds", None, KEEP_ALIVE).duration(),
         connections: layers.take("connections", None, CONNECTIONS).0,
+        agents_at_once: layers.take("agents_at_once", None, AGENTS_AT_ONCE).0,
+        agents_open: layers.take("agents_open", None, AGENTS_OPEN).0,
+        default_agent: layers.take_default_agent(&names, usual.as_deref()),
+        console: layers
+            .take("console", flags.no_console.then_some(("--no-console", Switch(false))), Switch(true))
+            .0,
         log_level: layers.take(
             "log.level",
             flags.log_level.map(|value| ("--log-level", value)),
@@ -126,7 +158,7 @@ pub(crate) fn read(flags: &Flags) -> Result<Configuration, Failure> {
                 Bytes(None),
             )
             .0,
-        agents: layers.take_agents(),
+        agents,
         webhooks: layers.take_webhooks(),
     };
     let (lines, problems, notes) = layers.finish();
@@ -143,5 +175,7 @@ mod tests {
         assert_eq!(u64::from(CANCEL.0), runwire_log::limits::CANCEL_SECONDS);
         assert_eq!(KEEP_ALIVE.duration(), runwire_server::limits::KEEP_ALIVE_TIME);
         assert_eq!(usize::try_from(CONNECTIONS.0), Ok(runwire_server::limits::CONNECTIONS));
+        assert_eq!(usize::try_from(AGENTS_AT_ONCE.0), Ok(runwire_server::limits::AGENTS_AT_ONCE));
+        assert_eq!(usize::try_from(AGENTS_OPEN.0), Ok(runwire_server::limits::AGENTS_OPEN));
     }
 }

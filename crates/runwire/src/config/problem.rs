@@ -37,6 +37,13 @@ impl Problem {
         self
     }
 
+    /// Tells whether it is about a table, or something in it.
+    pub(super) fn is_about(&self, table: &[&str]) -> bool {
+        let table = table.join(".");
+        let rest = self.key.as_deref().and_then(|key| key.strip_prefix(&table));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     pub(super) fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self

@@ -22,6 +22,7 @@ pub(crate) enum Form {
     Text,
     Number,
     TextOrNumber,
+    Switch,
 }
 
 /// Says what is wrong with a value.
@@ -162,6 +163,84 @@ impl FromStr for Connections {
 }
 
 impl Display for Connections {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// How many runs of agents may be under way, or open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AgentRuns(pub(crate) u32);
+
+impl AgentRuns {
+    const MOST: u32 = 100_000;
+}
+
+impl Setting for AgentRuns {
+    const ALLOWED: &'static str = "a whole number from 1 to 100000";
+    const FORM: Form = Form::Number;
+}
+
+impl FromStr for AgentRuns {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        let count = text.parse().ok().filter(|count| (1..=Self::MOST).contains(count));
+        count.map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    }
+}
+
+impl Display for AgentRuns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The agent of requests that cannot name one; none means the only one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DefaultAgent(pub(crate) Option<String>);
+
+impl Setting for DefaultAgent {
+    const ALLOWED: &'static str = "the name of an agent, or `none`";
+    const FORM: Form = Form::Text;
+}
+
+impl FromStr for DefaultAgent {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        match text {
+            "" => Err(Wrong::not_allowed::<Self>()),
+            NONE => Ok(Self(None)),
+            name => Ok(Self(Some(name.to_owned()))),
+        }
+    }
+}
+
+impl Display for DefaultAgent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0.as_deref().unwrap_or(NONE))
+    }
+}
+
+/// Whether something is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch(pub(crate) bool);
+
+impl Setting for Switch {
+    const ALLOWED: &'static str = "`true` or `false`";
+    const FORM: Form = Form::Switch;
+}
+
+impl FromStr for Switch {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        text.parse().map(Self).map_err(|_| Wrong::not_allowed::<Self>())
+    }
+}
+
+impl Display for Switch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
@@ -323,6 +402,10 @@ mod tests {
         assert_eq!(there_and_back::<Bytes>("1500000"), "1500kB");
         assert_eq!(there_and_back::<Bytes>("none"), "none");
         assert_eq!(there_and_back::<LogLevel>("debug"), "debug");
+        assert_eq!(there_and_back::<Switch>("false"), "false");
+        assert_eq!(there_and_back::<AgentRuns>("7"), "7");
+        assert_eq!(there_and_back::<DefaultAgent>("planner"), "planner");
+        assert_eq!(there_and_back::<DefaultAgent>("none"), "none");
     }
 
     #[test]
@@ -337,10 +420,14 @@ mod tests {
         assert!(wrong::<Seconds>("0"));
         assert!(wrong::<Seconds>("1.5"));
         assert!(wrong::<Connections>("-1"));
+        assert!(wrong::<AgentRuns>("0"));
+        assert!(wrong::<AgentRuns>("100001"));
+        assert!(wrong::<DefaultAgent>(""));
         assert!(wrong::<Age>("30"));
         assert!(wrong::<Age>("0d"));
         assert!(wrong::<Bytes>("10 gigs"));
         assert!(wrong::<Bytes>("99999999999TiB"));
         assert!(wrong::<LogFormat>("JSON"));
+        assert!(wrong::<Switch>("no"));
     }
 }

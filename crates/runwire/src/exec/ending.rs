@@ -2,6 +2,7 @@
 
 use std::process::ExitStatus;
 
+use runwire_server::programs::signal_of;
 use serde_json::json;
 
 use crate::client::interrupt::BY_SIGNAL;
@@ -64,16 +65,6 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
         Some(code) => u8::try_from(code & 0xff).unwrap_or(1),
         None => by_signal().map_or(1, |signal| BY_SIGNAL.saturating_add(signal)),
     }
-}
-
-#[cfg(unix)]
-fn signal_of(status: ExitStatus) -> Option<i32> {
-    std::os::unix::process::ExitStatusExt::signal(&status)
-}
-
-#[cfg(not(unix))]
-fn signal_of(_: ExitStatus) -> Option<i32> {
-    None
 }
 
 fn name_of(signal: i32) -> String {

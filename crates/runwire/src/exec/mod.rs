@@ -11,18 +11,18 @@
 mod answers;
 mod delivery;
 mod ending;
-mod group;
 mod output;
 mod session;
 mod sorter;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_client::{Client, Error, NewRun, RunInfo, RunStatus};
 
 use crate::Verdict;
 use crate::arguments::ExecArguments;
+use crate::client::builder;
 use crate::failure::Failure;
 use crate::screen;
 use session::Session;
@@ -38,6 +38,8 @@ enum ExecError {
     Closed { run: String, status: RunStatus },
     #[error("run {run} is in thread {thread}")]
     Elsewhere { run: String, thread: String },
+    #[error("the server has an agent `{agent}` of its own, and would start that one too")]
+    Taken { agent: String },
     #[error("left before everything was written; what is missing of run {run} is lost")]
     Left { run: String },
 }
@@ -54,7 +56,11 @@ impl ExecError {
         match self {
             Self::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Start { .. } => 126,
-            Self::Failure(_) | Self::Closed { .. } | Self::Elsewhere { .. } | Self::Left { .. } => 125,
+            Self::Failure(_)
+            | Self::Closed { .. }
+            | Self::Elsewhere { .. }
+            | Self::Taken { .. }
+            | Self::Left { .. } => 125,
         }
     }
 
@@ -63,6 +69,9 @@ impl ExecError {
             Self::Failure(failure) => failure.hint(),
             Self::Closed { .. } => Some("leave --run out, or name another"),
             Self::Elsewhere { .. } => Some("leave --thread out, or name another --run"),
+            Self::Taken { .. } => {
+                Some("leave --agent out, or choose another name; `runwire run` starts the server's")
+            }
             Self::Start { .. } | Self::Left { .. } => None,
         }
     }
@@ -89,12 +98,12 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<Verdict, Failure> {
 
 async fn exec(arguments: &ExecArguments) -> Result<u8, ExecError> {
     // Whether the server is there is found out by creating the run; after that it may come and go.
-    let builder = Client::builder().url(arguments.server.url.to_string()).env_token();
-    let client = builder.first_tries(u32::MAX).build()?;
+    let client = builder(&arguments.server)?.first_tries(u32::MAX).build()?;
     let run = open_run(&client, arguments).await?;
     if arguments.quiet {
         writeln!(io::stdout().lock(), "{}", run.run_id).map_err(Failure::Write)?;
-    } else {
+    } else if !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
+        // Where both are one screen, the view has it at its top.
         screen::say_plainly(format_args!("run {}", run.run_id));
     }
     Session::new(client, run, arguments).run().await
@@ -118,6 +127,11 @@ async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo,
             Err(error) if error.code() == Some("run_unknown") => {}
             Err(error) => return Err(error.into()),
         }
+    }
+    if let Some(agent) = &arguments.agent
+        && client.agents().await?.iter().any(|known| known.name == *agent)
+    {
+        return Err(ExecError::Taken { agent: agent.clone() });
     }
     let new = NewRun {
         run_id: arguments.run.clone(),

@@ -1,19 +1,22 @@
 //! One program and its run, from the first line to the exit code.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use runwire_client::{Client, Error, Events, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
+use runwire_server::limits::AGENT_READING_TIME;
+use runwire_server::programs::{Group, Stopping};
+use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use super::answers::{self, Stopping};
+use super::answers;
 use super::delivery::Delivery;
 use super::ending::{Ending, exit_code};
-use super::group::{Group, Stderr};
 use super::sorter::Sorter;
 use super::{ExecError, output};
 use crate::arguments::{ExecArguments, OutputFraming};
@@ -70,8 +73,7 @@ impl<'a> Session<'a> {
         let dialect = arguments.dialect.named();
         let delivery = Delivery::new(&self.client, &self.run.run_id, dialect, arguments.text, notes.clone());
         let is_drawn = show.is_some() && Watch::would_be_live(false) && io::stderr().is_terminal();
-        let stderr = if is_drawn { Stderr::Drawn } else { Stderr::Ours };
-        let mut group = match Group::start(&arguments.command, !arguments.no_stdin, stderr) {
+        let mut group = match Group::start(self.command(is_drawn)) {
             Ok(group) => group,
             Err(error) => {
                 let program = arguments.command.first().map(|program| program.to_string_lossy().into_owned());
@@ -112,6 +114,16 @@ impl<'a> Session<'a> {
         Ok(code)
     }
 
+    /// Makes the program's command. Its standard error is ours, unless the view draws it, because it owns the terminal.
+    fn command(&self, is_drawn: bool) -> Command {
+        let mut words = self.arguments.command.iter();
+        let mut command = Command::new(words.next().map_or_else(Default::default, OsString::as_os_str));
+        command.args(words).stdout(Stdio::piped());
+        command.stdin(if self.arguments.no_stdin { Stdio::null() } else { Stdio::piped() });
+        command.stderr(if is_drawn { Stdio::piped() } else { Stdio::inherit() });
+        command
+    }
+
     /// Waits for the program's end, and passes on what reaches it from outside.
     async fn attend(
         &self,
@@ -136,9 +148,9 @@ impl<'a> Session<'a> {
                 }
                 Some(reason) = cancels.recv() => {
                     cancelled.get_or_insert(reason);
-                    stopping.begin(false);
+                    stopping.begin(AGENT_READING_TIME);
                 }
-                step = stopping.next() => group.step(step),
+                step = stopping.step() => group.step(step),
                 // A program that has closed its output may work on; the delivery keeps the lease only as long as it lasts.
                 _ = beats.tick(), if matches!(delivered, Some(Ok(_))) => {
                     let run = self.client.run(&self.run.run_id);
@@ -148,7 +160,7 @@ impl<'a> Session<'a> {
                     // Before the end of the output, it is over only where nothing can be written any more.
                     let over = joined(over)?;
                     if over.is_err() {
-                        stopping.begin(true);
+                        stopping.begin(Duration::ZERO);
                     }
                     delivered = Some(over);
                 }

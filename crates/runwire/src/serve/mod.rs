@@ -25,19 +25,13 @@ const STORE_FAILED: i32 = 70;
 
 /// Serves until a signal.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Verdict, Failure> {
-    let configuration = config::read(&arguments.flags)?;
+    let configuration = config::read(&arguments.flags, Vec::new())?;
     start(&configuration, arguments.insecure, Greeting::Line)
 }
 
 /// Serves this machine alone until a signal, and says what to try.
 pub(crate) fn dev(arguments: &DevArguments) -> Result<Verdict, Failure> {
-    let mut configuration = config::read(&arguments.flags)?;
-    let agents = &mut configuration.settings.agents;
-    for demo in demos(false) {
-        if agents.iter().all(|agent| agent.name != demo.name) {
-            agents.push(demo);
-        }
-    }
+    let configuration = config::read(&arguments.flags, demos(false))?;
     start(&configuration, false, Greeting::Banner)
 }
 
@@ -86,7 +80,11 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
         retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
         agents: settings.agents.clone(),
+        default_agent: settings.default_agent.clone(),
+        agents_at_once: usize::try_from(settings.agents_at_once).unwrap_or(usize::MAX),
+        agents_open: usize::try_from(settings.agents_open).unwrap_or(usize::MAX),
         webhooks: settings.webhooks.clone(),
+        console: settings.console,
         agent_grace: Config::default().agent_grace.min(settings.cancel_grace),
         ..Config::default()
     };
@@ -121,8 +119,9 @@ fn banner(address: SocketAddr, settings: &Settings) -> String {
     let url = format!("http://{address}");
     let hello = r#"{"type":"run_start","message":"Hello?"}"#;
     let reply = r#"{"reply":"Hello!"}"#;
+    let console = if settings.console { format!("\n  The console is at {url}\n") } else { String::new() };
     format!(
-        "
+        "{console}
   Events are kept in {store}. Control-C stops the server. Try, in another terminal:
 
     runwire run demo 天气怎么样{at}

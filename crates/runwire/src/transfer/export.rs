@@ -111,6 +111,8 @@ async fn parts(client: &Client, arguments: &ExportArguments) -> Result<Vec<Part>
     let mut parts: Vec<Part> = Vec::new();
     for thread in &arguments.thread {
         if parts.iter().all(|part| part.thread != *thread) {
+            // Before anything is written: what is not there is no export.
+            client.thread(thread).info().await?;
             parts.push(Part { thread: thread.clone(), run: None });
         }
     }

@@ -116,6 +116,8 @@ struct Sending {
     /// Takes what its streams must be, when all of it is read.
     expected: oneshot::Sender<Runs>,
     thread: String,
+    /// The line that it begins on.
+    line: u64,
     runs: Runs,
     gathered: Vec<u8>,
 }
@@ -148,8 +150,8 @@ impl<'p> Importing<'p> {
                 }
                 Some(Read::End(Err(wrong))) => {
                     // What came before is taken in, so that repeating it has less to do.
-                    drop(sending);
-                    self.settle().await?;
+                    let cut_off = sending.take().map(|open| open.line);
+                    self.settle_but(cut_off).await?;
                     return Err(wrong);
                 }
                 None => return Err(Failure::Start(std::io::Error::other("the file's reader has ended"))),
@@ -210,13 +212,21 @@ impl<'p> Importing<'p> {
             };
             Outcome { line: number, sent, differences, runs: runs.0.len() as u64 }
         });
-        Ok(Sending { pieces, expected, thread, runs: Runs::default(), gathered: Vec::new() })
+        let runs = Runs::default();
+        Ok(Sending { pieces, expected, thread, line: number, runs, gathered: Vec::new() })
     }
 
     /// Waits for all that is under way.
     async fn settle(&mut self) -> Result<(), Failure> {
+        self.settle_but(None).await
+    }
+
+    /// Waits for all that is under way; what the server says of the thread that is cut off says nothing new.
+    async fn settle_but(&mut self, cut_off: Option<u64>) -> Result<(), Failure> {
         while let Some(outcome) = self.under_way.join_next().await {
-            self.note(outcome)?;
+            if !matches!(&outcome, Ok(outcome) if Some(outcome.line) == cut_off) {
+                self.note(outcome)?;
+            }
         }
         Ok(())
     }

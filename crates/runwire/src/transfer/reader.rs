@@ -44,6 +44,8 @@ pub(super) struct Reader {
     read: u64,
     number: u64,
     ended: bool,
+    /// Whether the last line has no end.
+    is_cut_off: bool,
     /// Whether a thread has begun and not ended.
     in_thread: bool,
     begun: bool,
@@ -60,6 +62,7 @@ impl Reader {
             read: 0,
             number: 0,
             ended: false,
+            is_cut_off: false,
             in_thread: false,
             begun: false,
             over: false,
@@ -136,6 +139,12 @@ impl Reader {
             };
             if bytes.trim_ascii().is_empty() {
                 continue;
+            }
+            if self.is_cut_off
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_err()
+                && self.begun
+            {
+                return Err(self.wrong("the file ends in the middle of this line: it is cut off"));
             }
             let kind = Kind::of(&bytes);
             self.check(kind, &bytes)?;
@@ -225,6 +234,7 @@ impl Reader {
                 let rest = self.bytes.split().freeze();
                 self.scanned = 0;
                 self.number += u64::from(!rest.is_empty());
+                self.is_cut_off = true;
                 return Ok((!rest.is_empty()).then_some(rest));
             }
             let filled = self.bytes.len();

@@ -2,9 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-use crate::command::{PATIENCE, run};
+use crate::command::{PATIENCE, run, runwire};
 use crate::server::Server;
 
 /// Tells how many programs run that carry a mark on their command line.
@@ -55,4 +56,30 @@ fn a_killed_server_leaves_no_program_and_no_run_without_an_end() {
     let told = run(&["run", "demo", "4 7 8 8", "--exit-status", "--url", &url], "");
     assert_eq!(told.code, 0, "{}\n{}", told.stdout, told.stderr);
     assert!(server.stop().success());
+}
+
+#[test]
+fn whoever_names_no_agent_gets_the_demo_in_dev_or_the_one_of_the_file() {
+    let default = |file: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("runwire.toml"), file).unwrap();
+        let mut command = runwire(&["dev", "--listen", "127.0.0.1:0", "--log-level", "error"]);
+        let mut child = command.current_dir(directory.path()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim_end().strip_prefix("runwire listening on ").unwrap().to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runwire_client::Client::builder().url(url).build().unwrap();
+        let agents = runtime.block_on(client.agents());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        agents.unwrap().into_iter().find(|agent| agent.default).map(|agent| agent.name)
+    };
+    assert_eq!(default("").as_deref(), Some("demo"));
+    let mine = "[agents.mine]\nkind = \"demo\"\nscript = \"failing\"\n";
+    assert_eq!(default(mine).as_deref(), Some("mine"));
+    let other = "[agents.other]\nkind = \"demo\"\nscript = \"failing\"\n";
+    assert_eq!(default(&format!("{mine}{other}")).as_deref(), Some("demo"));
+    assert_eq!(default(&format!("default_agent = \"other\"\n{mine}{other}")).as_deref(), Some("other"));
+    assert_eq!(default("default_agent = \"none\"\n"), None);
 }

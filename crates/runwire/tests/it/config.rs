@@ -42,6 +42,10 @@ lease_seconds = 11
 cancel_seconds = 12
 keep_alive_seconds = 13
 connections = 14
+console = false
+agents_at_once = 15
+agents_open = 16
+default_agent = "show"
 
 [log]
 level = "warn"
@@ -50,13 +54,20 @@ format = "json"
 [retention]
 age = "15d"
 bytes = "16GiB"
+
+[agents.demo]
+kind = "demo"
+
+[agents.show]
+kind = "demo"
+script = "demo"
 "#;
 
 /// Key, its line in `EVERYTHING` and value there, variable and value, flag and value.
 type Row =
     (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const EVERY_SETTING: [Row; 10] = [
+const EVERY_SETTING: [Row; 13] = [
     ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
     (
         "store",
@@ -70,10 +81,13 @@ const EVERY_SETTING: [Row; 10] = [
     ("cancel_seconds", 5, "12", "RUNWIRE_CANCEL_SECONDS", "22", None),
     ("keep_alive_seconds", 6, "13", "RUNWIRE_KEEP_ALIVE_SECONDS", "23", None),
     ("connections", 7, "14", "RUNWIRE_CONNECTIONS", "24", None),
-    ("log.level", 10, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
-    ("log.format", 11, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
-    ("retention.age", 14, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
-    ("retention.bytes", 15, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+    ("agents_at_once", 9, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
+    ("agents_open", 10, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
+    ("default_agent", 11, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
+    ("log.level", 14, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
+    ("log.format", 15, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
+    ("retention.age", 18, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
+    ("retention.bytes", 19, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
 ];
 
 #[test]
@@ -108,12 +122,55 @@ lease_seconds       90                 RUNWIRE_LEASE_SECONDS
 cancel_seconds      30                 default
 keep_alive_seconds  15                 default
 connections         50000              default
+agents_at_once      256                default
+agents_open         4096               default
+default_agent       none               default
+console             true               default
 log.level           info               default
 log.format          text               default
 retention.age       30d                runwire.toml:3
 retention.bytes     none               default
 ";
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, expected, ""));
+}
+
+#[test]
+fn the_console_can_be_switched_off_in_every_place() {
+    let (nothing, file) = (Place::with(""), Place::with(EVERYTHING));
+    let told = |value: &str, from: Value| (value.to_owned(), from);
+    assert_eq!(nothing.setting("console", &[], &[]), told("true", json!("default")));
+    let at = json!({"file": "runwire.toml", "line": 8});
+    assert_eq!(file.setting("console", &[], &[]), told("false", at));
+    let variable = [("RUNWIRE_CONSOLE", "true")];
+    assert_eq!(file.setting("console", &variable, &[]), told("true", json!({"variable": "RUNWIRE_CONSOLE"})));
+    let flag = file.setting("console", &variable, &["--no-console"]);
+    assert_eq!(flag, told("false", json!({"flag": "--no-console"})));
+    let wrong = Place::with("console = \"no\"\n").run(&[], &["check-config"]);
+    let said =
+        "runwire.toml:1: `console`: must be `true` or `false`, and is a string: write it without quotes";
+    assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_default_that_no_agent_is_called_is_told_with_what_there_is() {
+    let agents = "\n[agents.planner]\nkind = \"demo\"\nscript = \"demo\"\n\n[agents.demo]\nkind = \"demo\"\n";
+    let said = |file: &str| Place::with(file).run(&[], &["check-config"]).stderr;
+    let wrong = "runwire.toml:1: `default_agent`: must be the name of an agent, and no agent is called";
+    assert_eq!(
+        said(&format!("default_agent = \"planer\"\n{agents}")),
+        format!("{wrong} `planer`\n  hint: is `planner` meant?\n")
+    );
+    assert_eq!(
+        said(&format!("default_agent = \"else\"\n{agents}")),
+        format!("{wrong} `else`\n  hint: there are planner, demo\n")
+    );
+    assert!(said("default_agent = \"demo\"\n").contains("there are none"));
+    let variable = [("RUNWIRE_DEFAULT_AGENT", "else")];
+    let told = Place::with(agents).run(&variable, &["serve"]).stderr;
+    assert!(told.starts_with("RUNWIRE_DEFAULT_AGENT: must be the name of an agent"), "{told}");
+    // Of an agent that has a mistake of its own, that one alone is told.
+    let told = said("default_agent = \"a\"\n\n[agents.a]\nkind = \"dmeo\"\n");
+    assert!(told.contains("agents.a.kind") && !told.contains("default_agent"), "{told}");
 }
 
 #[test]
@@ -139,7 +196,7 @@ kind = "dmeo"
     let variables = [("RUNWIRE_STORE", "postgres://localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
     let outcome = place.run(&variables, &["check-config"]);
     let all = "there are listen, store, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
-               log.level, log.format, retention.age, retention.bytes";
+               agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes";
     let expected = format!(
         "\
 note: the variable RUNWIRE_LISTN means nothing here; is RUNWIRE_LISTEN meant?
@@ -209,18 +266,23 @@ fn the_document_names_every_setting_with_its_flag_and_default() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let document = fs::read_to_string(path).unwrap();
     let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
-    let nothing = Place::with("");
-    assert_eq!(rows.len(), EVERY_SETTING.len());
-    for (row, (key, .., flag)) in rows.iter().zip(EVERY_SETTING) {
-        let (default, _) = nothing.setting(key, &[], &[]);
-        let flag = flag.map_or_else(|| "–".to_owned(), |(flag, _)| format!("`{flag}`"));
-        let beginning = format!("| `{key}` | {flag} | `{default}` |");
+    let all = Place::with("").run(&[], &["check-config", "--json"]).stdout;
+    let all: Value = serde_json::from_str(&all).unwrap();
+    let settings = all["settings"].as_array().unwrap();
+    assert_eq!(rows.len(), settings.len());
+    for (row, setting) in rows.iter().zip(settings) {
+        let key = setting["key"].as_str().unwrap();
+        let flag = EVERY_SETTING.iter().find(|(known, ..)| *known == key).and_then(|(.., flag)| *flag);
+        let flag = flag.map(|(flag, _)| flag).or((key == "console").then_some("--no-console"));
+        let flag = flag.map_or_else(|| "–".to_owned(), |flag| format!("`{flag}`"));
+        let beginning = format!("| `{key}` | {flag} | `{}` |", setting["value"].as_str().unwrap());
         assert!(row.starts_with(&beginning), "{row}\nshould begin with\n{beginning}");
     }
     let example = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let outcome = Place::with(example).run(&[], &["check-config"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    assert_eq!(outcome.stdout.matches("runwire.toml:").count(), EVERY_SETTING.len());
+    // All of them, and the agent that is the default.
+    assert_eq!(outcome.stdout.matches("runwire.toml:").count(), settings.len() + 1);
 }
 
 const AGENTS: &str = r#"
@@ -311,8 +373,10 @@ headers = { "bad name" = "x" }
 
 #[test]
 fn every_agent_in_the_document_can_be_configured_so() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
-    let document = fs::read_to_string(path).unwrap();
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pages = fs::read_dir(docs.join("in-front-of")).unwrap().map(|page| page.unwrap().path());
+    let pages = pages.chain([docs.join("agents.md")]);
+    let document: String = pages.map(|page| fs::read_to_string(page).unwrap()).collect();
     let examples: Vec<_> =
         document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(examples.len() >= 7);

@@ -213,8 +213,19 @@ fn on_a_terminal_the_run_is_shown_and_the_programs_log_does_not_spoil_it() {
     let mut command = runwire(&["exec", "--run", "r1", "--url", &url, "--", "sh", "-c", script]);
     let mut terminal = Terminal::start(&mut command, 40);
     assert_eq!(terminal.wait().code(), Some(0));
-    for part in ["run r1", "搜索", "a line of the log", "好的 👍", "completed"] {
+    for part in ["r1", "搜索", "a line of the log", "好的 👍", "completed"] {
         assert!(terminal.shows(part), "`{part}` is missing:\n{}", terminal.screen.screen().contents());
     }
+    assert_eq!(terminal.screen.screen().contents().matches("r1").count(), 1);
     assert!(!terminal.screen.screen().hide_cursor());
+}
+
+#[test]
+fn a_name_that_the_server_would_start_an_agent_for_is_refused() {
+    let server = Server::configured("[agents.mine]\nkind = \"demo\"\nscript = \"endless\"\n");
+    let outcome = exec(&server, &["--agent", "mine"], HELLO);
+    assert_eq!(outcome.code, 125);
+    assert!(outcome.stderr.contains("the server has an agent `mine` of its own"), "{}", outcome.stderr);
+    assert_eq!(run(&["show", "r1", "--url", &server.url()], "").code, 1);
+    assert_eq!(exec(&server, &["--agent", "another"], HELLO).code, 0);
 }

@@ -130,6 +130,19 @@ fn a_program_that_ignores_everything_is_killed_with_all_that_it_started() {
 }
 
 #[test]
+fn a_command_that_is_killed_takes_a_stubborn_program_and_its_children_along() {
+    let server = Server::start();
+    let script = format!(
+        "trap '' TERM INT PIPE; {BEGIN} (trap '' TERM PIPE; while :; do sleep 0.05; date > child; done) & while :; do sleep 0.05; done"
+    );
+    let program = Program::start(&server, &[], &script);
+    wait_for(&server.directory().join("child"));
+    program.signal(Signal::KILL);
+    // Standard error ends when the last that has it open is gone.
+    assert_eq!(program.wait().0, None);
+}
+
+#[test]
 fn signals_are_passed_on_to_the_program() {
     for (signal, name, code) in [(Signal::INT, "INT", 7), (Signal::TERM, "TERM", 8), (Signal::HUP, "HUP", 9)]
     {

@@ -1,6 +1,7 @@
 //! The real binary, as people and scripts use it.
 #![expect(clippy::unwrap_used)]
 
+mod addresses;
 mod agents;
 mod answering;
 mod bad_input;
@@ -12,10 +13,12 @@ mod crash;
 mod exec;
 mod exec_stopping;
 mod help;
+mod in_front_of;
 mod lines;
 mod listing;
 mod memory;
 mod moving;
+mod orphans;
 mod pushing;
 mod recovery;
 mod replaying;

@@ -116,7 +116,9 @@ fn runs_and_threads_move_by_name() {
     assert!(both.stderr.contains("exported whole"), "{}", both.stderr);
     refused(&import(&there, &[], &both.stdout), 1, "standard input, line ");
     refused(&export(&here, &["nobody"]), 1, "there is no run `nobody`");
-    refused(&export(&here, &["--thread", "nobody"]), 1, "there is no thread `nobody`");
+    let nothing = export(&here, &["--thread", "nobody"]);
+    refused(&nothing, 1, "there is no thread `nobody`");
+    assert_eq!(nothing.stdout, "");
     for arguments in [&["export"][..], &["export", "r1", "--all"], &["import", "--check", "--no-verify"]] {
         assert_eq!(run(arguments, "").code, 2, "{arguments:?}");
     }
@@ -135,7 +137,7 @@ fn a_file_that_is_not_whole_or_not_sound_is_told_with_its_line() {
         (changed("\"version\":1", "\"version\":2"), "line 1: the file has version 2"),
         (lines[..lines.len() - 1].join("\n"), "the file is cut off"),
         (lines[..4].join("\n"), "line 4: the file is cut off"),
-        (whole[..whole.len() / 2].to_owned(), "line "),
+        (whole[..whole.len() / 2].to_owned(), "cut off"),
         (changed("\"records\":8", "\"records\":9"), "lines are missing"),
         (changed("{\"type\":\"end\",", "{\"type\":\"ende\","), "line "),
         (format!("{whole}{{}}\n"), "something follows the last line"),

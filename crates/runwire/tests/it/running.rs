@@ -12,6 +12,17 @@ fn ask(server: &Server, arguments: &[&str]) -> Outcome {
     run(&[arguments, &["--url", &server.url()]].concat(), "")
 }
 
+/// A server whose agents leave their runs to whoever else writes them.
+fn with_silent_agents() -> Server {
+    let agent = |name: &str| {
+        format!(
+            "[agents.{name}]\nkind = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat > /dev/null\"]\n\
+             dialect = \"loom\"\n"
+        )
+    };
+    Server::configured(&[agent("weather"), agent("shop")].concat())
+}
+
 fn status(server: &Server, run_id: &str) -> String {
     let shown: Value = serde_json::from_str(&ask(server, &["show", run_id, "--json"]).stdout).unwrap();
     shown["run"]["status"].as_str().unwrap().to_owned()
@@ -19,7 +30,7 @@ fn status(server: &Server, run_id: &str) -> String {
 
 #[test]
 fn a_detached_run_is_its_id_and_waits_for_whoever_works_on_it() {
-    let server = Server::start();
+    let server = with_silent_agents();
     let input = r#"{"city":"北京"}"#;
     let started = ask(&server, &["run", "weather", "天气？", "--input", input, "--thread", "t1", "--detach"]);
     assert_eq!((started.code, started.stderr.as_str()), (0, ""));
@@ -40,8 +51,25 @@ fn a_detached_run_is_its_id_and_waits_for_whoever_works_on_it() {
 }
 
 #[test]
+fn a_name_that_no_agent_has_starts_nothing_and_is_told_what_there_is() {
+    let server = with_silent_agents();
+    let refused = ask(&server, &["run", "wether", "Weather?", "--run", "r1", "--detach"]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
+    for part in ["`wether`", "is `weather` meant?", "weather, shop"] {
+        assert!(refused.stderr.contains(part), "`{part}` is missing: {}", refused.stderr);
+    }
+    let refused = ask(&server, &["run", "nobody", "Weather?"]);
+    assert!(refused.stderr.contains("there are weather, shop"), "{}", refused.stderr);
+    assert_eq!(ask(&server, &["show", "r1"]).code, 1);
+    let without = Server::start();
+    let refused = ask(&without, &["run", "demo", "Weather?"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("runwire dev"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_run_is_watched_to_its_end() {
-    let server = Server::start();
+    let server = with_silent_agents();
     let url = server.url();
     let all = ["run", "weather", "Weather?", "--run", "r1", "-o", "ndjson", "--exit-status", "--url", &url];
     let mut watched = Lines::of(&mut runwire(&all));
@@ -55,7 +83,7 @@ fn a_run_is_watched_to_its_end() {
 
 #[test]
 fn leaving_is_not_stopping_and_says_so() {
-    let server = Server::start();
+    let server = with_silent_agents();
     let all = ["run", "weather", "Weather?", "--run", "r1", "--url", &server.url()];
     let mut terminal = Terminal::start(&mut runwire(&all), 60);
     terminal.wait_for("run r1");
@@ -69,7 +97,7 @@ fn leaving_is_not_stopping_and_says_so() {
 
 #[test]
 fn a_cancel_says_what_becomes_of_the_run() {
-    let server = Server::start();
+    let server = with_silent_agents();
     assert_eq!(ask(&server, &["run", "weather", "--run", "r1", "-d"]).stdout, "r1\n");
     assert_eq!(ask(&server, &["cancel", "r1"]).stdout, "cancelled\n");
     assert_eq!(ask(&server, &["cancel", "r1"]).stdout, "cancelled\n");
@@ -86,7 +114,7 @@ fn a_cancel_says_what_becomes_of_the_run() {
 
 #[test]
 fn whoever_watches_at_a_terminal_is_asked_what_the_run_asks_and_sees_it_go_on() {
-    let server = Server::start();
+    let server = with_silent_agents();
     let url = server.url();
     let all = ["run", "shop", "Buy it", "--run", "r1", "--url", &url];
     let mut terminal = Terminal::start(&mut runwire(&all), 100);
@@ -106,10 +134,7 @@ fn whoever_watches_at_a_terminal_is_asked_what_the_run_asks_and_sees_it_go_on() 
 
 #[test]
 fn a_run_is_done_again_by_the_same_agent_in_the_same_thread() {
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("agents.toml");
-    std::fs::write(&config, "[agents.report]\nkind = \"demo\"\nscript = \"failing\"\nfast = true\n").unwrap();
-    let server = Server::start_with(&["--config", config.to_str().unwrap()]);
+    let server = Server::configured("[agents.report]\nkind = \"demo\"\nscript = \"failing\"\nfast = true\n");
     let first =
         ask(&server, &["run", "report", "The year", "--run", "r1", "--thread", "t1", "--exit-status"]);
     assert_eq!(first.code, 1, "{}", first.stderr);

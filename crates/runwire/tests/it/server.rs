@@ -48,13 +48,23 @@ impl Server {
         Self::start_on(Disk::Whole, arguments)
     }
 
+    /// Starts a server whose directory has this `runwire.toml`.
+    pub(crate) fn configured(file: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("runwire.toml"), file).unwrap();
+        Self::start_in(directory, Disk::Whole, &[])
+    }
+
     /// Starts a server whose files cannot grow far: its store fails soon. Restarted, it has the whole disk.
     pub(crate) fn start_on_a_small_disk() -> Self {
         Self::start_on(Disk::Small, &[])
     }
 
     fn start_on(disk: Disk, arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), disk, arguments)
+    }
+
+    fn start_in(directory: TempDir, disk: Disk, arguments: &[&str]) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let (child, address) = spawn(directory.path(), disk, any_port, &arguments)
@@ -123,6 +133,15 @@ impl Server {
     pub(crate) fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("the server runs");
         kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
+    /// Tells how much memory the server takes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let child = self.child.as_ref().expect("the server runs");
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
     /// Waits for the server's end.

@@ -194,3 +194,21 @@ fn a_person_is_told_of_a_server_that_went_away_and_came_back() {
     assert_eq!(terminal.wait().code(), Some(0));
     assert_eq!(terminal.screen.screen().contents().matches("enjoy").count(), 1);
 }
+
+#[test]
+fn a_program_that_reads_is_told_on_standard_error_that_the_connection_is_there_again() {
+    let mut server = with_open_run();
+    let mut command = runwire(&["tail", "r1", "-o", "ndjson", "--url", &server.url()]);
+    let mut tail = command.spawn().unwrap();
+    let mut said = BufReader::new(tail.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut frames = BufReader::new(tail.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(frames.any(|frame| frame.contains("enjoy")));
+    server.kill();
+    assert!(said.any(|line| line.contains("trying again")));
+    server.restart();
+    assert!(said.any(|line| line.contains("connected again")));
+    let all = ["push", "r1", "--dialect", "loom", "--url", &server.url()];
+    assert_eq!(run(&all, "{\"reply\":\"Bye.\"}\n").code, 0);
+    assert!(frames.any(|frame| frame.contains("run.completed")));
+    assert_eq!(tail.wait().unwrap().code(), Some(0));
+}

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runwire_log::Stored;
-use runwire_model::event::{Body, Event, RunStarted};
+use runwire_model::Json;
+use runwire_model::event::{Event, RunStarted};
 use runwire_model::framing::{Framing, Unframer};
 use runwire_model::json::ObjectWriter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,15 +13,16 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::agents::job::Job;
-use crate::agents::signals::Follower;
+use crate::agents::signals::{Follower, news_in};
 use crate::limits;
 
 /// Writes the first line that a program reads: what it is to do.
-pub(super) fn start_frame(job: &Job) -> Vec<u8> {
+pub(super) fn start_frame(job: &Job, input: Option<Json>) -> Vec<u8> {
     let started = RunStarted {
         message: job.input.message.clone(),
+        message_id: job.input.message_id.clone(),
         agent: Some(job.agent.name.clone()),
-        input: job.input.input.clone(),
+        input,
         ..Default::default()
     };
     let mut line = Vec::new();
@@ -47,36 +48,15 @@ pub(super) async fn feed(mut stdin: ChildStdin, first: Vec<u8>, mut follower: Fo
         lines.clear();
         let Some(records) = follower.records().await else { return };
         for stored in &records {
-            write_signals(&mut lines, stored, &thread);
+            for frame in news_in(stored, &thread) {
+                lines.extend_from_slice(frame.as_bytes());
+                lines.push(b'\n');
+            }
             if stored.is_terminal() {
                 let _ = stdin.write_all(&lines).await;
                 return;
             }
         }
-    }
-}
-
-/// Writes what a record tells a program, one frame a line.
-fn write_signals(lines: &mut Vec<u8>, stored: &Stored, thread: &str) {
-    let record = &stored.record;
-    // What the program has said itself is no news.
-    if record.dialect.is_some() {
-        return;
-    }
-    for entry in &record.entries {
-        let body = &entry.event.body;
-        let is_news = matches!(body, Body::InteractionResolved(_) | Body::RunCancelRequested(_));
-        if !is_news && !body.is_terminal() {
-            continue;
-        }
-        let mut object = ObjectWriter::begin(lines);
-        object.u64("seq", record.seq);
-        object.str("at", &record.at.to_string());
-        object.str("thread_id", thread);
-        object.str("run_id", &stored.run);
-        entry.event.write(&mut object);
-        object.end();
-        lines.push(b'\n');
     }
 }
 

@@ -283,9 +283,14 @@ impl Talk<'_> {
         if self.cancelled.is_some() {
             return self.cancelled_end();
         }
-        Halt::End(match self.frames {
-            0 => Ending::failed("agent_empty", "the agent's answer was empty"),
-            _ => Ending::Complete,
+        Halt::End(match (self.frames, self.delivery.unreadable()) {
+            (0, _) => Ending::failed("agent_empty", "the agent's answer was empty"),
+            (_, Some(first)) => {
+                let dialect = self.agent.dialect.name();
+                let message = format!("nothing of the agent's answer is {dialect}; the first: {first}");
+                Ending::failed("agent_garbled", message)
+            }
+            (_, None) => Ending::Complete,
         })
     }
 }

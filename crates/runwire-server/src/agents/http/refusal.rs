@@ -33,6 +33,13 @@ pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
     with_details(ErrorInfo::coded("agent_not_a_stream", message), &details)
 }
 
+/// Tells whether a media type is one that cannot hold frames.
+pub(super) fn is_binary(media: &str) -> bool {
+    let families = ["image/", "audio/", "video/", "font/"];
+    let files = ["application/pdf", "application/zip", "application/gzip"];
+    families.into_iter().any(|family| media.starts_with(family)) || files.contains(&media)
+}
+
 /// Tells whether another try may go better.
 pub(super) fn is_temporary(status: http::StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)

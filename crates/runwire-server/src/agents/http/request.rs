@@ -6,10 +6,11 @@ use runwire_log::LogError;
 use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Decision, InteractionResolved};
-use runwire_model::record::{ChatMessage, Earlier};
+use runwire_model::record::Earlier;
 use serde_json::{Map, Value, json};
 
 use crate::agents::config::HttpAgent;
+use crate::agents::conversation;
 use crate::agents::job::Job;
 
 /// A request that is ready to be sent.
@@ -28,29 +29,38 @@ pub(super) fn resumes(dialect: Dialect) -> bool {
 
 /// Prepares the request that starts an agent.
 pub(super) async fn start(job: &Job, agent: &HttpAgent) -> Result<Prepared, LogError> {
+    if !resumes(agent.dialect) {
+        let input = job.given().await?;
+        return Ok(prepared(job, &agent.url, &plain_start(job, agent, input), false));
+    }
+    let body = run_agent_input(job, &job.run.id, None).await?;
+    Ok(prepared(job, &agent.url, &body, false))
+}
+
+/// Makes the request of a system that has no `RunAgentInput`.
+fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Value {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let message = job.input.message.as_deref();
     let said = message.unwrap_or_default();
-    let body = match agent.dialect {
-        Dialect::AgUi | Dialect::SocialApp => run_agent_input(job, run, None).await?,
-        Dialect::Agio => with_input(job, json!({"query": said})),
-        Dialect::StreamingEngine => with_input(job, json!({"session_id": thread, "content": said})),
+    match agent.dialect {
+        Dialect::Agio => with_input(input, json!({"query": said})),
+        Dialect::StreamingEngine => with_input(input, json!({"session_id": thread, "content": said})),
         Dialect::EasyflowChat => {
-            with_input(job, json!({"prompt": said, "botId": job.agent.name, "conversationId": thread}))
+            with_input(input, json!({"prompt": said, "botId": job.agent.name, "conversationId": thread}))
         }
         Dialect::Loom | Dialect::LoomExport => with_input(
-            job,
+            input,
             json!({"type": "run", "id": run, "message": said, "agent": job.agent.name, "thread_id": thread}),
         ),
-        Dialect::Runwire | Dialect::Text => json!({
+        // Those of `RunAgentInput` do not come here.
+        Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => json!({
             "thread_id": thread,
             "run_id": run,
             "agent": job.agent.name,
             "message": message,
-            "input": job.input.input.as_ref().map(Json::to_value),
+            "input": input.as_ref().map(Json::to_value),
         }),
-    };
-    Ok(prepared(job, &agent.url, &body, false))
+    }
 }
 
 /// Prepares the requests that tell an agent what people answered; `seq` is the record that settled it.
@@ -91,8 +101,8 @@ fn prepared(job: &Job, url: &str, body: &Value, takes_acknowledgement: bool) -> 
 }
 
 /// Adds what the run was given beside its message; the dialect's own fields win.
-fn with_input(job: &Job, own: Value) -> Value {
-    let given = job.input.input.as_ref().map(Json::to_value);
+fn with_input(given: Option<Json>, own: Value) -> Value {
+    let given = given.as_ref().map(Json::to_value);
     let mut fields = match given {
         Some(Value::Object(fields)) => fields,
         Some(other) => Map::from_iter([("input".to_owned(), other)]),
@@ -111,14 +121,12 @@ fn with_input(job: &Job, own: Value) -> Value {
 
 /// Makes AG-UI's `RunAgentInput`: the thread's messages and state, and what the run was given.
 async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Value>>) -> Result<Value, LogError> {
-    let head = job.log.thread(&job.thread).await?.head;
-    let window = job.log.before(&job.thread, head + 1).await?;
+    let window = job.window().await?;
     let mut messages = window.messages();
-    let id = format!("{}:user", job.run.id);
-    if let Some(message) = job.input.message.clone().filter(|_| resume.is_none()) {
-        messages.push(ChatMessage { id, role: "user".into(), content: message, ..Default::default() });
+    if resume.is_none() {
+        messages.extend(job.asked());
     }
-    let given = job.input.input.as_ref().map(Json::to_value);
+    let given = job.input.input.as_ref().map(|input| conversation::restored(input, &messages).to_value());
     // A façade hands on the whole input of its own request.
     let mut input = match given {
         Some(Value::Object(fields)) => fields,
@@ -127,9 +135,14 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Value>>) -> Re
     };
     input.insert("threadId".into(), (&*job.thread.id).into());
     input.insert("runId".into(), run.into());
-    let has_messages = input.get("messages").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    let given = input.get_mut("messages").and_then(Value::as_array_mut);
+    let has_messages = given.is_some_and(|given| {
+        // Of one that has only its id, retention has removed the rest.
+        given.retain(|message| message.get("role").is_some());
+        !given.is_empty()
+    });
     if !has_messages || resume.is_some() {
-        input.insert("messages".into(), messages.iter().map(chat_message).collect());
+        input.insert("messages".into(), messages.iter().map(conversation::told_in_full).collect());
     }
     let state = window.state().map_or_else(|| json!({}), |state| state.to_value());
     if resume.is_some() || !input.contains_key("state") {
@@ -143,18 +156,6 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Value>>) -> Re
         None => input.remove("resume"),
     };
     Ok(Value::Object(input))
-}
-
-fn chat_message(message: &ChatMessage) -> Value {
-    let mut told = json!({"id": message.id, "role": message.role, "content": message.content});
-    if !message.tool_calls.is_empty() {
-        let call = |(id, name, arguments): &(String, String, String)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-        told["toolCalls"] = message.tool_calls.iter().map(call).collect();
-    }
-    if let Some(call) = &message.tool_call_id {
-        told["toolCallId"] = call.as_str().into();
-    }
-    told
 }
 
 /// Makes an entry of AG-UI's `resume`.

@@ -125,8 +125,11 @@ impl Asking {
         self.connections.request(request).await.map_err(|error| {
             let message = told(&error);
             if error.is_connect() {
-                let error =
-                    ErrorInfo::coded("agent_unreachable", format!("the agent cannot be reached: {message}"));
+                // What rustls says of an answer that is no TLS.
+                let no_tls = message.contains("InvalidContentType");
+                let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
+                let message = format!("the agent cannot be reached: {message}{hint}");
+                let error = ErrorInfo::coded("agent_unreachable", message);
                 return Unsent { error: retryable(error), again: true };
             }
             let message = format!("the agent broke the connection off before it answered: {message}");
@@ -156,6 +159,9 @@ impl Asking {
             Some(media) if media.contains("html") || media.contains("xml") => {
                 let body = beginning(body, &self.agent).await;
                 return Err(Over::Failed(refusal::of_media(media, &body).into()));
+            }
+            Some(media) if refusal::is_binary(media) => {
+                return Err(Over::Failed(refusal::of_media(media, &[]).into()));
             }
             _ => None,
         };

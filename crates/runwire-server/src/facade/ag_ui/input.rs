@@ -4,8 +4,10 @@ use runwire_model::Json;
 use runwire_model::json::{FieldError, Object};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::facade::start::missing_field;
+use crate::ids;
 use crate::problem::Problem;
 
 /// What the client sends to start a run, or to go on with one.
@@ -15,9 +17,11 @@ pub(super) struct RunInput {
     pub(super) run: String,
     /// What the person asked: the last message, if it is a person's.
     pub(super) message: Option<String>,
+    /// What the client calls that message.
+    pub(super) message_id: Option<String>,
     /// Answers to the questions that the thread's run waits for.
     pub(super) resume: Vec<ResumeEntry>,
-    /// All of it, for an agent that speaks AG-UI itself.
+    /// All of it, for the agent.
     pub(super) whole: Json,
 }
 
@@ -48,12 +52,15 @@ impl RunInput {
         };
         let thread = fields.take_id("threadId").map_err(wrong)?.ok_or_else(|| missing_field("threadId"))?;
         let run = fields.take_id("runId").map_err(wrong)?.ok_or_else(|| missing_field("runId"))?;
-        let messages = fields.take_present("messages").map(|messages| Json::from_raw(messages).to_value());
-        let message = match messages {
-            None => None,
-            Some(Value::Array(messages)) => messages.last().and_then(said_by_person),
-            Some(_) => return Err(Problem::new("bad_body", "`messages` must be an array")),
+        let messages: Vec<&RawValue> = match fields.take_present("messages") {
+            None => Vec::new(),
+            Some(messages) => serde_json::from_str(messages.get())
+                .map_err(|_| Problem::new("bad_body", "`messages` must be an array"))?,
         };
+        let last = messages.last().map(|last| Json::from_raw(last).to_value()).unwrap_or_default();
+        let message = said_by_person(&last);
+        let message_id = last["id"].as_str().filter(|id| message.is_some() && ids::check("id", id).is_ok());
+        let message_id = message_id.map(ToOwned::to_owned);
         let resume = match fields.take_present("resume") {
             None => Vec::new(),
             Some(resume) => serde_json::from_str(resume.get()).map_err(|error| {
@@ -63,7 +70,7 @@ impl RunInput {
                 Problem::new("bad_body", detail).with("field", "resume")
             })?,
         };
-        Ok(Self { thread, run, message, resume, whole })
+        Ok(Self { thread, run, message, message_id, resume, whole })
     }
 }
 
@@ -97,6 +104,23 @@ mod tests {
         assert_eq!(asked(parts).unwrap(), "a\nb");
         assert_eq!(asked(r#"[{"role":"user","content":"a"},{"role":"tool","content":"1"}]"#), None);
         assert_eq!(asked("[]"), None);
+    }
+
+    #[test]
+    fn what_was_asked_keeps_the_clients_own_id() {
+        let id = |messages: &str| {
+            read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message_id
+        };
+        assert_eq!(id(r#"[{"id":"u","role":"user","content":"a"}]"#).as_deref(), Some("u"));
+        for none in [
+            "[]",
+            r#"[{"role":"user","content":"a"}]"#,
+            r#"[{"id":"","role":"user","content":"a"}]"#,
+            r#"[{"id":7,"role":"user","content":"a"}]"#,
+            r#"[{"id":"t","role":"tool","content":"1"}]"#,
+        ] {
+            assert_eq!(id(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -12,16 +12,18 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::{LogError, NewRun, RunKey, ThreadKey};
+use runwire_log::{LogError, NewRun, RunKey, RunQuery, ThreadKey};
 use runwire_model::Json;
 use runwire_model::dialect::Dialect;
+use runwire_model::record::{ChatMessage, Earlier};
 
 use super::start::{self, From, agent_of, ask, newest_run};
-use crate::Wire;
+use crate::agents::conversation::abridged;
 use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::read::{answer, last_event_id, retold};
+use crate::{Wire, limits};
 use input::RunInput;
 
 pub(super) fn routes() -> Router<Arc<Wire>> {
@@ -31,9 +33,11 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
 /// Tells the present of the thread's newest run, then follows it to its end or its next question.
 async fn attach(
     State(wire): State<Arc<Wire>>,
+    Path((agent, _)): Path<(String, String)>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
+    has_agent(&wire, &thread, agent).await?;
     let run = newest_run(&wire, &thread).await?;
     let after = last_event_id(&parts.headers)?;
     let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
@@ -43,12 +47,30 @@ async fn attach(
     answer(wire, ask, reader).await
 }
 
+/// Refuses the name of an agent that the server does not have, unless a run of the thread is labelled so.
+async fn has_agent(wire: &Wire, thread: &ThreadKey, agent: String) -> Result<(), Problem> {
+    if wire.agents.exists(&agent) {
+        return Ok(());
+    }
+    let query = RunQuery {
+        tenant: thread.tenant.to_string(),
+        thread: Some(thread.id.to_string()),
+        agent: Some(agent.clone()),
+        limit: 1,
+        ..RunQuery::default()
+    };
+    match wire.log.runs(query).await?.is_empty() {
+        true => Err(wire.agents.unknown(&agent)),
+        false => Ok(()),
+    }
+}
+
 /// Starts a run, or goes on with one that waits for the answers in `resume`.
 async fn run(
     State(wire): State<Arc<Wire>>,
     Path(agent): Path<String>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<Json>,
+    JsonBody(body): JsonBody<Json, { limits::CONVERSATION_BYTES }>,
 ) -> Result<Response, Problem> {
     let input = RunInput::read(body)?;
     for (name, id) in [("threadId", &input.thread), ("runId", &input.run)] {
@@ -87,14 +109,31 @@ async fn begin(
         Err(LogError::RunUnknown(_)) => {}
         Err(error) => return Err(error.into()),
     }
+    let mut known = messages_of(wire, thread).await?;
+    // A message that is sent again is another one to the thread, which has each id once.
+    let message_id = input.message_id.filter(|id| known.iter().all(|message| message.id != *id));
+    if let (Some(id), Some(content)) = (message_id.clone(), input.message.clone()) {
+        known.push(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() });
+    }
     let run = NewRun {
         tenant: thread.tenant.to_string(),
         run_id: Some(input.run),
         thread_id: Some(input.thread),
         agent: Some(agent),
         message: input.message,
-        input: Some(input.whole),
+        message_id,
+        input: Some(abridged(input.whole, &known, limits::INPUT_BYTES)),
     };
     let (key, created) = start::start(wire, run).await?;
     Ok((key, if created.new { From::Cursor(None) } else { From::Present }))
+}
+
+/// Tells the messages of a thread, which may not be there yet.
+async fn messages_of(wire: &Wire, thread: &ThreadKey) -> Result<Vec<ChatMessage>, Problem> {
+    let head = match wire.log.thread(thread).await {
+        Ok(known) => known.head,
+        Err(LogError::ThreadUnknown(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(wire.log.before(thread, head + 1).await?.messages())
 }

@@ -1,6 +1,6 @@
 //! `resume`: the answers to everything that a thread's run waits for.
 
-use runwire_log::{LogError, RunInfo, RunKey, ThreadKey};
+use runwire_log::{Answer, LogError, RunInfo, RunKey, ThreadKey};
 
 use super::input::{ResumeEntry, ResumeStatus};
 use crate::Wire;
@@ -12,8 +12,8 @@ use crate::problem::Problem;
 
 /// Answers what is open, and tells where the client goes on reading.
 ///
-/// Answers that do not fit change nothing: all are looked at before the first is given. A question that was settled
-/// meanwhile is no obstacle; the client learns from the stream what became of it.
+/// Answers that do not fit change nothing: all are looked at before the first is given. A request that is repeated
+/// finds its answers given, which is no obstacle; whoever says something else is told what won.
 pub(super) async fn resume(
     wire: &Wire,
     thread: &ThreadKey,
@@ -36,28 +36,39 @@ pub(super) async fn resume(
             let (run, interaction) = (run.run_id, id.to_owned());
             return Err(LogError::InteractionUnknown { run, interaction }.into());
         };
+        let payload = entry.payload.clone().filter(|payload| !payload.is_null());
+        let answer = match entry.status {
+            ResumeStatus::Resolved => answer_of(asked.kind, id, payload)?,
+            ResumeStatus::Cancelled => withdrawal_of(id),
+        };
         if asked.is_open() {
-            let payload = entry.payload.clone().filter(|payload| !payload.is_null());
-            answers.push(match entry.status {
-                ResumeStatus::Resolved => answer_of(asked.kind, id, payload)?,
-                ResumeStatus::Cancelled => withdrawal_of(id),
-            });
+            answers.push(answer);
+        } else {
+            check_settled(wire, &run, &key, &answer).await?;
         }
     }
     for answer in &answers {
         interactions::check(wire, &key, answer).await?;
     }
     for answer in answers {
-        match interactions::answer(wire, &key, answer).await {
-            Ok(_) => {}
-            Err(problem) if matches!(problem.code(), "interaction_closed" | "run_closed") => {}
-            Err(problem) => return Err(problem),
-        }
+        interactions::answer(wire, &key, answer).await?;
     }
     // The client has read up to the last question. If more was written since, it has missed that.
     let last_question = open.iter().filter_map(|asked| asked.asked_seq).max();
     let is_told = last_question == Some(run.last_seq);
     Ok((key, if is_told { From::Cursor(Some(Cursor::after(run.last_seq))) } else { From::Present }))
+}
+
+/// Refuses an answer to a question that has another one.
+async fn check_settled(wire: &Wire, run: &RunInfo, key: &RunKey, answer: &Answer) -> Result<(), Problem> {
+    let won = wire.log.interaction(key, &answer.interaction_id).await?.answer;
+    let Some(won) = won.filter(|won| !answer.is(won)) else { return Ok(()) };
+    let (won, status) = (Box::new(won), run.status);
+    Err(match status.is_closed() {
+        true => LogError::RunClosed { run: run.run_id.clone(), status, answer: Some(won) },
+        false => LogError::InteractionClosed { interaction: answer.interaction_id.clone(), answer: won },
+    }
+    .into())
 }
 
 /// Finds the run that asked: one that is open, else the newest, whose questions have been settled.

@@ -10,6 +10,11 @@ use runwire_model::json::{Object, ObjectWriter};
 use crate::feed::Segment;
 use crate::read::Retell;
 
+const STARTED: &[u8] = br#"{"type":"RUN_STARTED""#;
+const FINISHED: &[u8] = br#"{"type":"RUN_FINISHED""#;
+/// The part of `metadata` that says what AG-UI's own fields cannot: at a start, what the run was given.
+const OURS: &str = "runwire";
+
 /// Tells a run under another id.
 pub(super) fn as_run(shown: String) -> Retell {
     Box::new(move |segment, from, to| write(segment, from, to, &shown))
@@ -28,21 +33,35 @@ fn write(segment: &Segment, from: usize, to: usize, shown: &str) -> Bytes {
 
 /// Writes the start or the end of a run anew; other frames stay as they are.
 fn renamed(data: &[u8], shown: &str) -> Option<Vec<u8>> {
-    let is_named = [&br#"{"type":"RUN_STARTED""#[..], br#"{"type":"RUN_FINISHED""#]
-        .iter()
-        .any(|start| data.starts_with(start));
+    let is_named = [STARTED, FINISHED].iter().any(|start| data.starts_with(start));
     let frame = Object::of_stored(std::str::from_utf8(data).ok().filter(|_| is_named)?)?;
+    let is_start = data.starts_with(STARTED);
     let mut out = Vec::with_capacity(data.len());
     let mut object = ObjectWriter::begin(&mut out);
     for (name, value) in frame.fields() {
         match name {
             "runId" => object.str("runId", shown),
             "input" => {}
+            "metadata" => match Object::of(value).filter(|metadata| metadata.has(OURS) && is_start) {
+                Some(metadata) => write_rest(&mut object, &metadata),
+                None => object.raw(name, value.get()),
+            },
             _ => object.raw(name, value.get()),
         }
     }
     object.end();
     Some(out)
+}
+
+/// Writes what others have put into a start's metadata.
+fn write_rest(object: &mut ObjectWriter<'_>, metadata: &Object<'_>) {
+    let mut others = metadata.fields().filter(|(name, _)| *name != OURS).peekable();
+    if others.peek().is_none() {
+        return;
+    }
+    let mut rest = object.object("metadata");
+    others.for_each(|(name, value)| rest.raw(name, value.get()));
+    rest.end();
 }
 
 #[cfg(test)]
@@ -54,6 +73,11 @@ mod tests {
         let told = |frame: &str| renamed(frame.as_bytes(), "mine").map(|out| String::from_utf8(out).unwrap());
         let start = r#"{"type":"RUN_STARTED","threadId":"t","runId":"ours","input":{"messages":[]}}"#;
         assert_eq!(told(start).unwrap(), r#"{"type":"RUN_STARTED","threadId":"t","runId":"mine"}"#);
+        let start =
+            r#"{"type":"RUN_STARTED","runId":"ours","metadata":{"runwire":[{"type":"run.started"}]}}"#;
+        assert_eq!(told(start).unwrap(), r#"{"type":"RUN_STARTED","runId":"mine"}"#);
+        let start = r#"{"type":"RUN_STARTED","runId":"ours","metadata":{"a":1.50,"runwire":[]}}"#;
+        assert_eq!(told(start).unwrap(), r#"{"type":"RUN_STARTED","runId":"mine","metadata":{"a":1.50}}"#);
         let end = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"ours","result":1.50}"#;
         assert_eq!(
             told(end).unwrap(),

@@ -2,11 +2,13 @@
 
 mod demo;
 mod exec;
+mod exec_faults;
 mod http;
 mod http_answers;
+mod http_faults;
 mod recovery;
 mod secure;
-mod stage;
+pub(crate) mod stage;
 
 use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
 use runwire_server::{Config, problem};
@@ -119,6 +121,51 @@ async fn who_finds_no_turn_waits_pending_and_can_be_cancelled() {
     served.one_end("r1").await;
     served.one_end("r2").await;
     served.stopped().await;
+}
+
+#[tokio::test]
+async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one_ends() {
+    let served = Served::with(|config| {
+        with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
+        (config.agents_at_once, config.agents_open) = (1, 2);
+        config.agent_grace = std::time::Duration::from_millis(100);
+    })
+    .await;
+    for run in ["r1", "r2"] {
+        let started = served.post("/v1/runs", &json!({"run_id": run, "agent": "a"}).to_string()).await;
+        assert_eq!(started.status.as_u16(), 201);
+    }
+    served.until_status("r1", "running").await;
+    let third = r#"{"run_id":"r3","agent":"a"}"#;
+    let refused = served.post("/v1/runs", third).await;
+    assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(refused.problem(503, "too_many_agents")["limit"], 2);
+    let shaped = served.post("/agent/stream?query=hi", "").await;
+    assert_eq!((shaped.status.as_u16(), shaped.headers["retry-after"].as_bytes()), (503, &b"1"[..]));
+    assert!(shaped.text.contains("too_many_agents"), "{shaped:?}");
+    // Nothing is left of what was refused, and runs of others are not counted.
+    served.get("/v1/runs/r3").await.problem(404, "run_unknown");
+    assert_eq!(served.post("/v1/runs", r#"{"agent":"other"}"#).await.status.as_u16(), 201);
+    served.post("/v1/runs/r1/cancel", "").await;
+    served.closed("r1").await;
+    crate::harness::patient(async {
+        while served.post("/v1/runs", third).await.status.as_u16() != 201 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    served.until_status("r2", "running").await;
+    served.stopped().await;
+}
+
+#[test]
+fn a_default_that_no_agent_is_called_is_refused_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = runwire_log::sqlite::Sqlite::open(&directory.path().join("runwire.db"), Default::default());
+    let config = Config { agents: demos(true), default_agent: Some("nobody".into()), ..Config::default() };
+    let refused = runwire_server::Server::bind(config, std::sync::Arc::new(log.unwrap())).err().unwrap();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(refused.to_string().contains("`nobody`"), "{refused}");
 }
 
 fn exec_of(script: &str) -> ExecAgent {

@@ -1,5 +1,6 @@
 //! Runs of agents that an earlier server has left when it died.
 
+use runwire_log::{Append, FrameBatch, NewRun, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 
 use super::stage::{HttpStage, Watched, exec_agent};
@@ -49,4 +50,51 @@ async fn a_run_that_somebody_else_writes_under_the_same_name_is_left_alone() {
     assert_eq!(served.get("/v1/runs/r").await.json()["status"], "running");
     served.post("/v1/runs/r/events", "{\"reply\":\"still mine\"}\n").await.written(1, 0);
     assert_eq!(served.closed("r").await["status"], "completed");
+}
+
+#[tokio::test]
+async fn the_runs_of_every_tenant_are_taken_up() {
+    let served = Served::start().await;
+    let keys = ["default", "theirs", "third"].map(|tenant| RunKey::new(tenant, "r"));
+    for key in &keys {
+        let new = NewRun {
+            tenant: key.tenant.to_string(),
+            run_id: Some("r".into()),
+            agent: Some("a".into()),
+            ..NewRun::default()
+        };
+        served.log.create_run(new).await.unwrap();
+        let mut frames = FrameBatch::default();
+        frames.push(1, None, b"{\"type\":\"run_start\"}");
+        let stamp = Stamp { producer: "runwire-agent".into(), epoch: 1, index: 0 };
+        let target = Target::Run(key.clone());
+        let append = Append {
+            target,
+            thread: None,
+            dialect: Some(Dialect::Loom),
+            stamp: Some(stamp),
+            frames,
+            end: false,
+        };
+        assert_eq!(served.log.append(append).await.unwrap().accepted, 1);
+    }
+    let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
+    served.closed("r").await;
+    for key in &keys {
+        let run = served.log.run(key).await.unwrap();
+        assert_eq!(run.summary.error.unwrap().code.as_deref(), Some("producer_lost"), "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_cancelled_before_its_server_died_is_not_asked_again() {
+    let served =
+        left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
+    served.post("/v1/runs/r/interactions/c", r#"{"decision":"approved"}"#).await;
+    served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
+    let stage = HttpStage::telling("{\"reply\":\"went on\"}").await;
+    let agent = stage.agent_with(Dialect::Loom, |agent| agent.answer_url = Some(agent.url.clone()));
+    let served = served.restarted_with(|config| config.agents = vec![agent]).await;
+    assert_eq!(served.closed("r").await["status"], "cancelled");
+    assert!(stage.asked().is_empty());
 }

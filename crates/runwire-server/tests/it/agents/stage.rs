@@ -14,12 +14,12 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::harness::{Served, patient};
 
 /// A program of the shell, called `a`, that speaks `loom`.
-pub(super) fn exec_agent(script: &str) -> Agent {
+pub(crate) fn exec_agent(script: &str) -> Agent {
     Agent { name: "a".into(), kind: AgentKind::Exec(ExecAgent::new(["sh", "-c", script], Dialect::Loom)) }
 }
 
 /// The run of an agent, as a person would look at it.
-pub(super) trait Watched {
+pub(crate) trait Watched {
     /// Waits for the end of a run, and asserts that it has one.
     async fn closed(&self, run: &str) -> Value;
     async fn until_status(&self, run: &str, status: &str) -> Value;
@@ -97,26 +97,26 @@ impl Watched for Served {
 }
 
 /// Counts the events of a type.
-pub(super) fn count(events: &[Value], kind: &str) -> usize {
+pub(crate) fn count(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["type"] == kind).count()
 }
 
 /// A request that an agent got.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) path: String,
-    pub(super) head: String,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 /// An HTTP agent that can behave or not: it has the bare connection.
-pub(super) struct HttpStage {
-    pub(super) url: String,
+pub(crate) struct HttpStage {
+    pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl HttpStage {
-    pub(super) async fn start<F, R>(answer: F) -> Self
+    pub(crate) async fn start<F, R>(answer: F) -> Self
     where
         F: Fn(Asked, TcpStream) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
@@ -139,21 +139,21 @@ impl HttpStage {
     }
 
     /// An agent that answers everything with the same frames, as SSE.
-    pub(super) async fn telling(frames: &'static str) -> Self {
+    pub(crate) async fn telling(frames: &'static str) -> Self {
         Self::start(move |_, mut stream| async move { sse(&mut stream, frames).await }).await
     }
 
-    pub(super) fn agent(&self, dialect: Dialect) -> Agent {
+    pub(crate) fn agent(&self, dialect: Dialect) -> Agent {
         self.agent_with(dialect, |_| {})
     }
 
-    pub(super) fn agent_with(&self, dialect: Dialect, change: impl FnOnce(&mut HttpAgent)) -> Agent {
+    pub(crate) fn agent_with(&self, dialect: Dialect, change: impl FnOnce(&mut HttpAgent)) -> Agent {
         let mut agent = HttpAgent::new(self.url.as_str(), dialect);
         change(&mut agent);
         Agent { name: "a".into(), kind: AgentKind::Http(agent) }
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -180,7 +180,7 @@ async fn request(stream: &mut TcpStream) -> Option<Asked> {
 }
 
 /// Answers with frames, one a line, as SSE, and closes properly.
-pub(super) async fn sse(stream: &mut TcpStream, frames: &str) {
+pub(crate) async fn sse(stream: &mut TcpStream, frames: &str) {
     begin_sse(stream).await;
     for frame in frames.lines() {
         chunk(stream, &format!("data: {frame}\n\n")).await;
@@ -189,17 +189,17 @@ pub(super) async fn sse(stream: &mut TcpStream, frames: &str) {
 }
 
 /// Answers that a stream of SSE follows.
-pub(super) async fn begin_sse(stream: &mut TcpStream) {
+pub(crate) async fn begin_sse(stream: &mut TcpStream) {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let _ = stream.write_all(head.as_bytes()).await;
 }
 
-pub(super) async fn chunk(stream: &mut TcpStream, data: &str) {
+pub(crate) async fn chunk(stream: &mut TcpStream, data: &str) {
     let _ = stream.write_all(format!("{:x}\r\n{data}\r\n", data.len()).as_bytes()).await;
 }
 
 /// Answers with a whole body.
-pub(super) async fn whole(stream: &mut TcpStream, status: &str, media: &str, body: &str) {
+pub(crate) async fn whole(stream: &mut TcpStream, status: &str, media: &str, body: &str) {
     let length = body.len();
     let answer =
         format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n{body}");
@@ -207,7 +207,7 @@ pub(super) async fn whole(stream: &mut TcpStream, status: &str, media: &str, bod
 }
 
 /// Waits until the other side closes the connection.
-pub(super) async fn until_closed(stream: &mut TcpStream) {
+pub(crate) async fn until_closed(stream: &mut TcpStream) {
     let mut bytes = [0; 64];
     while matches!(stream.read(&mut bytes).await, Ok(count) if count > 0) {}
 }

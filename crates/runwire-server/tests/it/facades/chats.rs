@@ -36,6 +36,30 @@ async fn among_several_agents_one_must_be_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_default_agent_is_meant_where_nobody_names_one() {
+    let served = Served::with(|config| {
+        config.agents = demos(true);
+        config.default_agent = Some("failing".into());
+    })
+    .await;
+    let agents = served.get("/v1/agents").await.json();
+    let defaults: Vec<_> =
+        agents["agents"].as_array().unwrap().iter().map(|agent| &agent["default"]).collect();
+    assert_eq!(defaults, [false, false, false, true, false]);
+    let agio = frames(&served.post("/agent/stream?query=hi", "").await);
+    assert_eq!(agio.last().unwrap()["type"], "run_failed");
+    let engine = frames(&served.post("/api/chat", r#"{"session_id":"s","content":"hi"}"#).await);
+    assert_eq!(engine.last().unwrap()["data"]["status"], "error");
+    let easyflow = served.post("/api/v1/bot/chat", r#"{"prompt":"hi"}"#).await;
+    assert!(easyflow.text.contains("event: error\n"), "{easyflow:?}");
+    let named = served.post("/api/chat", r#"{"content":"hi","agent":"nobody"}"#).await;
+    assert_eq!(frames(&named)[0]["data"]["details"]["code"], "agent_unknown");
+    // A run that names no agent is still one that somebody else writes.
+    let run = served.post("/v1/runs", r#"{"message":"hi"}"#).await.json();
+    assert_eq!((&run["agent"], &run["status"]), (&Value::Null, &"pending".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_request_with_an_id_of_its_own_starts_nothing() {
     let served = serving().await;
     let body = r#"{"query":"hi","agent":"failing","run_id":"r"}"#;

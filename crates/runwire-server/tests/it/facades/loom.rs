@@ -113,3 +113,59 @@ async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_are_answered_over_the_socket_that_started_the_run() {
+    let served = Served::with(|config| {
+        let script = r#"echo '{"type":"tool_approval","call_id":"c1","name":"pay","arguments":{"sum":1}}'
+            echo '{"type":"tool_approval","call_id":"c2","name":"ship","arguments":{}}'
+            read start; read first; read second; echo '{"reply":"done"}'"#;
+        config.agents = vec![crate::agents::stage::exec_agent(script)];
+    })
+    .await;
+    let mut socket = connect(&served, "").await;
+    send(&mut socket, json!({"type": "run", "id": "a", "message": "hi", "run_id": "r"})).await;
+    let mut asked = 0;
+    while asked < 2 {
+        asked += usize::from(next(&mut socket).await["event"]["type"] == "tool_approval");
+    }
+    // Several wait, so one must be named.
+    let refused = |answer: &Value| {
+        let (answer, mut message) = (answer.clone(), json!({"type": "answer", "id": "a"}));
+        message.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+        message
+    };
+    for (wrong, code) in [
+        (json!({"approved": true}), "bad_message"),
+        (json!({"approved": "yes", "call_id": "c1"}), "bad_body"),
+        (json!({"call_id": "c1"}), "invalid_answer"),
+        (json!({"call_id": "c3", "approved": true}), "interaction_unknown"),
+        (json!({"interaction_id": "nobody", "approved": true}), "interaction_unknown"),
+        (json!({"id": "b", "approved": true}), "bad_message"),
+    ] {
+        send(&mut socket, refused(&wrong)).await;
+        let told = next(&mut socket).await;
+        assert_eq!((&told["type"], &told["problem"]["code"]), (&"error".into(), &code.into()), "{wrong}");
+    }
+    send(&mut socket, json!({"type": "answer", "id": "a", "call_id": "c1", "approved": true})).await;
+    let answered = loop {
+        let message = next(&mut socket).await;
+        if message["type"] != "run_stream_event" {
+            break message;
+        }
+    };
+    assert_eq!((&answered["type"], &answered["decision"]), (&"answered".into(), &"approved".into()));
+    // Of the last one it is clear which is meant.
+    send(&mut socket, json!({"type": "answer", "id": "a", "approved": false, "reason": "too late"})).await;
+    let end = loop {
+        let message = next(&mut socket).await;
+        if message["type"] == "run_end" {
+            break message;
+        }
+    };
+    assert_eq!(end["reply"], "done");
+    let run = served.get("/v1/runs/r").await.json();
+    let statuses: Vec<_> =
+        run["interactions"].as_array().unwrap().iter().map(|asked| &asked["status"]).collect();
+    assert_eq!(statuses, ["approved", "rejected"]);
+}

@@ -39,6 +39,17 @@ async fn a_target_that_is_too_slow_is_told_again() {
 }
 
 #[tokio::test]
+async fn a_target_that_drips_has_no_more_time_than_one_that_is_silent() {
+    let target = Target::start(|number| if number == 0 { Say::Drip } else { status(200) }).await;
+    let mut webhook = target.webhook();
+    webhook.answer_time = Duration::from_millis(50);
+    let served = Served::with(|config| config.webhooks = vec![webhook]).await;
+    served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
+    target.until(2).await;
+    until_log(&served, <[Notice]>::is_empty).await;
+}
+
+#[tokio::test]
 async fn the_body_of_an_answer_is_not_read() {
     let target = Target::start(|_| Say::Endless).await;
     let webhook = target.webhook();

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod secure;
+mod standing;
 mod target;
 
 use std::time::Duration;
@@ -124,17 +125,6 @@ async fn a_restarted_server_tells_what_is_left_to_tell() {
     let got = target.until(1).await;
     assert_eq!((got[0].id(), got[0].what().as_str()), (left[0].id.as_str(), "r interaction.requested"));
     until_log(&served, <[Notice]>::is_empty).await;
-}
-
-#[tokio::test]
-async fn a_webhook_that_says_it_is_gone_is_not_told_again() {
-    let target = Target::start(|number| status(if number == 0 { 410 } else { 200 })).await;
-    let webhook = target.webhook();
-    let served = Served::with(|config| config.webhooks = vec![webhook]).await;
-    served.post("/v1/runs/r/events?end=true", STARTED).await.written(1, 0);
-    target.until(1).await;
-    until_log(&served, <[Notice]>::is_empty).await;
-    assert_eq!(target.got().len(), 1);
 }
 
 #[tokio::test]

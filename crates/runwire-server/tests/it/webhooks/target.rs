@@ -57,6 +57,8 @@ pub(super) enum Say {
     Nothing,
     /// A body without an end.
     Endless,
+    /// A head without an end, a byte now and then.
+    Drip,
 }
 
 pub(super) fn status(status: u16) -> Say {
@@ -147,6 +149,12 @@ async fn answer(stream: &mut TcpStream, say: Say) {
             let head = "HTTP/1.1 200 OK\r\ncontent-length: 9223372036854775807\r\n\r\n";
             let _ = stream.write_all(head.as_bytes()).await;
             while stream.write_all(&[b'x'; 1 << 16]).await.is_ok() {}
+        }
+        Say::Drip => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
     }
 }

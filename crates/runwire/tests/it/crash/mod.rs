@@ -6,12 +6,14 @@
 //! | `faults` | reads, writes and flushes that fail, a disk that is full, a power cut |
 //! | `stopped` | SIGTERM under load |
 //! | `second` | two servers on one store |
+//! | `answered` | `kill -9` while people answer what agents ask |
 //! | `alike` | whoever stays and whoever comes later gets the same frames |
 //! | `cast` | who writes and who reads meanwhile, and what must be true of it afterwards |
 //!
 //! Chance has a seed, `RUNWIRE_CRASH_SEED`, which a failure tells; `RUNWIRE_CRASH_ROUNDS` says how often.
 
 mod alike;
+mod answered;
 mod cast;
 mod errands;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,34 @@
+//! Figures: what was written, what is open, what waits.
+
+use super::Bed;
+use super::answering::asks;
+use super::stage::{COMPLETED, STARTED, Stage, to_run};
+use crate::figures::Waiting;
+use crate::notice::{NoticeKind, Subscriber};
+
+/// What is written is counted from zero, and what is open is counted wherever it came from.
+pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let all = Subscriber { name: "all".to_owned(), kinds: NoticeKind::ALL.to_vec() };
+    stage.log.subscribe(vec![all]).await.expect("a subscriber");
+    let asks = asks("q");
+    stage.create_run("pending", None).await;
+    stage.write(to_run("running", &[STARTED])).await;
+    stage.write(to_run("suspended", &[STARTED, &asks])).await;
+    stage.write(to_run("closed", &[STARTED, COMPLETED])).await;
+    let figures = stage.log.figures().await.expect("figures");
+    assert_eq!((figures.pending, figures.running, figures.suspended), (1, 1, 1));
+    assert_eq!(figures.questions, 1);
+    let written = &figures.written;
+    // The question's record says that the run is suspended, too.
+    assert_eq!((written.records, written.events), (5, 6));
+    assert_eq!(written.bytes as usize, 3 * STARTED.len() + asks.len() + COMPLETED.len());
+    assert!(written.commits >= 4, "{written:?}");
+    assert_eq!(written.commits, written.commit_classes.iter().sum::<u64>());
+    assert_eq!(figures.waiting, [Waiting { subscriber: "all".to_owned(), notices: 2, tried: 0 }]);
+    assert!(figures.store_bytes > 0);
+    let stage = stage.reopen().await;
+    let anew = stage.log.figures().await.expect("figures");
+    assert_eq!((anew.pending, anew.running, anew.suspended, anew.questions), (1, 1, 1, 1));
+    assert_eq!((anew.written.records, &anew.waiting), (0, &figures.waiting));
+}

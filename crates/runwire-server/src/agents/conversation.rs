@@ -1,0 +1,220 @@
+//! The conversation that an AG-UI client sends with every request, without what the thread knows anyway.
+//!
+//! The input of a run is stored, told to readers, and bounded; a conversation grows without end. So a message that the
+//! thread has is stored as its id alone (`{"id": "m1"}`), and whoever hands the input to an agent puts it back. What
+//! the thread does not have stays as it came, as long as there is room.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use runwire_model::Json;
+use runwire_model::json::{Object, ObjectWriter};
+use runwire_model::record::ChatMessage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const MESSAGES: &str = "messages";
+
+/// What is looked at of a message; another field makes it more than a reference.
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reference<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+}
+
+/// Shortens an input to `most` bytes, as far as its messages allow that.
+///
+/// Where even the messages that the thread does not know have no room, the oldest go first: to their ids, if the
+/// thread knows at least their text, else altogether. The newest stays, so that one too large is refused and not lost.
+pub(crate) fn abridged(input: Json, known: &[ChatMessage], most: usize) -> Json {
+    let Some(messages) = messages_of(&input) else { return input };
+    let known: HashMap<&str, &ChatMessage> =
+        known.iter().map(|message| (message.id.as_str(), message)).collect();
+    let others = input.text().len() - messages.iter().map(|message| message.get().len()).sum::<usize>();
+    let mut room = most.saturating_sub(others);
+    let mut kept: Vec<Cow<'_, str>> = Vec::new();
+    for (age, message) in messages.iter().rev().enumerate() {
+        let whole = message.get();
+        let there = serde_json::from_str::<Named<'_>>(whole).ok().and_then(|named| named.id);
+        let there = there.and_then(|id| known.get(&*id).copied());
+        let reference = || there.map(|there| json!({"id": there.id}).to_string());
+        let is_known = there.is_some_and(|there| is_same(whole, there));
+        let short = if is_known { reference() } else { None };
+        let fits = |text: &str| text.len() < room;
+        let told = match short {
+            Some(short) => Some(Cow::Owned(short)).filter(|short| fits(short)),
+            None if fits(whole) || age == 0 => Some(Cow::Borrowed(whole)),
+            None => reference().map(Cow::Owned).filter(|short| fits(short)),
+        };
+        let Some(told) = told else { continue };
+        room = room.saturating_sub(told.len() + 1);
+        kept.push(told);
+    }
+    kept.reverse();
+    with_messages(&input, &kept)
+}
+
+/// Puts back the messages that an input names by their ids, where they are known.
+pub(super) fn restored(input: &Json, known: &[ChatMessage]) -> Json {
+    let Some(messages) = messages_of(input) else { return input.clone() };
+    let referred = |message: &RawValue| {
+        let reference = serde_json::from_str::<Reference<'_>>(message.get()).ok()?;
+        known.iter().rfind(|known| known.id == reference.id)
+    };
+    let mut is_whole = true;
+    let mut told: Vec<Cow<'_, str>> = Vec::new();
+    for message in messages {
+        told.push(match referred(message) {
+            Some(known) => {
+                is_whole = false;
+                Cow::Owned(told_in_full(known).to_string())
+            }
+            None => Cow::Borrowed(message.get()),
+        });
+    }
+    if is_whole { input.clone() } else { with_messages(input, &told) }
+}
+
+/// Tells whether an input may name messages by their ids.
+pub(super) fn has_messages(input: &Json) -> bool {
+    messages_of(input).is_some_and(|messages| !messages.is_empty())
+}
+
+/// Writes a message of a thread as AG-UI has it.
+pub(super) fn told_in_full(message: &ChatMessage) -> Value {
+    let mut told = json!({"id": message.id, "role": message.role, "content": message.content});
+    if !message.tool_calls.is_empty() {
+        let call = |(id, name, arguments): &(String, String, String)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+        told["toolCalls"] = message.tool_calls.iter().map(call).collect();
+    }
+    if let Some(call) = &message.tool_call_id {
+        told["toolCallId"] = call.as_str().into();
+    }
+    told
+}
+
+fn messages_of(input: &Json) -> Option<Vec<&RawValue>> {
+    let fields = Object::of_json(input)?;
+    let messages = fields.fields().find(|(name, _)| *name == MESSAGES).map(|(_, value)| value.get())?;
+    serde_json::from_str(messages).ok()
+}
+
+fn with_messages(input: &Json, messages: &[Cow<'_, str>]) -> Json {
+    let Some(fields) = Object::of_json(input) else { return input.clone() };
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::begin(&mut out);
+    for (name, value) in fields.fields() {
+        match name {
+            MESSAGES => object.raw(name, &format!("[{}]", messages.join(","))),
+            _ => object.raw(name, value.get()),
+        }
+    }
+    object.end();
+    let written = String::from_utf8(out).ok().and_then(|text| Json::parse(&text).ok());
+    // Parts of JSON that was parsed are JSON.
+    written.unwrap_or_else(|| input.clone())
+}
+
+/// Tells whether a message says what the thread knows, and nothing more.
+fn is_same(message: &str, known: &ChatMessage) -> bool {
+    let Ok(mut message) = serde_json::from_str::<Value>(message) else { return false };
+    let mut known = told_in_full(known);
+    for message in [&mut message, &mut known] {
+        let Some(fields) = message.as_object_mut() else { return false };
+        // Clients leave out what is empty, each in its own way.
+        fields.retain(|name, value| {
+            let is_empty = value.is_null() || *value == json!("") || *value == json!([]);
+            !(is_empty && matches!(name.as_str(), "content" | "toolCalls"))
+        });
+    }
+    message == known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Vec<ChatMessage> {
+        let message = |id: &str, role: &str, content: &str| ChatMessage {
+            id: id.into(),
+            role: role.into(),
+            content: content.into(),
+            ..Default::default()
+        };
+        let call = ("c".to_owned(), "look".to_owned(), "{}".to_owned());
+        let mut calling = message("m2", "assistant", "");
+        calling.tool_calls = vec![call];
+        vec![message("u1", "user", "hi"), message("m1", "assistant", "Hello"), calling]
+    }
+
+    fn input(messages: &Value) -> Json {
+        Json::parse(&format!(r#"{{"state":{{"n":1.50}},"messages":{messages},"tools":[]}}"#)).unwrap()
+    }
+
+    #[test]
+    fn what_the_thread_knows_is_stored_by_its_id_and_put_back() {
+        let calls = json!([{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
+        let sent = json!([
+            {"id": "s", "role": "system", "content": "Be brief."},
+            {"id": "u1", "role": "user", "content": "hi"},
+            {"id": "m1", "role": "assistant", "content": "Hello"},
+            {"id": "m2", "role": "assistant", "toolCalls": calls},
+            {"id": "t1", "role": "tool", "content": "1", "toolCallId": "c"},
+        ]);
+        let stored = abridged(input(&sent), &known(), 1 << 20);
+        let expected = json!([sent[0], {"id": "u1"}, {"id": "m1"}, {"id": "m2"}, sent[4]]);
+        assert_eq!(stored.to_value()["messages"], expected);
+        assert!(stored.text().starts_with(r#"{"state":{"n":1.50},"#), "{}", stored.text());
+        let told = restored(&stored, &known()).to_value();
+        assert_eq!(
+            told["messages"][3],
+            json!({"id": "m2", "role": "assistant", "content": "", "toolCalls": calls})
+        );
+        for same in [0, 1, 2, 4] {
+            assert_eq!(told["messages"][same], sent[same]);
+        }
+    }
+
+    #[test]
+    fn a_message_that_says_more_than_the_thread_knows_stays_whole() {
+        let sent = json!([
+            {"id": "u1", "role": "user", "content": "hi!"},
+            {"id": "m1", "role": "assistant", "content": "Hello", "name": "Ann"},
+            {"role": "user", "content": "hi"},
+        ]);
+        assert_eq!(abridged(input(&sent), &known(), 1 << 20).to_value()["messages"], sent);
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_oldest_go_first_and_the_newest_stays() {
+        let long = "x".repeat(400);
+        let sent = json!([
+            {"id": "a", "role": "user", "content": long},
+            {"id": "u1", "role": "user", "content": "hi", "image": long},
+            {"id": "b", "role": "user", "content": long},
+            {"id": "c", "role": "user", "content": long},
+        ]);
+        let stored = abridged(input(&sent), &known(), 1000);
+        assert!(stored.text().len() <= 1000);
+        assert_eq!(stored.to_value()["messages"], json!([{"id": "u1"}, sent[2], sent[3]]));
+        let stored = abridged(input(&sent), &known(), 10);
+        assert_eq!(stored.to_value()["messages"], json!([sent[3]]));
+    }
+
+    #[test]
+    fn inputs_of_another_shape_are_left_alone() {
+        for text in ["7", "{}", r#"{"messages":{}}"#, r#"{"messages":[{"id":"else"},{"id":7},1]}"#] {
+            let input = Json::parse(text).unwrap();
+            assert_eq!(abridged(input.clone(), &known(), 1 << 20).text(), text);
+            assert_eq!(restored(&input, &known()).text(), text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `GET /metrics`. `docs/operating.md` names every family; a test compares the two.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
+
+use axum::extract::State;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, StatusCode};
+use runwire_log::Figures;
+use runwire_log::figures::COMMIT_TIMES;
+
+use super::text::{MEDIA_TYPE, Text};
+use super::{Framing, Metrics, RouteClass};
+use crate::Wire;
+
+/// Tells how the server stands. A store that does not answer is told of too: the rest is worth knowing just then.
+pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'static str); 2], String) {
+    let figures = wire.log.figures().await;
+    let mut text = Text::default();
+    wire.metrics.tell(&mut text);
+    text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_ok()));
+    if let Ok(figures) = &figures {
+        tell_of_log(&mut text, figures);
+    }
+    let agents = wire.agents.busy();
+    text.gauge(
+        "runwire_agent_runs_open",
+        "Runs of agents of this server that are open: under way, waiting for their turn or for a person.",
+        agents.open,
+    );
+    text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.under_way);
+    wire.webhooks.tell(&mut text, figures.ok().as_ref());
+    ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
+}
+
+impl Metrics {
+    fn tell(&self, text: &mut Text) {
+        let version = env!("CARGO_PKG_VERSION");
+        text.family("runwire_build_info", "gauge", "The version that runs; always 1.");
+        text.sample("runwire_build_info", &[("version", version)], 1);
+        let began = self.began_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        text.gauge("process_start_time_seconds", "When the server began, in seconds since 1970.", began);
+        let uptime = self.began.elapsed().as_secs_f64();
+        text.gauge("runwire_uptime_seconds", "For how long the server has been running.", uptime);
+
+        let name = "runwire_http_requests_total";
+        text.family(name, "counter", "Requests that were answered, by what they are about and status.");
+        for (class, class_name) in RouteClass::ALL {
+            for (at, count) in self.requests[class as usize].iter().enumerate() {
+                let count = count.load(Ordering::Relaxed);
+                if let Some(status) = u16::try_from(at + 100)
+                    .ok()
+                    .and_then(|status| StatusCode::from_u16(status).ok())
+                    .filter(|_| count > 0)
+                {
+                    text.sample(name, &[("class", class_name), ("status", status.as_str())], count);
+                }
+            }
+        }
+        let name = "runwire_readers_open";
+        text.family(name, "gauge", "Streams that are being read, by framing.");
+        for (framing, framing_name) in Framing::ALL {
+            let open = self.readers[framing as usize].load(Ordering::Relaxed);
+            text.sample(name, &[("framing", framing_name)], open);
+        }
+    }
+}
+
+fn tell_of_log(text: &mut Text, figures: &Figures) {
+    let name = "runwire_runs_open";
+    text.family(name, "gauge", "Runs that have not ended, by status.");
+    let open = [("pending", figures.pending), ("running", figures.running), ("suspended", figures.suspended)];
+    for (status, count) in open {
+        text.sample(name, &[("status", status)], count);
+    }
+    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.questions);
+    text.gauge("runwire_store_bytes", "Bytes that the store takes on disk.", figures.store_bytes);
+
+    let written = &figures.written;
+    text.counter("runwire_records_written_total", "Records that were written.", written.records);
+    text.counter("runwire_events_written_total", "Events that those records mean.", written.events);
+    let help = "Bytes of the frames that those records keep.";
+    text.counter("runwire_frame_bytes_written_total", help, written.bytes);
+
+    let name = "runwire_commit_seconds";
+    text.family(name, "histogram", "Time that the disk took for a commit; many writes may share one.");
+    let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
+    for (longest, count) in COMMIT_TIMES.iter().zip(written.commit_classes) {
+        so_far += count;
+        text.sample(&bucket, &[("le", &longest.as_secs_f64().to_string())], so_far);
+    }
+    text.sample(&bucket, &[("le", "+Inf")], written.commits);
+    text.sample(&format!("{name}_sum"), &[], written.commit_time.as_secs_f64());
+    text.sample(&format!("{name}_count"), &[], written.commits);
+}

@@ -1,0 +1,82 @@
+//! The text format of Prometheus: families of samples, each with what it means.
+
+use std::fmt::{Display, Write};
+
+/// What `Content-Type` says of it.
+pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A text that is being written.
+#[derive(Default)]
+pub(crate) struct Text(String);
+
+/// A label of a sample.
+pub(crate) type Label<'a> = (&'static str, &'a str);
+
+impl Text {
+    /// Writes how a figure that only grows stands.
+    pub(super) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "counter", help);
+        self.sample(name, &[], value);
+    }
+
+    /// Writes how a figure that comes and goes stands.
+    pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, &[], value);
+    }
+
+    /// Begins a family, whose samples follow.
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing into a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// Writes a sample.
+    pub(crate) fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
+        self.0.push_str(name);
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let before = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{before}{label}=\"{}\"", Escaped(value));
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.0, "{after} {value}");
+    }
+
+    /// Gives what was written.
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+}
+
+/// The value of a label as it may stand in quotes.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '\\' => formatter.write_str("\\\\")?,
+                '"' => formatter.write_str("\\\"")?,
+                '\n' => formatter.write_str("\\n")?,
+                other => formatter.write_char(other)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_written_as_prometheus_reads_it() {
+        let mut text = Text::default();
+        text.counter("a_total", "All of it.", 3);
+        text.family("b", "gauge", "Some.");
+        text.sample("b", &[("x", "1"), ("y", "a \"b\" \\ \n")], 0.5);
+        let expected = "# HELP a_total All of it.\n# TYPE a_total counter\na_total 3\n\
+                        # HELP b Some.\n# TYPE b gauge\nb{x=\"1\",y=\"a \\\"b\\\" \\\\ \\n\"} 0.5\n";
+        assert_eq!(text.finish(), expected);
+    }
+}

@@ -1,0 +1,31 @@
+export { Runwire } from "./client.js";
+export { type FieldProblem, NetworkError, type Problem, ProblemError, ProtocolError, RunwireError, isTemporary } from "./errors.js";
+export {
+  type CaughtUp,
+  cursorOf,
+  type Dialect,
+  type EventOf,
+  type EventType,
+  type Frame,
+  isCaughtUp,
+  isClosed,
+  isKnown,
+  isTerminal,
+  nameOf,
+  type RunwireEvent,
+  type TextPiece,
+  type UnknownEvent,
+} from "./events.js";
+export type * from "./generated.js";
+export { EVENT_TYPES } from "./generated.js";
+export type { ClientOptions, Patience, Token } from "./http.js";
+export type * from "./resources/types.js";
+export { RunStream, type StreamOptions, type StreamStatus } from "./stream/stream.js";
+export { MessageStreamHandler } from "./fold/handler.js";
+export { MessageFold } from "./fold/message.js";
+export type { Now } from "./fold/now.js";
+export type * from "./fold/parts.js";
+export { applyPatch } from "./fold/patch.js";
+export type { GotEdge, GotGraph, GotNode, TotNode, TotTree } from "./fold/thoughts.js";
+export type { RunViewUsage, UsageCall } from "./fold/usage.js";
+export { RunView, type RunStep, type RunViewCounts, type RunViewSnapshot, type StateChange } from "./fold/view.js";

@@ -1,0 +1,148 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isKnown, NetworkError, ProblemError, ProtocolError, Runwire, type RunwireEvent } from "../src/index.js";
+import { Server, until } from "./server.js";
+
+let server: Server;
+let client: Runwire;
+
+beforeAll(async () => {
+  server = await Server.start();
+  client = new Runwire({ url: `${server.url}/` });
+});
+
+afterAll(async () => {
+  await server.remove();
+});
+
+test("the server says that it is well, and which agents it has", async () => {
+  expect(await client.info()).toMatchObject({ status: "ok" });
+  const { agents } = await client.agents.list();
+  expect(agents.map((agent) => agent.name)).toContain("demo");
+});
+
+test("runs are created, shown, listed and walked over", async () => {
+  const ids = Array.from({ length: 5 }, (_, at) => `walk/${at} 中`);
+  for (const run_id of ids) expect(await client.runs.create({ run_id, thread_id: run_id, message: "hi" })).toMatchObject({ run_id, status: "pending" });
+  expect(await client.runs.get("walk/0 中")).toMatchObject({ thread_id: "walk/0 中", message: "hi" });
+  const page = await client.runs.list({ prefix: "walk/", limit: 2, status: ["pending", "running"] });
+  expect(page.runs.map((run) => run.run_id)).toEqual(["walk/4 中", "walk/3 中"]);
+  expect(page.next).not.toBeNull();
+  const walked: string[] = [];
+  for await (const run of client.runs.all({ prefix: "walk/", limit: 2 })) walked.push(run.run_id);
+  expect(walked).toEqual(ids.toReversed());
+  expect((await client.runs.list({ prefix: "walk/", status: "completed" })).runs).toEqual([]);
+});
+
+test("a body that is sent again is written once, and an older producer is refused", async () => {
+  const frames = [{ type: "text.started", message_id: "m" }, '{"type":"text.delta","message_id":"m","content":"你好"}'];
+  const options = { dialect: "runwire", producer: "p", epoch: 1, seq: 0 };
+  expect(await client.runs.write("once", frames, options)).toMatchObject({ accepted: 2, duplicates: 0 });
+  expect(await client.runs.write("once", frames, options)).toMatchObject({ accepted: 0, duplicates: 2 });
+  expect(await client.runs.producer("once", "p")).toMatchObject({ epoch: 1, next: 2 });
+  await expect(client.runs.write("once", frames, { ...options, epoch: 0 })).rejects.toMatchObject({ status: 403, code: "producer_fenced" });
+  await expect(client.runs.write("once", frames, { ...options, seq: 9 })).rejects.toMatchObject({ code: "producer_gap", problem: { expected: 2 } });
+  expect(await client.runs.heartbeat("once")).toEqual({ status: "running", cancel_requested: false });
+  expect(await client.runs.message("once")).toMatchObject({ mainContent: "你好", isStreaming: true });
+  await client.runs.cancel("once", "enough");
+  expect(await client.runs.heartbeat("once")).toMatchObject({ cancel_requested: true });
+});
+
+test("a run of one source frame by frame, and a page of it as it was sent", async () => {
+  await client.runs.write("raw", [{ type: "token", content: "a" }, { type: "done" }], { dialect: "streaming-engine" });
+  const page = await client.runs.page("raw", { raw: true });
+  expect(page.frames.map(({ frame }) => frame)).toContainEqual({ type: "token", content: "a" });
+  const first = await client.runs.page<RunwireEvent>("raw", { limit: 1 });
+  expect(first.frames[0]?.frame.type).toBe("run.started");
+  const rest = await client.runs.page<RunwireEvent>("raw", { after: first.next ?? "" });
+  expect(rest.frames.map(({ frame }) => frame.type)).toEqual(["text.started", "text.delta", "text.finished", "run.completed"]);
+  expect(rest.next).toBeNull();
+  const response = await client.runs.open("raw", { framing: "ndjson" });
+  expect((await response.text()).trim().split("\n")).toHaveLength(5);
+});
+
+test("threads are created, written to, shown, listed and deleted", async () => {
+  expect(await client.threads.create({ thread_id: "t/1", parallel: true })).toMatchObject({ thread_id: "t/1", parallel: true });
+  await client.threads.write("t/1", [{ type: "run.started", run_id: "ta" }, { type: "run.completed", run_id: "ta" }], { dialect: "runwire" });
+  expect(await client.threads.get("t/1")).toMatchObject({ runs: 1 });
+  expect((await client.threads.messages("t/1")).messages.map((message) => message.messageId)).toEqual(["ta"]);
+  expect((await client.threads.page("t/1")).frames).toHaveLength(2);
+  expect((await client.threads.list({ limit: 1 })).threads).toHaveLength(1);
+  await client.threads.delete("t/1");
+  await expect(client.threads.get("t/1")).rejects.toMatchObject({ status: 410 });
+});
+
+test("a question is answered once, and what does not fit is told field by field", async () => {
+  const { run_id } = await client.runs.create({ agent: "demo", message: "hello" });
+  const question = await until(async () => (await client.interactions.list({ run: run_id })).interactions[0]);
+  expect(question).toMatchObject({ status: "open", kind: "form", answer: null });
+  const refused = await client.interactions.answer(run_id, "trip", { decision: "submitted", values: { name: 1 } }).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ status: 422, code: "invalid_answer" });
+  const pointers = (refused as ProblemError).problem.errors?.map((each) => each.pointer);
+  expect(pointers).toContain("/name");
+  expect(await client.interactions.answer(run_id, "trip", { decision: "cancelled", reason: "no time" })).toMatchObject({ status: "cancelled", answer: { decision: "cancelled" } });
+  await expect(client.interactions.answer(run_id, "trip", { decision: "submitted", values: {} })).rejects.toMatchObject({ status: 409 });
+  expect(await client.interactions.get(run_id, "trip")).toMatchObject({ status: "cancelled" });
+  await until(async () => (await client.runs.get(run_id)).ended_at !== null);
+  const again = await client.runs.retry(run_id, { run_id: "retried" });
+  expect(again.run_id).toBe("retried");
+  await client.runs.cancel("retried");
+});
+
+test("what a newer server says is handed on, and told apart", async () => {
+  await client.runs.write("newer", [{ type: "quantum.leap", distance: 3 }], { dialect: "runwire", end: true });
+  const types: [string, boolean][] = [];
+  for await (const event of client.runs.stream("newer")) if (event.type !== ("caught-up" as string)) types.push([event.type, isKnown(event as RunwireEvent)]);
+  expect(types).toContainEqual(["quantum.leap", false]);
+  expect(types).toContainEqual(["run.started", true]);
+});
+
+describe("an answer that is none", () => {
+  /** Answers every request in one way. */
+  async function answering(status: number, headers: Record<string, string>, body: string, check: (odd: Runwire) => Promise<void>): Promise<void> {
+    const odd = createServer((request, response) => {
+      heard.push(request.headers.authorization);
+      response.writeHead(status, headers).end(body);
+    });
+    await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
+    await check(new Runwire({ url: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, token: () => Promise.resolve("t0ken"), patience: { shortestWait: 1, longestWait: 1 } }));
+    await new Promise((resolve) => odd.close(resolve));
+  }
+  let heard: (string | undefined)[] = [];
+
+  test("of somebody else is an error of ours, and the token is sent", async () => {
+    heard = [];
+    await answering(200, { "content-type": "text/html" }, "<h1>welcome</h1>", async (odd) => {
+      await expect(odd.runs.get("r")).rejects.toBeInstanceOf(ProtocolError);
+      await expect(odd.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
+    });
+    expect(heard).toEqual(["Bearer t0ken", "Bearer t0ken"]);
+  });
+
+  test("without words still has its status", async () => {
+    await answering(418, {}, "short and stout", async (odd) => {
+      const error = await odd.runs.get("r").catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(ProblemError);
+      expect(error).toMatchObject({ status: 418, code: undefined });
+    });
+  });
+
+  test("of a frame that is no JSON ends the stream with an error", async () => {
+    await answering(200, { "content-type": "text/event-stream" }, "id: 1\ndata: {oops\n\n", async (odd) => {
+      await expect(odd.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
+    });
+  });
+
+  test("that means later is waited for, as often as a reader has patience", async () => {
+    await answering(503, { "retry-after": "0" }, "{}", async (odd) => {
+      const stream = odd.runs.stream("r");
+      await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ status: 503, retryAfter: 0 });
+      expect(stream.status).toBe("ended");
+    });
+  });
+
+  test("from nobody is an error that says so", async () => {
+    await expect(new Runwire({ url: "http://127.0.0.1:9" }).info()).rejects.toBeInstanceOf(NetworkError);
+  });
+});

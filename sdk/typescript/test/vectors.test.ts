@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { MessageFold, RunView, type RunwireEvent } from "../src/index.js";
+import { cases, lines } from "./vectors.js";
+
+function expected(folder: string): unknown {
+  return JSON.parse(readFileSync(path.join(folder, "message.json"), "utf8"));
+}
+
+describe("the same events give the same message as the server's own fold", () => {
+  test.each(cases())("$name", ({ folder }) => {
+    const folds = new Map<string, MessageFold>();
+    for (const event of lines<RunwireEvent>(path.join(folder, "runwire.ndjson"))) {
+      const fold = folds.get(event.run_id) ?? new MessageFold(event.run_id);
+      folds.set(event.run_id, fold);
+      fold.apply(event, Date.parse(event.at));
+    }
+    expect([...folds.values()].map((fold) => fold.snapshot())).toEqual(expected(folder));
+  });
+});
+
+describe("the view agrees with the message", () => {
+  test.each(cases())("$name", ({ folder }) => {
+    const views = new Map<string, RunView>();
+    for (const event of lines<RunwireEvent>(path.join(folder, "runwire.ndjson"))) {
+      const view = views.get(event.run_id) ?? new RunView(event.run_id);
+      views.set(event.run_id, view);
+      view.apply(event);
+    }
+    const told = [...views.values()].map((view) => {
+      const { runId, status, parts, usage, steps, endedAt } = view.snapshot();
+      expect(new Set(parts.map((part) => part.id)).size).toBe(parts.length);
+      const text = (kind: "text" | "thinking"): string =>
+        parts.flatMap((part) => (part.kind === kind && !("role" in part) && part.text !== "" ? [part.text] : [])).join("\n\n");
+      return {
+        messageId: runId,
+        status,
+        mainContent: text("text"),
+        thinkingContent: text("thinking"),
+        // A result may belong to a call of the run before, and arguments may begin in another order than they end.
+        tools: parts.flatMap((part) => (part.kind === "tool" && part.arguments !== undefined ? [part.callId] : [])).sort(),
+        steps: steps.map((step) => step.stepId),
+        total: usage?.totalTokens,
+        endTime: endedAt,
+      };
+    });
+    const messages = expected(folder) as Record<string, any>[];
+    expect(told).toEqual(
+      messages.map((message) => ({
+        messageId: message["messageId"],
+        status: message["status"],
+        mainContent: message["mainContent"],
+        thinkingContent: message["thinkingContent"],
+        tools: message["toolCalls"].map((call: { toolId: string }) => call.toolId).sort(),
+        steps: message["steps"].map((step: { stepId: string }) => step.stepId),
+        total: message["usage"]?.totalTokens,
+        endTime: message["metadata"].endTime,
+      })),
+    );
+  });
+});
