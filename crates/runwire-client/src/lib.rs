@@ -89,8 +89,9 @@ pub use read::{
 };
 pub use resources::{
     AgentInfo, Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
-    InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter, RunHandle,
-    RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written, WrongField,
+    InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter,
+    RunHandle, RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written,
+    WrongField,
 };
 pub use runwire_model as model;
 pub use runwire_model::dialect::Dialect;
