@@ -50,6 +50,7 @@ pub mod notice;
 pub mod record;
 pub mod sqlite;
 pub mod tail;
+mod work;
 
 use std::sync::Arc;
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::heads::{RunHead, Speech};
-use super::read::{Base, Reader, ThreadRow, visit};
+use super::read::{Reader, ThreadRow, visit};
 use super::rows::{RUN_COLUMNS, json_error, run_of_row};
 use crate::error::LogError;
 use crate::info::RunSpan;
@@ -16,6 +15,7 @@ use crate::moved::{
     Exported, Moved, Part, ProducerNote, RouteNote, RunFacts, StateNote, ThreadFacts, TrimmedRun,
 };
 use crate::record::Stored;
+use crate::work::{Base, RunHead, Speech};
 
 /// The records that are asked for: the first one and the last one, and whether that is the whole thread.
 #[derive(Clone, Copy)]

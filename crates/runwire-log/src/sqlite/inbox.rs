@@ -3,13 +3,12 @@
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::answer::{Place, question_in, resolution_in};
-use super::heads::Head;
 use super::read::{Reader, visit, whole_number};
 use crate::error::LogError;
 use crate::interaction::{InboxPlace, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
+use crate::work::{Head, Place, question_in, resolution_in};
 
 /// Brings the rows of a run's open questions up to date; the run has its own.
 pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> rusqlite::Result<()> {

@@ -18,12 +18,12 @@ use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use super::heads::{Head, RunHead};
 use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
 use crate::info::RunSummary;
 use crate::record::{Records, Stored};
+use crate::work::{Head, RunHead};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;

@@ -1,62 +1,74 @@
-//! Until when each open run may be silent.
+//! When the leases of open runs run out.
+//!
+//! They live in memory, by a clock that nobody sets: after a restart every run gets a full term.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use runwire_model::Timestamp;
-use runwire_model::run::Status;
+use rusqlite::Connection;
 
-use super::heads::RunHead;
+use super::Options;
+use super::writer::Db;
+use crate::work::{Lease, RunHead};
 
-/// Until when a run may go on as it is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Lease {
-    /// Its producer must show a sign of life before.
-    Alive(Instant),
-    /// It was asked to stop, and is stopped then.
-    Stopping(Instant),
-    /// Its first open question expires then, in milliseconds since the epoch.
-    Asking(u64),
+/// The leases of all open runs.
+#[derive(Debug)]
+pub(super) struct Leases {
+    /// Each with the moment when its term began.
+    runs: HashMap<i64, (Lease, Instant)>,
+    /// How long a run may be silent.
+    term: Duration,
+    /// How long a run has that was asked to stop.
+    grace: Duration,
 }
 
-/// The leases of all open runs. They live in memory: after a restart every run gets a full term.
-#[derive(Debug, Default)]
-pub(super) struct Leases(HashMap<i64, Lease>);
-
 impl Leases {
-    /// Begins a new term.
-    pub(super) fn renew(&mut self, run: &RunHead, term: Duration) {
-        let next = match run.head.state.status {
-            Status::Suspended => Lease::Asking(run.deadline.unwrap_or(u64::MAX)),
-            _ => Lease::Alive(Instant::now() + term),
-        };
-        let lease = self.0.entry(run.id).or_insert(next);
-        // Neither writing on nor asking a question puts off the end of a run that was asked to stop.
-        if !matches!(lease, Lease::Stopping(_)) {
-            *lease = next;
+    /// Gives every open run a full term.
+    pub(super) fn open(connection: &Connection, options: &Options) -> Db<Self> {
+        let sql = "SELECT id, status, deadline, json_extract(head, '$.summary.cancel_requested') FROM run \
+                   INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
+        let mut statement = connection.prepare(sql)?;
+        let start = Instant::now();
+        let rows = statement.query_map([], |row| {
+            let (status, deadline): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
+            let stopping = row.get::<_, Option<bool>>(3)? == Some(true);
+            let lease = match (status.as_str(), deadline) {
+                ("suspended", _) | (_, None) if stopping => Lease::Stopping,
+                // Also a run that was being imported has a deadline, which is long.
+                (_, Some(deadline)) => Lease::Asking(deadline),
+                _ => Lease::Alive,
+            };
+            Ok((row.get(0)?, (lease, start)))
+        })?;
+        let runs = rows.collect::<Result<_, _>>()?;
+        Ok(Self { runs, term: options.lease, grace: options.cancel_grace })
+    }
+
+    /// Tells which lease a run has.
+    pub(super) fn of(&self, run: i64) -> Lease {
+        self.runs.get(&run).map_or(Lease::None, |(lease, _)| *lease)
+    }
+
+    /// Takes up what has become of the lease of a run.
+    pub(super) fn save(&mut self, run: &mut RunHead) {
+        if std::mem::take(&mut run.leased) {
+            match run.lease {
+                Lease::None => self.runs.remove(&run.id),
+                lease => self.runs.insert(run.id, (lease, Instant::now())),
+            };
         }
     }
 
-    /// Gives a run that was asked to stop the time to do so.
-    pub(super) fn stop(&mut self, run: i64, grace: Duration) {
-        self.0.insert(run, Lease::Stopping(Instant::now() + grace));
-    }
-
-    pub(super) fn set(&mut self, run: i64, lease: Lease) {
-        self.0.insert(run, lease);
-    }
-
-    pub(super) fn remove(&mut self, run: i64) {
-        self.0.remove(&run);
-    }
-
     /// Lists the runs whose lease ran out.
-    pub(super) fn due(&self, now: Timestamp) -> Vec<(i64, Lease)> {
+    pub(super) fn due(&self, now: Timestamp) -> Vec<i64> {
         let clock = Instant::now();
-        let is_due = |lease: &Lease| match lease {
-            Lease::Alive(until) | Lease::Stopping(until) => *until <= clock,
+        let is_due = |(lease, since): &(Lease, Instant)| match lease {
+            Lease::None => false,
+            Lease::Alive => *since + self.term <= clock,
+            Lease::Stopping => *since + self.grace <= clock,
             Lease::Asking(until) => *until <= now.0,
         };
-        self.0.iter().filter(|(_, lease)| is_due(lease)).map(|(run, lease)| (*run, *lease)).collect()
+        self.runs.iter().filter(|(_, lease)| is_due(lease)).map(|(run, _)| *run).collect()
     }
 }

@@ -3,28 +3,20 @@
 //! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. The file can be opened
 //! with any SQLite tool; a lock file beside it keeps a second server away.
 
-mod acts;
-mod answer;
-mod append;
 mod desk;
 mod export;
 mod figures;
 mod fold;
-mod heads;
-mod import;
-mod import_state;
 mod inbox;
 mod journal;
-mod lists;
 mod leases;
+mod lists;
 mod notices;
-mod producer;
 mod read;
 mod retention;
-mod route;
 mod rows;
 mod schema;
-mod source;
+mod tables;
 mod writer;
 
 use std::fs::File;
@@ -49,13 +41,14 @@ use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::tail::{Tail, Tails};
+use crate::work::{Asked, Op, clock};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
 use read::Reader;
 use retention::plan;
 use schema::Found;
-use writer::{Inbox, Op, Sealing, Writer};
+use writer::{Inbox, Order, Sealing, Writer};
 
 /// How the store behaves.
 #[derive(Clone)]
@@ -75,7 +68,7 @@ impl Default for Options {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
-            clock: Arc::new(writer::clock),
+            clock: Arc::new(clock),
             fatal: Arc::new(|_| {}),
         }
     }
@@ -116,7 +109,7 @@ const READERS: usize = 4;
 /// A log in one SQLite file.
 pub struct Sqlite {
     path: PathBuf,
-    requests: mpsc::Sender<Op>,
+    requests: mpsc::Sender<Order>,
     tails: Arc<Tails>,
     /// Whether the journal holds something that is nowhere else.
     unsealed: Arc<AtomicBool>,
@@ -161,8 +154,13 @@ impl Sqlite {
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
-        let committer =
-            Committer { tails: tails.clone(), unsealed: unsealed.clone(), noticed: noticed.clone(), meter: meter.clone(), fatal };
+        let committer = Committer {
+            tails: tails.clone(),
+            unsealed: unsealed.clone(),
+            noticed: noticed.clone(),
+            meter: meter.clone(),
+            fatal,
+        };
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || writer.run(Inbox(inbox), committer))
@@ -172,20 +170,29 @@ impl Sqlite {
         Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, meter, clock, idle, readers })
     }
 
-    async fn ask<T>(
+    async fn order<T>(
         &self,
-        op: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Op,
+        order: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Order,
     ) -> Result<T, LogError> {
         let (reply, answer) = oneshot::channel();
         let gone = || LogError::Unavailable("the store has stopped".into());
-        self.requests.send(op(reply)).await.map_err(|_| gone())?;
+        self.requests.send(order(reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
+    }
+
+    /// Has one of the log's verbs performed.
+    async fn ask<Q, T: Send + 'static>(
+        &self,
+        request: Q,
+        op: impl FnOnce(Asked<Q, T>) -> Op,
+    ) -> Result<T, LogError> {
+        self.order(|reply| Order::Op(op(Asked::new(request, reply)))).await
     }
 
     /// Has rows brought up to date that are about to be read.
     async fn seal(&self, what: Sealing) -> Result<(), LogError> {
         if self.unsealed.load(Ordering::Acquire) {
-            self.ask(|reply| Op::Seal(what, reply)).await?;
+            self.order(|reply| Order::Seal(what, reply)).await?;
         }
         Ok(())
     }
@@ -242,7 +249,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 impl Log for Sqlite {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(|reply| Op::CreateThread(thread, reply)).await?;
+        let created = self.ask(thread, Op::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -250,27 +257,27 @@ impl Log for Sqlite {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.ask(|reply| Op::CreateRun(run, reply)).await
+        self.ask(run, Op::CreateRun).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.ask(|reply| Op::Append(append, reply)).await
+        self.ask(append, Op::Append).await
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError> {
-        self.ask(|reply| Op::Cancel(run.clone(), cancel, reply)).await
+        self.ask((run.clone(), cancel), Op::Cancel).await
     }
 
     async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError> {
-        self.ask(|reply| Op::Answer(run.clone(), answer, reply)).await
+        self.ask((run.clone(), answer), Op::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(|reply| Op::Heartbeat(run.clone(), reply)).await
+        self.ask(run.clone(), Op::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask(Op::Sweep).await
+        self.ask((), Op::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
@@ -280,19 +287,19 @@ impl Log for Sqlite {
     }
 
     async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.ask(|reply| Op::Import(thread.clone(), pieces, reply)).await
+        self.ask((thread.clone(), pieces), Op::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask(|reply| Op::Delete(thread.clone(), force, reply)).await
+        self.ask((thread.clone(), force), Op::Delete).await
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
         self.seal(Sealing::Everything).await?;
-        let cuts = self.reading(move |reader| plan(reader, retention)).await?;
+        let trims = self.reading(move |reader| plan(reader, retention)).await?;
         let mut runs = 0;
-        for cut in cuts {
-            runs += self.ask(|reply| Op::Trim(cut, reply)).await?;
+        for trim in trims {
+            runs += self.order(|reply| Order::Trim(trim, reply)).await?;
         }
         Ok(runs)
     }
@@ -325,7 +332,7 @@ impl Log for Sqlite {
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
-        self.ask(|reply| Op::Subscribe(subscribers, reply)).await
+        self.order(|reply| Order::Subscribe(subscribers, reply)).await
     }
 
     async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
@@ -334,7 +341,7 @@ impl Log for Sqlite {
     }
 
     async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.ask(|reply| Op::Told(notice, told, reply)).await
+        self.order(|reply| Order::Told(notice, told, reply)).await
     }
 
     fn noticed(&self) -> watch::Receiver<()> {
@@ -415,7 +422,7 @@ impl Log for Sqlite {
     fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             // A full queue means that there is no time for it.
-            let _ = self.requests.try_send(Op::Checkpoint { run: run.clone(), form, seq, state });
+            let _ = self.requests.try_send(Order::Checkpoint { run: run.clone(), form, seq, state });
         }
     }
 
@@ -434,7 +441,7 @@ impl Log for Sqlite {
     }
 
     async fn ready(&self) -> Result<(), LogError> {
-        self.ask(Op::Ping).await
+        self.order(Order::Ping).await
     }
 
     async fn close(&self) {
@@ -444,7 +451,7 @@ impl Log for Sqlite {
         drop(reads);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         // The writer lets go of its requests after everything else.
-        let _ = self.requests.send(Op::Close).await;
+        let _ = self.requests.send(Order::Close).await;
         self.requests.closed().await;
     }
 }

@@ -2,68 +2,37 @@
 
 use std::time::Duration;
 
-use runwire_model::record::Record;
 use runwire_model::{Json, Timestamp};
 use rusqlite::{Row, params};
 
-use super::heads::RunHead;
 use super::read::{Reader, whole_number};
-use super::writer::{Db, Done, Writer, mint};
+use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::RunKey;
 use crate::notice::{Notice, NoticeKind, Subscriber, Told};
-
-/// A notice that the next commit holds.
-pub(super) struct NewNotice {
-    subscriber: String,
-    run: i64,
-    kind: NoticeKind,
-    seq: u64,
-    at: Timestamp,
-    event: Json,
-}
+use crate::work::mint;
 
 impl Writer {
     /// Takes up who is to be told of what, and forgets what waits for others.
-    pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> Done<()> {
+    pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> Db<()> {
         let names: Vec<String> = {
-            let mut names = self.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
+            let mut names = self.work.store.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
             names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
-            self.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
+            self.work.store.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
         }
-        self.subscribers = subscribers;
-        Ok(Ok(()))
-    }
-
-    /// Notes what subscribers are to be told of a record that is about to be kept.
-    pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
-        if self.subscribers.is_empty() {
-            return;
-        }
-        for event in record.entries.iter().map(|entry| &entry.event) {
-            let Some(kind) = NoticeKind::of(&event.body) else { continue };
-            for subscriber in self.subscribers.iter().filter(|known| known.kinds.contains(&kind)) {
-                self.notices.push(NewNotice {
-                    subscriber: subscriber.name.clone(),
-                    run: run.id,
-                    kind,
-                    seq: record.seq,
-                    at: record.at,
-                    event: event.to_json(),
-                });
-            }
-        }
+        self.work.subscribers = subscribers;
+        Ok(())
     }
 
     /// Writes the notices of this commit, once the rows of their runs are there.
     pub(super) fn save_notices(&mut self) -> Db<()> {
-        let now = self.now();
-        for notice in self.notices.drain(..) {
+        let now = self.work.now;
+        for notice in self.work.batch.notices.drain(..) {
             let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            self.connection.prepare_cached(sql)?.execute(params![
+            self.work.store.connection.prepare_cached(sql)?.execute(params![
                 notice.subscriber,
                 mint(),
                 notice.run,
@@ -78,26 +47,30 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn told(&mut self, number: u64, told: Told) -> Done<()> {
+    pub(super) fn told(&mut self, number: u64, told: Told) -> Db<()> {
         match told {
             Told::Done => {
                 let sql = "DELETE FROM notice WHERE id = ?1";
-                self.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
+                self.work.store.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
             }
             Told::Again(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                let due = whole_number(self.now().0.saturating_add(wait));
+                let due = whole_number(self.work.now.0.saturating_add(wait));
                 let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
-                self.connection.prepare_cached(sql)?.execute(params![whole_number(number), due])?;
+                self.work
+                    .store
+                    .connection
+                    .prepare_cached(sql)?
+                    .execute(params![whole_number(number), due])?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
     pub(super) fn forget_notices(&self, thread: i64) -> Db<()> {
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
-        self.connection.prepare_cached(sql)?.execute([thread])?;
+        self.work.store.connection.prepare_cached(sql)?.execute([thread])?;
         Ok(())
     }
 }

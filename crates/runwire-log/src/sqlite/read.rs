@@ -7,17 +7,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
-use runwire_model::record::{ChatMessage, Record};
-use runwire_model::run::RunState;
+use runwire_model::record::Record;
 use runwire_model::window::Window;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::{Deserialize, Serialize};
 
 use super::rows::{RUN_COLUMNS, json_error, run_of_row};
 use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Damaged, Records, Stored};
+use crate::work::{Base, Speech};
 use crate::{Form, Page, limits};
 
 /// A connection that reads, and the names of runs that it has met.
@@ -35,29 +34,6 @@ pub(super) struct ThreadRow {
     pub(super) oldest: u64,
     pub(super) head: u64,
     pub(super) base: Option<String>,
-}
-
-/// The thread's messages and state before what is kept.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Base {
-    pub(super) messages: Vec<ChatMessage>,
-    /// As JSON text, so that numbers keep their digits.
-    pub(super) state: Option<String>,
-    /// The guard's state of the run before, where that run itself was not imported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) guard: Option<RunState>,
-}
-
-impl Base {
-    pub(super) fn of(window: &Window) -> Self {
-        use runwire_model::record::Earlier;
-        let state = window.state().map(|state| state.text().to_owned());
-        Self { messages: window.messages(), state, guard: None }
-    }
-
-    fn window(self) -> Window {
-        Window::after(self.messages, self.state.and_then(|state| runwire_model::Json::parse(&state).ok()))
-    }
 }
 
 impl Reader {
@@ -266,7 +242,7 @@ impl Reader {
         let mut statement = self.connection.prepare_cached(sql)?;
         let row = statement.query_row(params![scope, owner, name], |row| {
             let speech: Option<String> = row.get(2)?;
-            let speech: Option<super::heads::Speech> =
+            let speech: Option<Speech> =
                 speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
             let dialect = speech.and_then(|speech| speech.decoder).map(|decoder| decoder.dialect());
             let (epoch, next) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);

@@ -7,23 +7,31 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::heads::{Head, Loaded, ProducerHead, RunHead, ThreadHead};
 use super::inbox::save_questions;
 use super::read::last_record;
 use super::schema::REVISION;
 use crate::info::RunSummary;
 use crate::key::{RunKey, ThreadKey};
+use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
 
 /// Writes a thread, if it is new, and what has changed of its producers.
 pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
     if std::mem::take(&mut thread.new) {
-        let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let beginning = thread.beginning.take();
+        let base = beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
+        let base = base.transpose().map_err(json_error)?;
+        let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
         connection.prepare_cached(sql)?.execute(params![
             thread.id,
             &*thread.key.tenant,
             &*thread.key.id,
             thread.parallel,
-            thread.created_at.0
+            thread.created_at.0,
+            thread.oldest,
+            thread.oldest - 1,
+            beginning.map_or(0, |beginning| beginning.at.0),
+            base
         ])?;
     }
     save_producers(connection, "thread", thread.id, &mut thread.producers)
@@ -38,8 +46,8 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
         if std::mem::take(&mut run.new) {
             let request = serde_json::to_string(&run.request).map_err(json_error)?;
             let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
-                       ended_at, first_seq, last_seq, deadline, revision, head) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+                       ended_at, first_seq, last_seq, deadline, revision, trimmed, head) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
             connection.prepare_cached(sql)?.execute(params![
                 run.id,
                 &*run.key.tenant,
@@ -55,6 +63,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
                 run.last_seq,
                 run.deadline,
                 REVISION,
+                run.trimmed,
                 head
             ])?;
         } else if run.stored_status == status {
@@ -108,9 +117,9 @@ pub(super) fn load_thread(
     connection: &Connection,
     filter: &str,
     by: &[&dyn rusqlite::ToSql],
-) -> Loaded<Box<ThreadHead>> {
+) -> rusqlite::Result<Option<Box<ThreadHead>>> {
     let sql = format!(
-        "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at FROM thread WHERE {filter}"
+        "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at, oldest FROM thread WHERE {filter}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let thread = statement.query_row(by, |row| {
@@ -122,6 +131,8 @@ pub(super) fn load_thread(
             seq: row.get(5)?,
             at: Timestamp(row.get(6)?),
             deleted: row.get::<_, Option<u64>>(7)?.is_some(),
+            oldest: row.get(8)?,
+            beginning: None,
             open: Vec::new(),
             latest: None,
             producers: HashMap::new(),
@@ -148,7 +159,7 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
      thread.deleted_at, run.status";
 
-/// Reads a run's row, without its producers.
+/// Reads a run's row, without its producers and its lease.
 pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let tenant: Arc<str> = row.get::<_, String>(1)?.into();
     let request: String = row.get(5)?;
@@ -171,6 +182,8 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         first_seq: row.get(9)?,
         last_seq: row.get(10)?,
         deadline: row.get(11)?,
+        lease: Lease::None,
+        leased: false,
         trimmed: row.get(12)?,
         stored_status: head.state.status,
         head,
@@ -186,7 +199,7 @@ pub(super) fn load_run(
     connection: &Connection,
     filter: &str,
     by: &[&dyn rusqlite::ToSql],
-) -> Loaded<Box<RunHead>> {
+) -> rusqlite::Result<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;
     let Some(mut run) = statement.query_row(by, run_of_row).optional()? else { return Ok(None) };

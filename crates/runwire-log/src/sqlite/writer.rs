@@ -4,56 +4,39 @@
 //! There is no timer. While a commit waits for the disk, requests queue up; the next commit takes them all. So
 //! the disk sets the pace, a lone request never waits for company, and many share one flush.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::desk::{Commit, Committer, Desk, Release};
+use super::desk::{Commit, Committer, Release};
 use super::fold::Folder;
-use super::heads::{Heads, RunHead, ThreadHead};
-use super::journal::{Journal, Unsealed};
-use super::leases::Leases;
-use super::notices::NewNotice;
+use super::journal::Unsealed;
 use super::read::{form_name, whole_number};
-use super::retention::Cut;
+use super::retention::Trim;
 use super::rows::{save_run, save_thread};
-use super::source::{Lookups, Source};
-use crate::append::{Append, Appended};
+use super::tables::Tables;
 use crate::error::LogError;
-use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
-use crate::interaction::{Answer, Answered};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Imported, Numbered};
 use crate::notice::{Subscriber, Told};
 use crate::record::{self, Stored};
-use crate::{Cancel, Form, limits};
+use crate::work::{Op, Work};
+use crate::{Form, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
 pub(super) type Db<T> = rusqlite::Result<T>;
 
-/// What comes out of an act on the log: a fault of the store, a refusal, or a result.
-pub(super) type Done<T> = Db<Result<T, LogError>>;
-
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
 /// What the writer is asked to do.
-pub(super) enum Op {
-    Append(Append, Reply<Appended>),
-    Import(ThreadKey, Vec<Numbered>, Reply<Imported>),
-    CreateRun(NewRun, Reply<Created<RunInfo>>),
-    CreateThread(NewThread, Reply<Created<ThreadInfo>>),
-    Cancel(RunKey, Cancel, Reply<RunInfo>),
-    Answer(RunKey, Answer, Reply<Answered>),
-    Heartbeat(RunKey, Reply<RunInfo>),
-    Sweep(Reply<usize>),
-    Delete(ThreadKey, bool, Reply<()>),
-    Trim(Cut, Reply<usize>),
+pub(super) enum Order {
+    /// One of the log's verbs.
+    Op(Op),
+    Trim(Trim, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     Told(u64, Told, Reply<()>),
     /// Brings rows up to date, for whoever reads them.
@@ -68,12 +51,11 @@ pub(super) enum Op {
     Close,
 }
 
-impl Op {
+impl Order {
     /// Counts the bytes of frames that it brings.
     fn bytes(&self) -> usize {
         match self {
-            Self::Append(append, _) => append.frames.bytes(),
-            Self::Import(_, pieces, _) => pieces.iter().map(|(_, piece)| piece.weight()).sum(),
+            Self::Op(op) => op.bytes(),
             _ => 0,
         }
     }
@@ -88,7 +70,7 @@ pub(super) enum Sealing {
 
 /// Where requests come in. Whatever is sent in the moment it goes away is dropped too, never left lying: whoever
 /// waits for an answer learns that there is none.
-pub(super) struct Inbox(pub(super) mpsc::Receiver<Op>);
+pub(super) struct Inbox(pub(super) mpsc::Receiver<Order>);
 
 impl Drop for Inbox {
     fn drop(&mut self) {
@@ -98,40 +80,20 @@ impl Drop for Inbox {
 }
 
 pub(super) struct Writer {
-    pub(super) connection: Desk,
-    pub(super) journal: Journal,
+    pub(super) work: Work<Tables>,
+    options: Options,
     pub(super) seal_now: HashSet<i64>,
     seal_all: bool,
-    /// Threads that the commit at hand deletes.
-    pub(super) gone: HashSet<i64>,
-    pub(super) heads: Heads,
-    pub(super) leases: Leases,
-    pub(super) options: Options,
-    pending: HashMap<i64, Pending>,
-    pub(super) touched_runs: HashSet<i64>,
-    pub(super) touched_threads: HashSet<i64>,
-    /// Threads whose readers learn with the commit that they are gone.
-    pub(super) deleted: Vec<ThreadKey>,
     /// Threads whose rows are still to be removed: up to which `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
-    pub(super) subscribers: Vec<Subscriber>,
-    /// What subscribers are to be told of this commit, and whether there was anything.
-    pub(super) notices: Vec<NewNotice>,
+    /// Whether there is anything that subscribers are to be told of this commit.
     pub(super) noticed: bool,
     commits: u64,
-    pub(super) lookups: Lookups,
-    now: Timestamp,
     replies: Vec<Box<dyn FnOnce() + Send>>,
     /// After the connection: it waits for that to go.
     _folder: Folder,
     /// Held as long as anything may be written.
     _lock: File,
-}
-
-/// Records of a thread that the next commit holds, each with the number of its run.
-struct Pending {
-    key: ThreadKey,
-    records: Vec<(i64, Arc<Stored>)>,
 }
 
 /// Bytes of records in one row.
@@ -150,36 +112,21 @@ const PURGE_EVERY: u64 = 32;
 impl Writer {
     /// Begins to write. The folder comes first, so that it goes last where this fails.
     pub(super) fn open(folder: Folder, connection: Connection, lock: File, options: Options) -> Db<Self> {
-        let journal = Journal::open(&connection)?;
-        let heads = Heads::open(&connection)?;
+        let tables = Tables::open(connection, &options)?;
         let mut writer = Self {
-            connection: Desk::new(connection),
-            journal,
+            work: Work::new(tables, (options.clock)()),
+            options,
             seal_now: HashSet::new(),
             seal_all: false,
-            gone: HashSet::new(),
-            heads,
-            leases: Leases::default(),
-            options,
-            pending: HashMap::new(),
-            touched_runs: HashSet::new(),
-            touched_threads: HashSet::new(),
-            deleted: Vec::new(),
             purges: VecDeque::new(),
-            subscribers: Vec::new(),
-            notices: Vec::new(),
             noticed: false,
             commits: 0,
-            lookups: Lookups::default(),
-            now: Timestamp(0),
             replies: Vec::new(),
             _folder: folder,
             _lock: lock,
         };
-        writer.now = (writer.options.clock)();
-        writer.begin_leases()?;
         writer.find_purges()?;
-        writer.connection.settle()?;
+        writer.work.store.connection.settle()?;
         Ok(writer)
     }
 
@@ -198,7 +145,7 @@ impl Writer {
             fatal.call(&error.to_string());
         }
         drop(commits);
-        self.connection.wait();
+        self.work.store.connection.wait();
         // Whoever still waits is told by this that nobody knows.
         drop(self);
         if let Ok(committing) = committing {
@@ -214,7 +161,7 @@ impl Writer {
     /// looked at now and then, so that most is decoded when the commit is done.
     fn work(
         &mut self,
-        requests: &mut mpsc::Receiver<Op>,
+        requests: &mut mpsc::Receiver<Order>,
         commits: &std::sync::mpsc::Sender<Commit>,
     ) -> Db<()> {
         loop {
@@ -226,28 +173,28 @@ impl Writer {
                 }
                 let has_work = count > 0 || !self.purges.is_empty();
                 let next = match requests.try_recv() {
-                    Ok(op) => Some(op),
-                    Err(_) if self.connection.is_away() => {
-                        self.connection.wait_for(LOOK_TIME);
-                        self.connection.check()?;
+                    Ok(order) => Some(order),
+                    Err(_) if self.work.store.connection.is_away() => {
+                        self.work.store.connection.wait_for(LOOK_TIME);
+                        self.work.store.connection.check()?;
                         continue;
                     }
                     Err(_) if has_work => None,
                     Err(_) => requests.blocking_recv(),
                 };
-                let Some(op) = next else { break };
+                let Some(order) = next else { break };
                 if count == 0 {
-                    self.now = (self.options.clock)();
+                    self.work.now = (self.options.clock)();
                 }
-                match op {
-                    Op::Close => {
+                match order {
+                    Order::Close => {
                         closing = true;
                         break;
                     }
-                    op => {
-                        bytes += op.bytes();
+                    order => {
+                        bytes += order.bytes();
                         count += 1;
-                        self.perform(op)?;
+                        self.perform(order)?;
                     }
                 }
             }
@@ -259,14 +206,14 @@ impl Writer {
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
-            self.connection.check()?;
+            self.work.store.connection.check()?;
             self.hand_over(commits);
-            self.heads.shrink();
+            self.work.heads.shrink();
             if over {
-                self.connection.wait();
-                self.connection.check()?;
+                self.work.store.connection.wait();
+                self.work.store.connection.check()?;
                 // The write-ahead log is folded into the file, so that what is left is one file.
-                if closing && let Some(connection) = self.connection.idle() {
+                if closing && let Some(connection) = self.work.store.connection.idle() {
                     let _ = super::schema::fold_log(&connection);
                 }
                 return Ok(());
@@ -276,89 +223,57 @@ impl Writer {
 
     /// Lets the batch be committed, and what waits for it be released.
     fn hand_over(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
-        self.gone.clear();
-        let records = self.pending.drain();
+        let records = self.work.batch.pending.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
-            deleted: std::mem::take(&mut self.deleted),
+            deleted: self.work.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
-            unsealed: !self.journal.threads.is_empty(),
+            unsealed: !self.work.store.journal.threads.is_empty(),
             noticed: std::mem::take(&mut self.noticed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
-        self.connection.begin_if_idle();
-        if let Some((connection, back)) = self.connection.take() {
+        self.work.store.connection.begin_if_idle();
+        if let Some((connection, back)) = self.work.store.connection.take() {
             // A committer that is gone lets go of the replies, which tells whoever waits.
             let _ = commits.send(Commit { connection, back, release });
         }
     }
 
-    fn perform(&mut self, op: Op) -> Db<()> {
-        match op {
-            Op::Append(append, reply) => {
-                let result = self.append(&append)?;
-                self.reply(reply, result);
+    fn perform(&mut self, order: Order) -> Db<()> {
+        match order {
+            Order::Op(mut op) => {
+                self.work.perform(&mut op)?;
+                self.replies.push(op.into_reply());
             }
-            Op::Import(thread, pieces, reply) => {
-                let result = self.import(&thread, pieces)?;
-                self.reply(reply, result);
-            }
-            Op::CreateRun(run, reply) => {
-                let result = self.create_run(&run)?;
-                self.reply(reply, result);
-            }
-            Op::CreateThread(thread, reply) => {
-                let result = self.create_thread(&thread)?;
-                self.reply(reply, result);
-            }
-            Op::Cancel(run, cancel, reply) => {
-                let result = self.cancel(&run, cancel)?;
-                self.reply(reply, result);
-            }
-            Op::Answer(run, answer, reply) => {
-                let result = self.answer(&run, answer)?;
-                self.reply(reply, result);
-            }
-            Op::Heartbeat(run, reply) => {
-                let result = self.heartbeat(&run)?;
-                self.reply(reply, result);
-            }
-            Op::Sweep(reply) => {
-                let result = self.sweep()?;
+            Order::Trim(trim, reply) => {
+                let result = self.trim(&trim)?;
                 self.reply(reply, Ok(result));
             }
-            Op::Delete(thread, force, reply) => {
-                let result = self.delete(&thread, force)?;
-                self.reply(reply, result);
+            Order::Subscribe(subscribers, reply) => {
+                self.subscribe(subscribers)?;
+                self.reply(reply, Ok(()));
             }
-            Op::Trim(cut, reply) => {
-                let result = self.trim(&cut)?;
-                self.reply(reply, Ok(result));
+            Order::Told(notice, told, reply) => {
+                self.told(notice, told)?;
+                self.reply(reply, Ok(()));
             }
-            Op::Subscribe(subscribers, reply) => {
-                let result = self.subscribe(subscribers)?;
-                self.reply(reply, result);
-            }
-            Op::Told(notice, told, reply) => {
-                let result = self.told(notice, told)?;
-                self.reply(reply, result);
-            }
-            Op::Seal(what, reply) => {
+            Order::Seal(what, reply) => {
+                let heads = &self.work.heads;
                 match what {
-                    Sealing::Thread(key) => self.seal_now.extend(self.heads.thread_at_hand(&key)),
-                    Sealing::Run(key) => self.seal_now.extend(self.heads.thread_of_run_at_hand(&key)),
+                    Sealing::Thread(key) => self.seal_now.extend(heads.thread_at_hand(&key)),
+                    Sealing::Run(key) => self.seal_now.extend(heads.thread_of_run_at_hand(&key)),
                     Sealing::Everything => self.seal_all = true,
                 }
                 self.reply(reply, Ok(()));
             }
-            Op::Checkpoint { run, form, seq, state } => {
+            Order::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
                 let by = params![&*run.tenant, &*run.id, form_name(form), whole_number(seq), state];
-                self.connection.prepare_cached(sql)?.execute(by)?;
+                self.work.store.connection.prepare_cached(sql)?.execute(by)?;
             }
-            Op::Ping(reply) => self.reply(reply, Ok(())),
-            Op::Close => {}
+            Order::Ping(reply) => self.reply(reply, Ok(())),
+            Order::Close => {}
         }
         Ok(())
     }
@@ -368,44 +283,16 @@ impl Writer {
         self.replies.push(Box::new(move || drop(reply.send(result))));
     }
 
-    /// Writes the rows that the requests have changed: threads first, because runs refer to them.
-    pub(super) fn save_heads(&mut self) -> Db<()> {
-        for id in self.touched_threads.drain() {
-            if let Some(thread) = self.heads.thread_mut(id) {
-                save_thread(&self.connection, thread)?;
-            }
-        }
-        for id in self.touched_runs.drain() {
-            if let Some(run) = self.heads.run_mut(id) {
-                save_run(&self.connection, run)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Writes what the requests have changed: into the journal what changes with every record, into its rows
     /// what is new or tells how far a run is.
     fn flush(&mut self) -> Db<()> {
-        for id in self.touched_threads.drain() {
-            if let Some(thread) = self.heads.thread_mut(id) {
-                save_thread(&self.connection, thread)?;
-            }
-        }
-        for id in self.touched_runs.drain() {
-            let Some(run) = self.heads.run_mut(id) else { continue };
-            if run.new || run.stored_status != run.head.state.status {
-                if run.head.state.status.is_closed() {
-                    // Rows that end where runs do can be removed with them.
-                    self.seal_now.insert(run.thread);
-                }
-                save_run(&self.connection, run)?;
-            } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
-                self.journal.note_run(run)?;
-                self.journal.of(run.thread).runs.insert(id);
-            }
-        }
-        for (thread, pending) in self.pending.iter().filter(|(thread, _)| !self.gone.contains(thread)) {
-            let unsealed = self.journal.of(*thread);
+        self.save_heads()?;
+        self.bury()?;
+        let journal = &mut self.work.store.journal;
+        let deleted = &self.work.batch.deleted;
+        let is_kept = |thread: i64| deleted.iter().all(|(gone, _)| *gone != thread);
+        for (thread, pending) in self.work.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
+            let unsealed = journal.of(*thread);
             let from = unsealed.body.len();
             for (run, stored) in &pending.records {
                 record::write(&mut unsealed.body, *run as u64, stored);
@@ -416,38 +303,67 @@ impl Writer {
                 // Enough for a row of its own: no need to write it twice.
                 self.seal_now.insert(*thread);
             } else {
-                self.journal.note_records(*thread, from);
+                journal.note_records(*thread, from);
             }
         }
         self.save_notices()?;
-        self.journal.write(&self.connection)?;
+        let Tables { connection, journal, .. } = &mut self.work.store;
+        journal.write(connection)?;
         self.seal()
+    }
+
+    /// Writes the heads that the requests have changed: threads first, because runs refer to them.
+    fn save_heads(&mut self) -> Db<()> {
+        let Work { heads, batch, store, .. } = &mut self.work;
+        let Tables { connection, journal, leases, .. } = store;
+        for id in batch.touched_threads.drain() {
+            if let Some(thread) = heads.thread_mut(id) {
+                save_thread(connection, thread)?;
+            }
+        }
+        for id in batch.touched_runs.drain() {
+            let Some(run) = heads.run_mut(id) else { continue };
+            leases.save(run);
+            if run.new || run.stored_status != run.head.state.status {
+                if run.head.state.status.is_closed() {
+                    // Rows that end where runs do can be removed with them.
+                    self.seal_now.insert(run.thread);
+                }
+                save_run(connection, run)?;
+            } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
+                journal.note_run(run)?;
+                journal.of(run.thread).runs.insert(id);
+            }
+        }
+        Ok(())
     }
 
     /// Brings the rows of threads up to date that are asked for, or have waited for long.
     fn seal(&mut self) -> Db<()> {
-        if self.seal_all || self.heads.is_crowded() {
+        if self.seal_all || self.work.heads.is_crowded() {
             self.seal_all = false;
-            self.seal_now.extend(self.journal.threads.keys());
+            self.seal_now.extend(self.work.store.journal.threads.keys());
         }
         let mut sealed = !self.seal_now.is_empty();
         for thread in std::mem::take(&mut self.seal_now) {
             self.seal_thread(thread)?;
         }
         for _ in 0..SEALED_THREADS {
-            let Some(thread) = self.journal.overdue(JOURNAL_BYTES) else { break };
+            let Some(thread) = self.work.store.journal.overdue(JOURNAL_BYTES) else { break };
             self.seal_thread(thread)?;
             sealed = true;
         }
-        if sealed { self.journal.clean(&self.connection) } else { Ok(()) }
+        let Tables { connection, journal, .. } = &mut self.work.store;
+        if sealed { journal.clean(connection) } else { Ok(()) }
     }
 
     fn seal_thread(&mut self, thread: i64) -> Db<()> {
-        let Some(Unsealed { records, body, ends, runs, .. }) = self.journal.threads.remove(&thread) else {
+        let Tables { connection, journal, .. } = &mut self.work.store;
+        let Some(Unsealed { records, body, ends, runs, .. }) = journal.threads.remove(&thread) else {
             return Ok(());
         };
         let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = self.connection.prepare_cached(sql)?;
+        let mut insert = connection.prepare_cached(sql)?;
         let (mut first, mut from) = (0, 0);
         for (at, end) in ends.iter().enumerate() {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
@@ -457,69 +373,14 @@ impl Writer {
             }
         }
         for run in runs {
-            if let Some(run) = self.heads.run_mut(run) {
-                save_run(&self.connection, run)?;
+            if let Some(run) = self.work.heads.run_mut(run) {
+                save_run(connection, run)?;
             }
         }
         Ok(())
-    }
-
-    /// Brings back a run and its thread, which were worked on.
-    pub(super) fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
-        self.touched_threads.insert(thread.id);
-        self.touched_runs.insert(run.id);
-        self.heads.put_thread(thread);
-        self.heads.put_run(run);
-    }
-
-    /// Works on a run by its number, and notes that it was touched.
-    pub(super) fn with_run<T>(
-        &mut self,
-        id: i64,
-        work: impl FnOnce(&mut Self, &mut RunHead) -> Db<T>,
-    ) -> Db<Option<T>> {
-        let Some(mut run) = self.heads.take_run_by_id(&self.connection, id)? else { return Ok(None) };
-        let result = work(self, &mut run)?;
-        self.touched_runs.insert(run.id);
-        self.heads.put_run(run);
-        Ok(Some(result))
-    }
-
-    /// Takes out the thread of a run, which cannot be missing.
-    pub(super) fn thread_of(&mut self, run: &RunHead) -> Db<Box<ThreadHead>> {
-        let thread = self.heads.take_thread_by_id(&self.connection, run.thread)?;
-        thread.ok_or(rusqlite::Error::QueryReturnedNoRows)
-    }
-
-    /// Tells the time of this commit: one for all its records.
-    pub(super) fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    pub(super) fn pending_of(&mut self, thread: &ThreadHead) -> &mut Vec<(i64, Arc<Stored>)> {
-        let begin = || Pending { key: thread.key.clone(), records: Vec::new() };
-        &mut self.pending.entry(thread.id).or_insert_with(begin).records
-    }
-
-    /// The records of a thread, those of this commit included.
-    pub(super) fn source(&self, thread: &ThreadHead) -> Source<'_> {
-        let pending = self.pending.get(&thread.id).map_or(&[][..], |pending| &pending.records);
-        let unsealed = self.journal.threads.get(&thread.id).map_or(&[][..], |unsealed| &unsealed.records);
-        Source { connection: &self.connection, lookups: &self.lookups, thread: thread.id, unsealed, pending }
     }
 }
 
 fn stored(records: Vec<(i64, Arc<Stored>)>) -> Vec<Arc<Stored>> {
     records.into_iter().map(|(_, stored)| stored).collect()
-}
-
-/// Tells the time by the machine's clock.
-pub(super) fn clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Makes an id that is new.
-pub(super) fn mint() -> String {
-    uuid::Uuid::now_v7().to_string()
 }

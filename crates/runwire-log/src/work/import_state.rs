@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::heads::{ProducerHead, Route, Speech, ThreadHead};
 use super::import::{MOST, Taken};
-use super::writer::{Db, Writer};
+use super::{Store, Tried, Work};
 use crate::key::RunKey;
 use crate::limits;
 use crate::moved::{ImportProblem, ProducerNote, StateNote};
 
-impl Writer {
-    pub(super) fn import_state(&mut self, thread: &mut ThreadHead, note: &StateNote) -> Taken {
+impl<S: Store> Work<S> {
+    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &StateNote) -> Taken<S> {
         let is_wrong = |producer: &ProducerNote| producer.epoch >= MOST || producer.next >= MOST;
         if note.producers.len() > limits::PRODUCERS || note.producers.iter().any(is_wrong) {
             return Ok(Err(ImportProblem::Bad(
@@ -28,7 +28,7 @@ impl Writer {
             return Ok(Ok(()));
         };
         let key = RunKey::new(thread.key.tenant.clone(), run_id.as_str());
-        let Some(mut run) = self.heads.take_run(&self.connection, &key)? else {
+        let Some(mut run) = self.heads.take_run(&self.store, &key)? else {
             return Ok(Err(ImportProblem::Bad(format!("no line before it tells of the run `{run_id}`"))));
         };
         if run.thread == thread.id && run.last_seq == note.last_seq {
@@ -40,18 +40,18 @@ impl Writer {
                 let speech = Speech { decoder: producer.decoder.clone(), routes: Vec::new() };
                 keep_newer(&mut run.producers, &producer.name, head_of(producer, speech));
             }
-            self.touched_runs.insert(run.id);
+            self.batch.touched_runs.insert(run.id);
         }
         self.heads.put_run(run);
         Ok(Ok(()))
     }
 
     /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
-    fn producer_of(&mut self, thread: &ThreadHead, note: &ProducerNote) -> Db<ProducerHead> {
+    fn producer_of(&mut self, thread: &ThreadHead, note: &ProducerNote) -> Tried<S, ProducerHead> {
         let mut routes = Vec::new();
         for route in note.routes.iter().take(super::route::ROUTES) {
             let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());
-            let Some(run) = self.heads.take_run(&self.connection, &key)? else { continue };
+            let Some(run) = self.heads.take_run(&self.store, &key)? else { continue };
             if run.thread == thread.id {
                 routes.push(Route { thread: route.thread.clone(), run: route.run.clone(), to: run.id });
             }

@@ -14,17 +14,17 @@ use crate::limits;
 const DETECTED_FROM: usize = 16;
 
 /// Tells whether a frame is the end mark that many SSE servers write after their last event.
-pub(super) fn is_end_mark(frame: FrameIn<'_>) -> bool {
+pub(crate) fn is_end_mark(frame: FrameIn<'_>) -> bool {
     frame.data == b"[DONE]"
 }
 
 /// Tells the name of who writes; the one without a name has an empty one.
-pub(super) fn name_of(append: &Append) -> &str {
+pub(crate) fn name_of(append: &Append) -> &str {
     append.stamp.as_ref().map_or("", |stamp| &stamp.producer)
 }
 
 /// Copies the head of a producer to work on; it is put back when something came of it.
-pub(super) fn head_of(
+pub(crate) fn head_of(
     producers: &HashMap<String, ProducerHead>,
     name: &str,
 ) -> Result<ProducerHead, LogError> {
@@ -36,7 +36,7 @@ pub(super) fn head_of(
 }
 
 /// Tells how many of the frames were written before.
-pub(super) fn check_stamp(
+pub(crate) fn check_stamp(
     producer: &mut ProducerHead,
     stamp: Option<&Stamp>,
     frames: usize,
@@ -54,7 +54,7 @@ pub(super) fn check_stamp(
 }
 
 /// Why no decoder was found.
-pub(super) enum Undecided {
+pub(crate) enum Undecided {
     /// The whole append is refused.
     Refused(LogError),
     /// A frame cannot be read at all.
@@ -64,7 +64,7 @@ pub(super) enum Undecided {
 /// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
 ///
 /// There is none for frames that are nothing but end marks.
-pub(super) fn decoder_for(
+pub(crate) fn decoder_for(
     producer: &ProducerHead,
     append: &Append,
     skip: usize,
@@ -107,7 +107,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
 }
 
 /// Keeps what has become of a producer.
-pub(super) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mut producer: ProducerHead) {
+pub(crate) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mut producer: ProducerHead) {
     let nobody = ProducerHead::default();
     let before = producers.get(name).unwrap_or(&nobody);
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);

@@ -7,7 +7,7 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 
 use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
-use super::writer::{Db, Done, Writer};
+use super::{Done, Store, Tried, Work};
 use crate::earlier::RecordSource;
 use crate::error::LogError;
 use crate::info::InteractionInfo;
@@ -15,13 +15,18 @@ use crate::interaction::{Answer, Answered, Resolution};
 use crate::key::RunKey;
 use crate::record::Stored;
 
-impl Writer {
-    pub(super) fn answer(&mut self, key: &RunKey, answer: Answer) -> Done<Answered> {
-        let done = self.on_run(key, |writer, thread, run| writer.take_answer(thread, run, answer))?;
+impl<S: Store> Work<S> {
+    pub(crate) fn answer(&mut self, key: &RunKey, answer: &Answer) -> Done<S, Answered> {
+        let done = self.on_run(key, |work, thread, run| work.take_answer(thread, run, answer))?;
         Ok(done.and_then(|taken| taken))
     }
 
-    fn take_answer(&mut self, thread: &mut ThreadHead, run: &mut RunHead, answer: Answer) -> Done<Answered> {
+    fn take_answer(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        answer: &Answer,
+    ) -> Done<S, Answered> {
         let status = run.head.state.status;
         if status.is_closed() {
             let asked = run.head.summary.interaction(&answer.interaction_id);
@@ -30,7 +35,7 @@ impl Writer {
             return Ok(Err(LogError::RunClosed { run, status, answer: won.map(Box::new) }));
         }
         let interaction = answer.interaction_id.clone();
-        let is_due = |asked: &InteractionInfo| asked.expires_at.is_some_and(|at| at <= self.now().0);
+        let is_due = |asked: &InteractionInfo| asked.expires_at.is_some_and(|at| at <= self.now.0);
         match run.head.summary.interaction(&interaction) {
             None => {
                 let run = run.key.id.to_string();
@@ -38,7 +43,7 @@ impl Writer {
             }
             Some(asked) if asked.is_open() && is_due(asked) => {
                 // The sweep is late; what it would have done comes first.
-                let events = expired(run, self.now());
+                let events = expired(run, self.now);
                 let _ = self.act(thread, run, events)?;
             }
             Some(asked) if asked.is_open() => {
@@ -46,9 +51,9 @@ impl Writer {
                 let _ = self.act(thread, run, vec![Event::new(event)])?;
                 let answer = Resolution {
                     decision: answer.decision,
-                    values: answer.values,
-                    reason: answer.reason,
-                    by: answer.by,
+                    values: answer.values.clone(),
+                    reason: answer.reason.clone(),
+                    by: answer.by.clone(),
                     at: thread.at,
                 };
                 return Ok(Ok(Answered { run: run.info(), answer, new: true }));
@@ -73,28 +78,28 @@ impl Writer {
         thread: &ThreadHead,
         run: &RunHead,
         asked: &InteractionInfo,
-    ) -> Db<Option<Resolution>> {
+    ) -> Tried<S, Option<Resolution>> {
         let source = self.source(thread);
         let place = Place { run: &run.key.id, first_seq: run.first_seq, known: asked.settled_seq };
         let found = place.find(
             |after, show| source.visit(after, show),
             |body, at| resolution_in(body, &asked.interaction_id, at),
         );
-        self.lookups.check()?;
+        source.check()?;
         Ok(found)
     }
 }
 
 /// Where something of a run is looked for: in one record, or where an older store does not say which, in all.
-pub(super) struct Place<'a> {
-    pub(super) run: &'a str,
-    pub(super) first_seq: Option<u64>,
-    pub(super) known: Option<u64>,
+pub(crate) struct Place<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) first_seq: Option<u64>,
+    pub(crate) known: Option<u64>,
 }
 
 impl Place<'_> {
     /// Looks for something in the records that a visit shows.
-    pub(super) fn find<T>(
+    pub(crate) fn find<T>(
         &self,
         visit: impl FnOnce(u64, &mut dyn FnMut(&Stored) -> ControlFlow<()>),
         pick: impl Fn(&Body, Timestamp) -> Option<T>,
@@ -116,7 +121,7 @@ impl Place<'_> {
 }
 
 /// Picks the answer to a question out of an event.
-pub(super) fn resolution_in(body: &Body, interaction: &str, at: Timestamp) -> Option<Resolution> {
+pub(crate) fn resolution_in(body: &Body, interaction: &str, at: Timestamp) -> Option<Resolution> {
     match body {
         Body::InteractionResolved(resolved) if resolved.interaction_id == interaction => {
             Some(Resolution::of(resolved, at))
@@ -126,7 +131,7 @@ pub(super) fn resolution_in(body: &Body, interaction: &str, at: Timestamp) -> Op
 }
 
 /// Picks a question out of an event.
-pub(super) fn question_in(
+pub(crate) fn question_in(
     body: &Body,
     interaction: &str,
     at: Timestamp,

@@ -9,14 +9,11 @@ use std::sync::Arc;
 
 use runwire_model::Timestamp;
 use runwire_model::run::Status;
-use rusqlite::{OptionalExtension, params};
 
 use super::append::question_deadline;
-use super::heads::{Request, RunHead, ThreadHead};
-use super::leases::Lease;
-use super::read::{Base, whole_number};
-use super::rows::{json_error, save_run, save_thread};
-use super::writer::{Db, Done, Writer};
+use super::heads::{Beginning, Request, RunHead, ThreadHead};
+use super::lease::Lease;
+use super::{Base, Done, Store, Tried, Work};
 use crate::earlier::RecordSource;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
@@ -27,16 +24,16 @@ use crate::moved::{
 use crate::record::Stored;
 
 /// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
-pub(super) const MOST: u64 = 1 << 53;
+pub(crate) const MOST: u64 = 1 << 53;
 
-pub(super) type Taken = Db<Result<(), ImportProblem>>;
+pub(crate) type Taken<S> = Tried<S, Result<(), ImportProblem>>;
 
-impl Writer {
-    pub(super) fn import(&mut self, key: &ThreadKey, pieces: Vec<Numbered>) -> Done<Imported> {
-        let mut pieces = pieces.into_iter().peekable();
-        let Some(mut thread) = self.heads.take_thread(&self.connection, key)? else {
+impl<S: Store> Work<S> {
+    pub(crate) fn import(&mut self, key: &ThreadKey, pieces: &[Numbered]) -> Done<S, Imported> {
+        let mut pieces = pieces.iter().peekable();
+        let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return match pieces.next() {
-                Some((line, Moved::Thread(facts))) => self.import_new(key, line, &facts, pieces),
+                Some((line, Moved::Thread(facts))) => self.import_new(key, *line, facts, pieces),
                 _ => Ok(Err(LogError::ThreadUnknown(key.id.to_string()))),
             };
         };
@@ -47,94 +44,72 @@ impl Writer {
         let mut imported = Imported::default();
         if let Some((line, Moved::Thread(facts))) =
             pieces.next_if(|(_, piece)| matches!(piece, Moved::Thread(_)))
-            && let Err(problem) = self.is_same_thread(&thread, &facts)?
+            && let Err(problem) = self.is_same_thread(&thread, facts)?
         {
-            imported.fault = Some(ImportFault { line, problem });
+            imported.fault = Some(ImportFault { line: *line, problem });
         }
         self.import_pieces(&mut thread, pieces, &mut imported)?;
-        self.touched_threads.insert(thread.id);
-        self.heads.put_thread(thread);
+        self.put_thread(thread);
         Ok(Ok(imported))
     }
 
-    fn import_new(
+    fn import_new<'a>(
         &mut self,
         key: &ThreadKey,
         line: u64,
         facts: &ThreadFacts,
-        pieces: impl Iterator<Item = Numbered>,
-    ) -> Done<Imported> {
+        pieces: impl Iterator<Item = &'a Numbered>,
+    ) -> Done<S, Imported> {
         let mut imported = Imported::default();
         if let Err(problem) = check_thread(key, facts) {
             imported.fault = Some(ImportFault { line, problem });
             return Ok(Ok(imported));
         }
-        let mut thread = self.heads.new_thread(key.clone(), facts.parallel, facts.created_at);
+        let mut thread = self.new_thread(key.clone(), facts.parallel, facts.created_at)?;
         if facts.oldest > 1 {
-            self.begin_trimmed(&mut thread, facts)?;
+            begin_trimmed(&mut thread, facts);
         }
         self.import_pieces(&mut thread, pieces, &mut imported)?;
-        self.touched_threads.insert(thread.id);
-        self.heads.put_thread(thread);
+        self.put_thread(thread);
         Ok(Ok(imported))
     }
 
-    /// Makes the row of a thread whose beginning is gone.
-    fn begin_trimmed(&mut self, thread: &mut ThreadHead, facts: &ThreadFacts) -> Db<()> {
-        let state = facts.state.as_ref().map(|state| state.text().to_owned());
-        let base = Base { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
-        let base = serde_json::to_string(&base).map_err(json_error)?;
-        thread.seq = facts.oldest - 1;
-        thread.at = facts.head_at.unwrap_or_default();
-        save_thread(&self.connection, thread)?;
-        let sql = "UPDATE thread SET oldest = ?2, base = ?3, head = ?4, head_at = ?5 WHERE id = ?1";
-        let by = params![thread.id, facts.oldest, base, thread.seq, thread.at.0];
-        self.connection.prepare_cached(sql)?.execute(by)?;
-        Ok(())
-    }
-
     /// Gives the first run of a thread whose beginning did not move here the state that follows from there.
-    pub(super) fn begin_after_import(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
+    pub(crate) fn begin_after_import(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Tried<S, ()> {
         if thread.seq == 0 {
             return Ok(());
         }
-        let sql = "SELECT base FROM thread WHERE id = ?1";
-        let base = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row([thread.id], |row| row.get::<_, Option<String>>(0));
-        let base = base.optional()?.flatten();
-        let base: Option<Base> = base.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
-        if let Some(guard) = base.and_then(|base| base.guard) {
+        let guard = match &thread.beginning {
+            Some(beginning) => beginning.base.guard.clone(),
+            None => self.store.base(thread.id)?.and_then(|base| base.guard),
+        };
+        if let Some(guard) = guard {
             run.head.state = guard.next(&*run.key.id);
         }
         Ok(())
     }
 
     /// Tells whether a thread that is there is the one that is to be imported.
-    fn is_same_thread(&self, thread: &ThreadHead, facts: &ThreadFacts) -> Taken {
-        let sql = "SELECT oldest, EXISTS (SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2) FROM thread \
-                   WHERE id = ?1";
-        let by = params![thread.id, whole_number(facts.oldest)];
-        let told = self.connection.prepare_cached(sql)?.query_row(by, |row| Ok((row.get(0)?, row.get(1)?)));
-        // A thread that has no row yet is whole.
-        let (oldest, is_known): (u64, bool) = told.optional()?.unwrap_or((1, false));
+    fn is_same_thread(&self, thread: &ThreadHead, facts: &ThreadFacts) -> Taken<S> {
+        // What retention has removed since cannot be compared, but that it was here can be seen.
+        let reaches = thread.oldest == facts.oldest
+            || (thread.oldest > facts.oldest
+                && self.heads.has_run_from(&self.store, thread.id, facts.oldest)?);
         let same = thread.parallel == facts.parallel
             && thread.created_at == facts.created_at
             && *thread.key.id == *facts.thread_id
-            // What retention has removed since cannot be compared, but that it was here can be seen.
-            && (oldest == facts.oldest || (oldest > facts.oldest && is_known));
+            && reaches;
         Ok(same
             .then_some(())
             .ok_or_else(|| ImportProblem::Conflict(format!("the thread `{}`", thread.key.id))))
     }
 
-    fn import_pieces(
+    fn import_pieces<'a>(
         &mut self,
         thread: &mut ThreadHead,
-        pieces: impl Iterator<Item = Numbered>,
+        pieces: impl Iterator<Item = &'a Numbered>,
         imported: &mut Imported,
-    ) -> Db<()> {
+    ) -> Tried<S, ()> {
         let mut known = VecDeque::new();
         let before = thread.seq;
         for (line, piece) in pieces {
@@ -145,31 +120,31 @@ impl Writer {
                 Moved::Thread(_) => {
                     Ok(Err(ImportProblem::Bad("a thread is told once, at the beginning".into())))
                 }
-                Moved::Run(facts) => self.import_run(thread, &facts),
+                Moved::Run(facts) => self.import_run(thread, facts),
                 Moved::Record(stored) if stored.record.seq <= before => {
                     imported.skipped += 1;
-                    self.is_same_record(thread, &mut known, &stored)
+                    self.is_same_record(thread, &mut known, stored)
                 }
                 Moved::Record(stored) => {
                     let taken = self.import_record(thread, stored);
                     imported.imported += u64::from(matches!(taken, Ok(Ok(()))));
                     taken
                 }
-                Moved::State(note) => self.import_state(thread, &note),
-                Moved::End { head } => self.end_import(thread, head),
+                Moved::State(note) => self.import_state(thread, note),
+                Moved::End { head } => self.end_import(thread, *head),
             };
             if let Err(problem) = taken? {
-                imported.fault = Some(ImportFault { line, problem });
+                imported.fault = Some(ImportFault { line: *line, problem });
             }
         }
         imported.head = thread.seq;
         Ok(())
     }
 
-    fn import_run(&mut self, thread: &mut ThreadHead, facts: &RunFacts) -> Taken {
+    fn import_run(&mut self, thread: &mut ThreadHead, facts: &RunFacts) -> Taken<S> {
         let key = RunKey::new(thread.key.tenant.clone(), facts.run_id.as_str());
         let request = request_of(facts);
-        if let Some(run) = self.heads.take_run(&self.connection, &key)? {
+        if let Some(run) = self.heads.take_run(&self.store, &key)? {
             let same = run.thread == thread.id
                 && run.created_at == facts.created_at
                 && run.request.is_same(&request);
@@ -189,11 +164,10 @@ impl Writer {
         if let Some(refused) = self.refuse_another_run(thread)? {
             return Ok(Err(refused.into()));
         }
-        let mut run = self.heads.new_run(key, thread, request, facts.created_at);
+        let mut run = self.new_run(key, thread, request, facts.created_at)?;
         thread.open.push(run.id);
         self.hold(&mut run);
-        self.touched_runs.insert(run.id);
-        self.heads.put_run(run);
+        self.put_run(run);
         Ok(Ok(()))
     }
 
@@ -205,7 +179,7 @@ impl Writer {
         request: Request,
         created_at: Timestamp,
         trimmed: &TrimmedRun,
-    ) -> Taken {
+    ) -> Taken<S> {
         let numbers = [trimmed.started_at.0, trimmed.ended_at.0, trimmed.last_seq];
         let guard = trimmed.guard.as_ref();
         if !trimmed.status.is_closed()
@@ -218,7 +192,7 @@ impl Writer {
                 "the run cannot have been removed by retention like that".into(),
             )));
         }
-        let mut run = self.heads.new_run(key, thread, request, created_at);
+        let mut run = self.new_run(key, thread, request, created_at)?;
         if let Some(guard) = guard {
             run.head.state.clone_from(guard);
         }
@@ -230,27 +204,25 @@ impl Writer {
         run.head.summary = trimmed.summary.clone();
         (run.started_at, run.ended_at) = (Some(trimmed.started_at), Some(trimmed.ended_at));
         (run.first_seq, run.last_seq, run.trimmed) = (Some(trimmed.first_seq), trimmed.last_seq, true);
-        save_thread(&self.connection, thread)?;
-        save_run(&self.connection, &mut run)?;
-        self.connection.prepare_cached("UPDATE run SET trimmed = 1 WHERE id = ?1")?.execute([run.id])?;
         thread.latest = Some(run.id);
-        self.heads.put_run(run);
+        self.put_run(run);
         Ok(Ok(()))
     }
 
     /// Compares a record with the one that is there; `known` holds those that were read ahead.
-    fn is_same_record(&self, thread: &ThreadHead, known: &mut VecDeque<Stored>, stored: &Stored) -> Taken {
+    fn is_same_record(&self, thread: &ThreadHead, known: &mut VecDeque<Stored>, stored: &Stored) -> Taken<S> {
         let seq = stored.record.seq;
         while known.front().is_some_and(|known| known.record.seq < seq) {
             known.pop_front();
         }
         if known.front().is_none_or(|known| known.record.seq != seq) {
             known.clear();
-            self.source(thread).visit(seq.saturating_sub(1), &mut |there| {
+            let source = self.source(thread);
+            source.visit(seq.saturating_sub(1), &mut |there| {
                 known.push_back(there.clone());
                 if known.len() < READ_AHEAD { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
-            self.lookups.check()?;
+            source.check()?;
         }
         let same = match known.front() {
             // Retention has removed it since.
@@ -261,7 +233,7 @@ impl Writer {
         Ok(same.then_some(()).ok_or_else(|| ImportProblem::Conflict(format!("record {seq}"))))
     }
 
-    fn import_record(&mut self, thread: &mut ThreadHead, stored: Arc<Stored>) -> Taken {
+    fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<Stored>) -> Taken<S> {
         let record = &stored.record;
         if record.seq != thread.seq + 1 {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));
@@ -274,7 +246,7 @@ impl Writer {
         }
         let key = RunKey { tenant: thread.key.tenant.clone(), id: stored.run.clone() };
         let unknown = || ImportProblem::Bad(format!("no line before it tells of its run `{}`", key.id));
-        let Some(mut run) = self.heads.take_run(&self.connection, &key)? else { return Ok(Err(unknown())) };
+        let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
         if run.thread != thread.id {
             self.heads.put_run(run);
             return Ok(Err(unknown()));
@@ -283,43 +255,40 @@ impl Writer {
         let replayed = self.with_state(thread, &mut run, |state, look, _, _| state.replay(record, look))?;
         let taken = match replayed {
             Ok(_) => {
-                // One copy of the run's name for all its records.
-                let stored = Stored { run: run.key.id.clone(), ..Arc::unwrap_or_clone(stored) };
-                self.keep(thread, &mut run, Arc::new(stored));
+                self.keep(thread, &mut run, stored.clone());
                 self.hold(&mut run);
                 Ok(())
             }
             Err(unfit) => Err(unfit.into()),
         };
-        self.touched_runs.insert(run.id);
-        self.heads.put_run(run);
+        self.put_run(run);
         Ok(taken)
     }
 
     /// Gives a run of a thread that is being imported the time that takes.
-    fn hold(&mut self, run: &mut RunHead) {
+    fn hold(&self, run: &mut RunHead) {
         if !run.head.state.status.is_closed() {
-            let deadline = self.now().0 + limits::IMPORT_MILLIS;
+            let deadline = self.now.0 + limits::IMPORT_MILLIS;
             run.deadline = Some(deadline);
-            self.leases.set(run.id, Lease::Asking(deadline));
+            run.set_lease(Lease::Asking(deadline));
         }
     }
 
     /// Lets the open runs of the thread go on as if they had been written here.
-    fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> Taken {
+    fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> Taken<S> {
         if head > thread.seq {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));
         }
         for open in thread.open.clone() {
             let at = thread.at;
-            self.with_run(open, |writer, run| {
+            self.with_run(open, |_, run| {
                 let suspended = run.head.state.status == Status::Suspended;
                 run.deadline = suspended.then(|| question_deadline(run, at));
                 (run.dirty, run.unnoted) = (true, true);
-                writer.leases.remove(run.id);
-                writer.leases.renew(run, writer.options.lease);
+                run.lease = Lease::None;
+                run.renew_lease();
                 if run.head.summary.cancel_requested && !suspended {
-                    writer.leases.stop(run.id, writer.options.cancel_grace);
+                    run.set_lease(Lease::Stopping);
                 }
                 Ok(())
             })?;
@@ -330,6 +299,15 @@ impl Writer {
 
 /// Records that are read ahead when they are compared.
 const READ_AHEAD: usize = 256;
+
+/// Makes a thread whose beginning is gone.
+fn begin_trimmed(thread: &mut ThreadHead, facts: &ThreadFacts) {
+    let state = facts.state.as_ref().map(|state| state.text().to_owned());
+    let base = Base { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
+    (thread.oldest, thread.seq) = (facts.oldest, facts.oldest - 1);
+    thread.at = facts.head_at.unwrap_or_default();
+    thread.beginning = Some(Box::new(Beginning { base, at: thread.at }));
+}
 
 fn check_thread(key: &ThreadKey, facts: &ThreadFacts) -> Result<(), ImportProblem> {
     let times = [facts.created_at, facts.head_at.unwrap_or_default()];

@@ -10,11 +10,11 @@ use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 
 use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
+use super::lease::Lease;
 use super::producer::{self, Undecided};
-use super::source::Source;
-use super::writer::{Db, Done, Writer, mint};
+use super::{Done, Store, Tried, Work, mint};
 use crate::append::{Append, Appended, FrameIn, Target};
-use crate::earlier::{KnownState, Lookup};
+use crate::earlier::{KnownState, Lookup, RecordSource};
 use crate::error::{Fault, LogError};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -29,16 +29,16 @@ struct Origin {
     frame: Option<Bytes>,
 }
 
-impl Writer {
-    pub(super) fn append(&mut self, append: &Append) -> Done<Appended> {
+impl<S: Store> Work<S> {
+    pub(crate) fn append(&mut self, append: &Append) -> Done<S, Appended> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
             Target::Thread(key) => self.append_to_thread(key, append),
         }
     }
 
-    fn append_to_run(&mut self, key: &RunKey, append: &Append) -> Done<Appended> {
-        let (mut thread, mut run) = match self.heads.take_run(&self.connection, key)? {
+    fn append_to_run(&mut self, key: &RunKey, append: &Append) -> Done<S, Appended> {
+        let (mut thread, mut run) = match self.heads.take_run(&self.store, key)? {
             Some(run) if append.thread.as_ref().is_some_and(|named| **named != *run.thread_key.id) => {
                 let refused = LogError::RunExists(run.key.id.to_string());
                 self.heads.put_run(run);
@@ -54,7 +54,6 @@ impl Writer {
         let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
         if accepted == 0 && run.first_seq.is_none() && self.heads.is_fresh_run(&run) {
             // Nothing came of it: as if it had not been asked.
-            self.leases.remove(run.id);
             thread.open.retain(|open| *open != run.id);
             if !self.heads.is_fresh_thread(&thread) {
                 self.heads.put_thread(thread);
@@ -66,24 +65,30 @@ impl Writer {
     }
 
     /// Makes the run that frames are written to before it exists, and its thread where that does not.
-    fn run_for_frames(&mut self, key: &RunKey, named: Option<&str>) -> Done<(Box<ThreadHead>, Box<RunHead>)> {
-        let now = self.now();
+    fn run_for_frames(
+        &mut self,
+        key: &RunKey,
+        named: Option<&str>,
+    ) -> Done<S, (Box<ThreadHead>, Box<RunHead>)> {
+        let now = self.now;
         let thread = match named {
             Some(name) => self.thread_to_join(&key.thread(name), now)?,
             None => Ok(self.thread_of_its_own(key, now)?),
         };
-        Ok(thread.map(|mut thread| {
-            let request = Request { thread_id: named.map(str::to_owned), ..Request::default() };
-            let run = self.heads.new_run(key.clone(), &thread, request, now);
-            thread.open.push(run.id);
-            (thread, run)
-        }))
+        let mut thread = match thread {
+            Ok(thread) => thread,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let request = Request { thread_id: named.map(str::to_owned), ..Request::default() };
+        let run = self.new_run(key.clone(), &thread, request, now)?;
+        thread.open.push(run.id);
+        Ok(Ok((thread, run)))
     }
 
     /// Finds or makes the thread that a run is to join.
-    pub(super) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<Box<ThreadHead>> {
-        let Some(thread) = self.heads.take_thread(&self.connection, key)? else {
-            return Ok(Ok(self.heads.new_thread(key.clone(), false, now)));
+    pub(crate) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<S, Box<ThreadHead>> {
+        let Some(thread) = self.heads.take_thread(&self.store, key)? else {
+            return Ok(Ok(self.new_thread(key.clone(), false, now)?));
         };
         match self.refuse_another_run(&thread)? {
             None => Ok(Ok(thread)),
@@ -95,7 +100,7 @@ impl Writer {
     }
 
     /// Tells why a thread takes no further run, if it does not.
-    pub(super) fn refuse_another_run(&mut self, thread: &ThreadHead) -> Db<Option<LogError>> {
+    pub(crate) fn refuse_another_run(&mut self, thread: &ThreadHead) -> Tried<S, Option<LogError>> {
         if thread.deleted {
             return Ok(Some(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -104,23 +109,23 @@ impl Writer {
             return Ok(full.then_some(LogError::TooManyRuns(limits::OPEN_RUNS_OF_THREAD)));
         }
         let Some(open) = thread.open.first() else { return Ok(None) };
-        let Some(open) = self.heads.take_run_by_id(&self.connection, *open)? else { return Ok(None) };
+        let Some(open) = self.heads.take_run_by_id(&self.store, *open)? else { return Ok(None) };
         let busy = LogError::ThreadBusy { thread: thread.key.id.to_string(), run: open.key.id.to_string() };
         self.heads.put_run(open);
         Ok(Some(busy))
     }
 
     /// Makes a thread for a run that names none: it has the run's id, unless that is taken.
-    pub(super) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Db<Box<ThreadHead>> {
+    pub(crate) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Tried<S, Box<ThreadHead>> {
         let key = run.thread(run.id.clone());
-        let key = match self.heads.take_thread(&self.connection, &key)? {
+        let key = match self.heads.take_thread(&self.store, &key)? {
             None => key,
             Some(taken) => {
                 self.heads.put_thread(taken);
                 run.thread(mint())
             }
         };
-        Ok(self.heads.new_thread(key, false, now))
+        self.new_thread(key, false, now)
     }
 
     fn write_to_run(
@@ -128,7 +133,7 @@ impl Writer {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         append: &Append,
-    ) -> Done<Appended> {
+    ) -> Done<S, Appended> {
         if thread.deleted {
             return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -150,13 +155,13 @@ impl Writer {
         run: &mut RunHead,
         producer: &mut ProducerHead,
         append: &Append,
-    ) -> Done<Appended> {
-        let written = self.write_new_frames(producer, append, |writer, _, decoder, frame| {
+    ) -> Done<S, Appended> {
+        let written = self.write_new_frames(producer, append, |work, _, decoder, frame| {
             let opened = match decoder.open(frame.name, frame.data) {
                 Ok(opened) => opened,
                 Err(error) => return Ok(Err(error.into())),
             };
-            Ok(writer.weave(thread, run, decoder, opened, frame)?.map_err(Into::into))
+            Ok(work.weave(thread, run, decoder, opened, frame)?.map_err(Into::into))
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -166,21 +171,21 @@ impl Writer {
             self.end_of_input(thread, run, EndOfInput::Complete)?;
         }
         if !run.head.state.status.is_closed() {
-            self.leases.renew(run, self.options.lease);
+            run.renew_lease();
         }
         appended.last_seq = run.last_seq;
         Ok(Ok(appended))
     }
 
     /// Weaves a frame into a run, and adds the record that it becomes. On an error nothing has changed.
-    pub(super) fn weave(
+    pub(crate) fn weave(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
         decoder: &mut Decoder,
         opened: Opened<'_>,
         frame: FrameIn<'_>,
-    ) -> Db<Result<(), DecodeError>> {
+    ) -> Tried<S, Result<(), DecodeError>> {
         self.begin(thread, run)?;
         let time = opened.envelope.time;
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
@@ -196,12 +201,12 @@ impl Writer {
     }
 
     /// Works on the state of a run with what the thread has stored, and gives the entries that it added.
-    pub(super) fn with_state<T, E>(
+    pub(crate) fn with_state<T, E>(
         &self,
         thread: &ThreadHead,
         run: &mut RunHead,
         work: impl FnOnce(&mut runwire_model::run::RunState, &Lookup<'_>, u64, &mut Vec<Entry>) -> Result<T, E>,
-    ) -> Db<Result<(T, Vec<Entry>), E>> {
+    ) -> Tried<S, Result<(T, Vec<Entry>), E>> {
         let seq = thread.seq + 1;
         let mut entries = Vec::new();
         let mut state = std::mem::take(&mut run.head.state);
@@ -209,19 +214,19 @@ impl Writer {
         let known = KnownState::default();
         let worked = work(&mut state, &lookup(&source, run, seq, &known), seq, &mut entries);
         run.head.state = state;
-        self.lookups.check()?;
+        source.check()?;
         Ok(worked.map(|result| (result, entries)))
     }
 
     /// Gives a run that nothing was written to the state that follows from the thread's run before it.
-    pub(super) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Db<()> {
+    pub(crate) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Tried<S, ()> {
         if run.first_seq.is_some() || run.head.state.status != Status::Pending {
             return Ok(());
         }
         let Some(latest) = thread.latest.filter(|latest| *latest != run.id) else {
             return self.begin_after_import(thread, run);
         };
-        if let Some(latest) = self.heads.take_run_by_id(&self.connection, latest)? {
+        if let Some(latest) = self.heads.take_run_by_id(&self.store, latest)? {
             run.head.state = latest.head.state.next(&*run.key.id);
             self.heads.put_run(latest);
         }
@@ -229,12 +234,12 @@ impl Writer {
     }
 
     /// Ends a run whose input has ended.
-    pub(super) fn end_of_input(
+    pub(crate) fn end_of_input(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
         end: EndOfInput,
-    ) -> Db<()> {
+    ) -> Tried<S, ()> {
         self.begin(thread, run)?;
         let ended = self.with_state(thread, run, |state, look, seq, entries| {
             state.end_of_input(end, seq, look, entries);
@@ -249,12 +254,12 @@ impl Writer {
     }
 
     /// Writes events of the server's own as one record, all or none; a closed run takes none.
-    pub(super) fn act(
+    pub(crate) fn act(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
         events: Vec<Event>,
-    ) -> Db<Result<(), Refusal>> {
+    ) -> Tried<S, Result<(), Refusal>> {
         self.begin(thread, run)?;
         let before = run.head.state.clone();
         let acted = self.with_state(thread, run, |state, look, seq, entries| {
@@ -275,7 +280,7 @@ impl Writer {
 
     /// Adds a record to what the next commit holds.
     fn push(&mut self, thread: &mut ThreadHead, run: &mut RunHead, mut entries: Vec<Entry>, origin: Origin) {
-        let at = self.now().max(thread.at);
+        let at = self.now.max(thread.at);
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
                 // What created the run knows better than its producer what it is about.
@@ -294,7 +299,7 @@ impl Writer {
     }
 
     /// Adds a record as it is to what the next commit holds.
-    pub(super) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<Stored>) {
+    pub(crate) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<Stored>) {
         let at = stored.record.at;
         (thread.seq, thread.at) = (stored.record.seq, at);
         for entry in &stored.record.entries {
@@ -311,17 +316,17 @@ impl Writer {
         let status = run.head.state.status;
         run.deadline = (status == Status::Suspended).then(|| question_deadline(run, at));
         if !status.is_closed() {
-            self.leases.renew(run, self.options.lease);
+            run.renew_lease();
         } else if run.ended_at.is_none() {
             run.ended_at = Some(at);
             thread.open.retain(|open| *open != run.id);
-            self.leases.remove(run.id);
+            run.set_lease(Lease::None);
         }
-        self.pending_of(thread).push((run.id, stored));
+        self.batch.push(thread, run.id, stored);
     }
 
     /// Writes the frames of an append that are new, one by one, and counts them.
-    pub(super) fn write_new_frames(
+    pub(crate) fn write_new_frames(
         &mut self,
         producer: &mut ProducerHead,
         append: &Append,
@@ -330,8 +335,8 @@ impl Writer {
             &mut ProducerHead,
             &mut Decoder,
             FrameIn<'_>,
-        ) -> Db<Result<(), crate::error::FrameProblem>>,
-    ) -> Done<Appended> {
+        ) -> Tried<S, Result<(), crate::error::FrameProblem>>,
+    ) -> Done<S, Appended> {
         let skip = match producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len()) {
             Ok(skip) => skip,
             Err(refused) => return Ok(Err(refused)),
@@ -367,7 +372,12 @@ impl Writer {
     }
 }
 
-fn lookup<'a>(source: &'a Source<'a>, run: &'a RunHead, next: u64, known: &'a KnownState) -> Lookup<'a> {
+fn lookup<'a>(
+    source: &'a dyn RecordSource,
+    run: &'a RunHead,
+    next: u64,
+    known: &'a KnownState,
+) -> Lookup<'a> {
     let first_seq = run.first_seq.unwrap_or(next);
     Lookup { source, run: &run.key.id, first_seq, current: None, state: known }
 }
@@ -379,7 +389,7 @@ fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
 }
 
 /// Tells when the first of a run's open questions expires; one that waits without a question gets a week, too.
-pub(super) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
+pub(crate) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
     let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
     open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::QUESTION_MILLIS)
 }

@@ -6,13 +6,13 @@ use runwire_model::window::Window;
 
 use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
 use super::producer;
-use super::writer::{Db, Done, Writer, mint};
+use super::{Done, Missing, Store, Tried, Work, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 
 /// Sessions and runs of a source that a thread's producer remembers.
-pub(super) const ROUTES: usize = 64;
+pub(crate) const ROUTES: usize = 64;
 
 /// Where a frame goes.
 enum Choice {
@@ -22,23 +22,23 @@ enum Choice {
     New { cuts: Option<usize> },
 }
 
-impl Writer {
-    pub(super) fn append_to_thread(&mut self, key: &ThreadKey, append: &Append) -> Done<Appended> {
-        let now = self.now();
-        let thread = self.heads.take_thread(&self.connection, key)?;
-        let mut thread = thread.unwrap_or_else(|| self.heads.new_thread(key.clone(), false, now));
+impl<S: Store> Work<S> {
+    pub(crate) fn append_to_thread(&mut self, key: &ThreadKey, append: &Append) -> Done<S, Appended> {
+        let mut thread = match self.heads.take_thread(&self.store, key)? {
+            Some(thread) => thread,
+            None => self.new_thread(key.clone(), false, self.now)?,
+        };
         let written = self.write_to_thread(&mut thread, append)?;
         let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
         if accepted == 0 && self.heads.is_fresh_thread(&thread) {
             // Nothing came of it: as if it had not been asked.
             return Ok(written);
         }
-        self.touched_threads.insert(thread.id);
-        self.heads.put_thread(thread);
+        self.put_thread(thread);
         Ok(written)
     }
 
-    fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> Done<Appended> {
+    fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> Done<S, Appended> {
         if thread.deleted {
             return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -47,8 +47,8 @@ impl Writer {
             Ok(producer) => producer,
             Err(refused) => return Ok(Err(refused)),
         };
-        let written = self.write_new_frames(&mut producer, append, |writer, producer, decoder, frame| {
-            writer.route_frame(thread, producer, decoder, frame)
+        let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
+            work.route_frame(thread, producer, decoder, frame)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -57,8 +57,8 @@ impl Writer {
         if append.end && appended.fault.is_none() {
             for route in &producer.speech.routes {
                 if thread.open.contains(&route.to) {
-                    self.with_run(route.to, |writer, run| {
-                        writer.end_of_input(thread, run, EndOfInput::Complete)
+                    self.with_run(route.to, |work, run| {
+                        work.end_of_input(thread, run, EndOfInput::Complete)
                     })?;
                 }
             }
@@ -75,7 +75,7 @@ impl Writer {
         producer: &mut ProducerHead,
         decoder: &mut Decoder,
         frame: FrameIn<'_>,
-    ) -> Db<Result<(), FrameProblem>> {
+    ) -> Tried<S, Result<(), FrameProblem>> {
         let opened = match decoder.open(frame.name, frame.data) {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error.into())),
@@ -84,8 +84,8 @@ impl Writer {
         let routes = &mut producer.speech.routes;
         let (mut run, known) = match self.choose(routes, &envelope, decoder.dialect())? {
             Choice::Known { at } => {
-                let run = self.heads.take_run_by_id(&self.connection, routes[at].to)?;
-                (run.ok_or(rusqlite::Error::QueryReturnedNoRows)?, Some(at))
+                let run = self.heads.take_run_by_id(&self.store, routes[at].to)?;
+                (run.ok_or(Missing("the run of a route"))?, Some(at))
             }
             Choice::New { cuts } => {
                 if let Err(problem) = try_elsewhere(decoder, frame) {
@@ -93,7 +93,7 @@ impl Writer {
                 }
                 if let Some(cut) = cuts.filter(|cut| !thread.parallel || routes[*cut].run.is_none()) {
                     let to = routes[cut].to;
-                    self.with_run(to, |writer, run| writer.end_of_input(thread, run, EndOfInput::Cut))?;
+                    self.with_run(to, |work, run| work.end_of_input(thread, run, EndOfInput::Cut))?;
                 }
                 if let Some(refused) = self.refuse_another_run(thread)? {
                     return Ok(Err(refused.into()));
@@ -104,19 +104,17 @@ impl Writer {
         let written = self.weave(thread, &mut run, decoder, opened, frame)?;
         if written.is_err() && known.is_none() {
             thread.open.retain(|open| *open != run.id);
-            self.leases.remove(run.id);
             return Ok(written.map_err(Into::into));
         }
         if written.is_ok() {
             follow(routes, known, envelope, run.id);
         }
-        self.touched_runs.insert(run.id);
-        self.heads.put_run(run);
+        self.put_run(run);
         Ok(written.map_err(Into::into))
     }
 
     /// Finds the run that a frame belongs to among those that its producer has written to.
-    fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> Db<Choice> {
+    fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> Tried<S, Choice> {
         let same_session = |route: &Route| {
             envelope.thread.is_none() || route.thread.is_none() || route.thread == envelope.thread
         };
@@ -125,7 +123,7 @@ impl Writer {
             routes.iter().rposition(|route| named && route.run == envelope.run && same_session(route));
         let last = routes.iter().rposition(same_session);
         let Some(at) = by_run.or(last) else { return Ok(Choice::New { cuts: None }) };
-        let Some(run) = self.heads.take_run_by_id(&self.connection, routes[at].to)? else {
+        let Some(run) = self.heads.take_run_by_id(&self.store, routes[at].to)? else {
             return Ok(Choice::New { cuts: None });
         };
         let status = run.head.state.status;
@@ -147,15 +145,15 @@ impl Writer {
     }
 
     /// Makes a run of a thread under the source's id, unless that is taken.
-    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Db<Box<RunHead>> {
+    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Tried<S, Box<RunHead>> {
         let usable = |id: &&str| !id.is_empty() && id.len() <= 256 && !id.chars().any(char::is_control);
         let tenant = &thread.key.tenant;
         let wanted = source.filter(usable).map(|id| RunKey::new(tenant.clone(), id));
         let key = match wanted {
-            Some(key) if !self.heads.has_run(&self.connection, &key)? => key,
+            Some(key) if !self.heads.has_run(&self.store, &key)? => key,
             _ => RunKey::new(tenant.clone(), mint()),
         };
-        let run = self.heads.new_run(key, thread, Request::default(), self.now());
+        let run = self.new_run(key, thread, Request::default(), self.now)?;
         thread.open.push(run.id);
         Ok(run)
     }

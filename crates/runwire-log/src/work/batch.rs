@@ -1,0 +1,77 @@
+//! What comes of the requests that are committed together.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use runwire_model::record::Record;
+use runwire_model::{Json, Timestamp};
+
+use super::heads::{RunHead, ThreadHead};
+use super::{Store, Work};
+use crate::key::ThreadKey;
+use crate::notice::NoticeKind;
+use crate::record::Stored;
+
+/// What a commit is to hold, beside what the touched heads say.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// The new records, by the number of their thread.
+    pub(crate) pending: HashMap<i64, Pending>,
+    pub(crate) touched_threads: HashSet<i64>,
+    pub(crate) touched_runs: HashSet<i64>,
+    /// Threads that are deleted; their readers learn with the commit that they are gone.
+    pub(crate) deleted: Vec<(i64, ThreadKey)>,
+    /// What subscribers are to be told.
+    pub(crate) notices: Vec<NewNotice>,
+}
+
+/// Records of a thread, each with the number of its run.
+pub(crate) struct Pending {
+    pub(crate) key: ThreadKey,
+    pub(crate) records: Vec<(i64, Arc<Stored>)>,
+}
+
+/// An event that a subscriber is to be told of.
+pub(crate) struct NewNotice {
+    pub(crate) subscriber: String,
+    pub(crate) run: i64,
+    pub(crate) kind: NoticeKind,
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) event: Json,
+}
+
+impl Batch {
+    /// Adds a record.
+    pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<Stored>) {
+        let begin = || Pending { key: thread.key.clone(), records: Vec::new() };
+        self.pending.entry(thread.id).or_insert_with(begin).records.push((run, stored));
+    }
+
+    /// Lists the new records of a thread.
+    pub(super) fn records_of(&self, thread: i64) -> &[(i64, Arc<Stored>)] {
+        self.pending.get(&thread).map_or(&[], |pending| &pending.records)
+    }
+}
+
+impl<S: Store> Work<S> {
+    /// Notes what subscribers are to be told of a record that is about to be kept.
+    pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
+        if self.subscribers.is_empty() {
+            return;
+        }
+        for event in record.entries.iter().map(|entry| &entry.event) {
+            let Some(kind) = NoticeKind::of(&event.body) else { continue };
+            for subscriber in self.subscribers.iter().filter(|known| known.kinds.contains(&kind)) {
+                self.batch.notices.push(NewNotice {
+                    subscriber: subscriber.name.clone(),
+                    run: run.id,
+                    kind,
+                    seq: record.seq,
+                    at: record.at,
+                    event: event.to_json(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The verbs of the log, the same for every store: decode, guard, order, dedupe.
+//!
+//! A store's writer takes requests ([`Op`]) and has [`Work`] work them out one after the other. They read and change
+//! heads: what is known of a thread, a run, a producer. What comes of them is gathered in a [`Batch`]: records,
+//! notices, and which heads were touched. Then the writer stores the batch and the heads, commits, and only then
+//! replies.
+//!
+//! Nothing here touches the store but through [`Store`], and only to look something up. So work that cannot be
+//! committed can be dropped with all heads, and the requests can be worked out again.
+
+mod acts;
+mod answer;
+mod append;
+mod base;
+mod batch;
+mod delete;
+mod heads;
+mod import;
+mod import_state;
+mod lease;
+mod op;
+mod producer;
+mod retention;
+mod route;
+mod source;
+mod store;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use runwire_model::Timestamp;
+
+pub(crate) use answer::{Place, question_in, resolution_in};
+pub(crate) use base::Base;
+pub(crate) use batch::Batch;
+pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
+pub(crate) use lease::Lease;
+pub(crate) use op::{Asked, Op};
+pub(crate) use retention::{Candidate, Cut, choose_cuts};
+pub(crate) use store::{Missing, Store};
+
+use crate::error::LogError;
+use crate::key::{RunKey, ThreadKey};
+use crate::notice::Subscriber;
+
+/// A result that only the store can spoil.
+pub(crate) type Tried<S, T> = Result<T, <S as Store>::Error>;
+
+/// What comes out of a verb: a fault of the store, a refusal, or a result.
+pub(crate) type Done<S, T> = Tried<S, Result<T, LogError>>;
+
+/// Works out requests, one after the other.
+pub(crate) struct Work<S> {
+    pub(crate) store: S,
+    pub(crate) heads: Heads,
+    pub(crate) batch: Batch,
+    /// Who is to be told of which events.
+    pub(crate) subscribers: Vec<Subscriber>,
+    /// The time of the batch: one for all its records.
+    pub(crate) now: Timestamp,
+}
+
+impl<S: Store> Work<S> {
+    /// Begins with nothing at hand.
+    pub(crate) fn new(store: S, now: Timestamp) -> Self {
+        Self { store, heads: Heads::default(), batch: Batch::default(), subscribers: Vec::new(), now }
+    }
+
+    /// Brings back a run and its thread, which were worked on.
+    fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
+        self.put_thread(thread);
+        self.put_run(run);
+    }
+
+    /// Brings back a thread that was worked on.
+    fn put_thread(&mut self, thread: Box<ThreadHead>) {
+        self.batch.touched_threads.insert(thread.id);
+        self.heads.put_thread(thread);
+    }
+
+    /// Brings back a run that was worked on.
+    fn put_run(&mut self, run: Box<RunHead>) {
+        self.batch.touched_runs.insert(run.id);
+        self.heads.put_run(run);
+    }
+
+    /// Works on a run by its number.
+    fn with_run<T>(
+        &mut self,
+        id: i64,
+        work: impl FnOnce(&mut Self, &mut RunHead) -> Tried<S, T>,
+    ) -> Tried<S, Option<T>> {
+        let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(None) };
+        let result = work(self, &mut run)?;
+        self.put_run(run);
+        Ok(Some(result))
+    }
+
+    /// Takes out the thread of a run, which cannot be missing.
+    fn thread_of(&mut self, run: &RunHead) -> Tried<S, Box<ThreadHead>> {
+        let thread = self.heads.take_thread_by_id(&self.store, run.thread)?;
+        Ok(thread.ok_or(Missing("the thread of a run"))?)
+    }
+
+    fn new_thread(
+        &mut self,
+        key: ThreadKey,
+        parallel: bool,
+        created_at: Timestamp,
+    ) -> Tried<S, Box<ThreadHead>> {
+        Ok(Box::new(ThreadHead::new(self.store.new_thread_id()?, key, parallel, created_at)))
+    }
+
+    fn new_run(
+        &mut self,
+        key: RunKey,
+        thread: &ThreadHead,
+        request: Request,
+        created_at: Timestamp,
+    ) -> Tried<S, Box<RunHead>> {
+        Ok(Box::new(RunHead::new(self.store.new_run_id()?, key, thread, request, created_at)))
+    }
+}
+
+/// Tells the time by the machine's clock.
+pub(crate) fn clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Makes an id that is new.
+pub(crate) fn mint() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

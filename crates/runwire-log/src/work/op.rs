@@ -1,0 +1,99 @@
+//! The requests that a writer takes, and how it keeps them until they are committed.
+
+use tokio::sync::oneshot;
+
+use super::{Store, Tried, Work};
+use crate::Cancel;
+use crate::append::{Append, Appended};
+use crate::error::LogError;
+use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
+use crate::interaction::{Answer, Answered};
+use crate::key::{RunKey, ThreadKey};
+use crate::moved::{Imported, Numbered};
+
+/// A request, what came of it, and whoever waits for that.
+pub(crate) struct Asked<Q, T> {
+    request: Q,
+    /// In a box, because requests are moved about before there is one.
+    outcome: Option<Box<Result<T, LogError>>>,
+    reply: oneshot::Sender<Result<T, LogError>>,
+}
+
+impl<Q, T: Send + 'static> Asked<Q, T> {
+    pub(crate) fn new(request: Q, reply: oneshot::Sender<Result<T, LogError>>) -> Self {
+        Self { request, outcome: None, reply }
+    }
+
+    fn tell(&mut self, outcome: Result<T, LogError>) {
+        self.outcome = Some(Box::new(outcome));
+    }
+
+    /// Lets go of the request; what is left tells whoever asked what came of it.
+    fn into_reply(self) -> Box<dyn FnOnce() + Send> {
+        let (outcome, reply) = (self.outcome, self.reply);
+        Box::new(move || {
+            // Without an outcome the reply is dropped, which tells that nobody knows.
+            if let Some(outcome) = outcome {
+                // Whoever asked may have gone; the log does not mind.
+                let _ = reply.send(*outcome);
+            }
+        })
+    }
+}
+
+/// What a writer is asked to do with the log.
+pub(crate) enum Op {
+    Append(Asked<Append, Appended>),
+    Import(Asked<(ThreadKey, Vec<Numbered>), Imported>),
+    CreateRun(Asked<NewRun, Created<RunInfo>>),
+    CreateThread(Asked<NewThread, Created<ThreadInfo>>),
+    Cancel(Asked<(RunKey, Cancel), RunInfo>),
+    Answer(Asked<(RunKey, Answer), Answered>),
+    Heartbeat(Asked<RunKey, RunInfo>),
+    Sweep(Asked<(), usize>),
+    Delete(Asked<(ThreadKey, bool), ()>),
+}
+
+impl Op {
+    /// Counts the bytes of frames that it brings.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Append(asked) => asked.request.frames.bytes(),
+            Self::Import(asked) => asked.request.1.iter().map(|(_, piece)| piece.weight()).sum(),
+            _ => 0,
+        }
+    }
+
+    /// Lets go of the request; what is left is called after the commit, and tells whoever asked.
+    pub(crate) fn into_reply(self) -> Box<dyn FnOnce() + Send> {
+        match self {
+            Self::Append(asked) => asked.into_reply(),
+            Self::Import(asked) => asked.into_reply(),
+            Self::CreateRun(asked) => asked.into_reply(),
+            Self::CreateThread(asked) => asked.into_reply(),
+            Self::Cancel(asked) => asked.into_reply(),
+            Self::Answer(asked) => asked.into_reply(),
+            Self::Heartbeat(asked) => asked.into_reply(),
+            Self::Sweep(asked) => asked.into_reply(),
+            Self::Delete(asked) => asked.into_reply(),
+        }
+    }
+}
+
+impl<S: Store> Work<S> {
+    /// Works out a request. It can be worked out again where the batch was not committed.
+    pub(crate) fn perform(&mut self, op: &mut Op) -> Tried<S, ()> {
+        match op {
+            Op::Append(asked) => asked.tell(self.append(&asked.request)?),
+            Op::Import(asked) => asked.tell(self.import(&asked.request.0, &asked.request.1)?),
+            Op::CreateRun(asked) => asked.tell(self.create_run(&asked.request)?),
+            Op::CreateThread(asked) => asked.tell(self.create_thread(&asked.request)?),
+            Op::Cancel(asked) => asked.tell(self.cancel(&asked.request.0, &asked.request.1)?),
+            Op::Answer(asked) => asked.tell(self.answer(&asked.request.0, &asked.request.1)?),
+            Op::Heartbeat(asked) => asked.tell(self.heartbeat(&asked.request)?),
+            Op::Sweep(asked) => asked.tell(Ok(self.sweep()?)),
+            Op::Delete(asked) => asked.tell(self.delete(&asked.request.0, asked.request.1)?),
+        }
+        Ok(())
+    }
+}
