@@ -47,6 +47,8 @@ pub mod key;
 pub mod limits;
 pub mod moved;
 pub mod notice;
+pub mod postgres;
+mod reading;
 pub mod record;
 pub mod sqlite;
 pub mod tail;
@@ -113,6 +115,17 @@ pub struct Form {
     pub dialect: Dialect,
     /// How much it carries.
     pub fidelity: Fidelity,
+}
+
+impl Form {
+    /// Tells its name, as checkpoints have it.
+    fn name(self) -> String {
+        let fidelity = match self.fidelity {
+            Fidelity::Native => "native",
+            Fidelity::Full => "full",
+        };
+        format!("{}/{fidelity}", self.dialect)
+    }
 }
 
 /// A durable, ordered log of threads.

@@ -3,12 +3,10 @@
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::read::{Reader, visit, whole_number};
-use crate::error::LogError;
-use crate::interaction::{InboxPlace, Interaction, InteractionPage, InteractionQuery};
-use crate::key::RunKey;
-use crate::limits;
-use crate::work::{Head, Place, question_in, resolution_in};
+use super::read::{Reader, whole_number};
+use crate::interaction::{InboxPlace, InteractionQuery};
+use crate::reading::InboxRow;
+use crate::work::Head;
 
 /// Brings the rows of a run's open questions up to date; the run has its own.
 pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> rusqlite::Result<()> {
@@ -40,65 +38,9 @@ pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> 
     Ok(())
 }
 
-/// A row of the inbox.
-struct Row {
-    number: u64,
-    run: String,
-    thread: i64,
-    thread_name: String,
-    agent: Option<String>,
-    name: String,
-    seq: u64,
-    asked_at: Timestamp,
-    expires_at: Option<Timestamp>,
-    bytes: usize,
-}
-
-impl Row {
-    fn place(&self) -> InboxPlace {
-        InboxPlace { asked_at: self.asked_at, number: self.number }
-    }
-}
-
 impl Reader {
-    pub(super) fn interactions(&mut self, query: &InteractionQuery) -> Result<InteractionPage, LogError> {
-        let rows = self.inbox_rows(query)?;
-        let mut page = InteractionPage::default();
-        let mut bytes = 0;
-        let mut last = None;
-        for row in rows {
-            if page.interactions.len() == query.limit || bytes >= limits::INBOX_BYTES {
-                page.next = last;
-                break;
-            }
-            last = Some(row.place());
-            let place = Place { run: &row.run, first_seq: None, known: Some(row.seq) };
-            let mut read = Ok(());
-            let found = place.find(
-                |after, show| {
-                    let mut show = |stored| show(&stored);
-                    read = visit(&self.connection, &mut self.names, row.thread, after, &mut show);
-                },
-                |body, at| question_in(body, &row.name, at),
-            );
-            read?;
-            let Some((question, asked_at)) = found else { continue };
-            bytes += row.bytes;
-            page.interactions.push(Interaction {
-                run_id: row.run,
-                thread_id: row.thread_name,
-                agent: row.agent,
-                question,
-                asked_at,
-                expires_at: row.expires_at,
-                answer: None,
-            });
-        }
-        Ok(page)
-    }
-
     /// Reads one row more than the page has, to know whether there is a next one.
-    fn inbox_rows(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<Row>> {
+    pub(super) fn questions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
         let end = InboxPlace { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
@@ -118,7 +60,7 @@ impl Reader {
             whole_number(query.limit as u64 + 1),
         ];
         let rows = statement.query_map(by, |row| {
-            Ok(Row {
+            Ok(InboxRow {
                 number: row.get(0)?,
                 run: row.get(1)?,
                 thread: row.get(2)?,
@@ -132,42 +74,5 @@ impl Reader {
             })
         })?;
         rows.collect()
-    }
-
-    pub(super) fn interaction(&mut self, key: &RunKey, id: &str) -> Result<Interaction, LogError> {
-        let run = self.run(key)?;
-        let unknown = || LogError::InteractionUnknown { run: key.id.to_string(), interaction: id.to_owned() };
-        let asked = run.summary.interaction(id).cloned().ok_or_else(unknown)?;
-        let thread = self.thread_row(&key.thread(run.thread_id.as_str()))?;
-        if run.trimmed {
-            return Err(LogError::RunTrimmed { run: run.run_id, oldest: thread.oldest });
-        }
-        let place = |known| Place { run: &run.run_id, first_seq: run.first_seq, known };
-        let (connection, names) = (&self.connection, &mut self.names);
-        let mut read = Ok(());
-        let question = place(asked.asked_seq).find(
-            |after, show| read = visit(connection, names, thread.id, after, &mut |stored| show(&stored)),
-            |body, at| question_in(body, id, at),
-        );
-        read?;
-        let mut read = Ok(());
-        let answer = match asked.is_open() {
-            true => None,
-            false => place(asked.settled_seq).find(
-                |after, show| read = visit(connection, names, thread.id, after, &mut |stored| show(&stored)),
-                |body, at| resolution_in(body, id, at),
-            ),
-        };
-        read?;
-        let (question, asked_at) = question.ok_or_else(unknown)?;
-        Ok(Interaction {
-            run_id: run.run_id,
-            thread_id: run.thread_id,
-            agent: run.agent,
-            question,
-            asked_at,
-            expires_at: asked.expires_at.map(Timestamp),
-            answer,
-        })
     }
 }

@@ -4,7 +4,6 @@
 //! with any SQLite tool; a lock file beside it keeps a second server away.
 
 mod desk;
-mod export;
 mod figures;
 mod fold;
 mod inbox;
@@ -40,6 +39,7 @@ use crate::interaction::{Answer, Answered, Interaction, InteractionPage, Interac
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
+use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
 use crate::work::{Asked, Op, clock};
 use crate::{Cancel, Form, Log, Page, Retention, limits};
@@ -283,7 +283,7 @@ impl Log for Sqlite {
     async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
         self.seal(Sealing::Thread(thread.clone())).await?;
         let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| reader.export(&thread, &part)).await
+        self.reading(move |reader| reading::export(reader, &thread, &part)).await
     }
 
     async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
@@ -307,7 +307,7 @@ impl Log for Sqlite {
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
         self.seal(Sealing::Run(run.clone())).await?;
         let run = run.clone();
-        self.reading(move |reader| reader.run(&run)).await
+        self.reading(move |reader| reader.run_info(&run)).await
     }
 
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
@@ -323,12 +323,12 @@ impl Log for Sqlite {
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
         self.seal(Sealing::Run(run.clone())).await?;
         let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| reader.interaction(&run, &id)).await
+        self.reading(move |reader| reading::interaction(reader, &run, &id)).await
     }
 
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
         self.seal(Sealing::Everything).await?;
-        self.reading(move |reader| reader.interactions(&query)).await
+        self.reading(move |reader| reading::interactions(reader, &query)).await
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
@@ -391,7 +391,7 @@ impl Log for Sqlite {
         // Looked at before the rows: what is sealed between the two would be missed.
         let unsealed = self.unsealed.load(Ordering::Acquire);
         let key = thread.clone();
-        let page = self.reading(move |reader| reader.page(&key, after)).await;
+        let page = self.reading(move |reader| reading::page(reader, &key, after)).await;
         // Where the rows end, the journal may know more.
         match page {
             Ok((page, true)) => return Ok(page),
@@ -400,13 +400,13 @@ impl Log for Sqlite {
         }
         self.seal(Sealing::Thread(thread.clone())).await?;
         let key = thread.clone();
-        self.reading(move |reader| reader.page(&key, after)).await.map(|(page, _)| page)
+        self.reading(move |reader| reading::page(reader, &key, after)).await.map(|(page, _)| page)
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
         self.seal(Sealing::Thread(thread.clone())).await?;
         let thread = thread.clone();
-        self.reading(move |reader| reader.before(&thread, seq)).await
+        self.reading(move |reader| reading::before(reader, &thread, seq)).await
     }
 
     async fn checkpoint(

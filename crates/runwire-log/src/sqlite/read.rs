@@ -7,17 +7,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Encoder;
-use runwire_model::record::Record;
-use runwire_model::window::Window;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::rows::{RUN_COLUMNS, json_error, run_of_row};
+use super::rows::{RUN_COLUMNS, json_error, load_producers, run_of_row};
+use crate::Form;
 use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
+use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
+use crate::reading::{InboxRow, Rows, Scope, ThreadRow, Which};
 use crate::record::{Damaged, Records, Stored};
-use crate::work::{Base, Speech};
-use crate::{Form, Page, limits};
+use crate::work::{ProducerHead, RunHead, Speech};
 
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {
@@ -27,14 +27,6 @@ pub(super) struct Reader {
 
 /// Names that a reader remembers.
 const NAMES: usize = 4096;
-
-/// A thread's row.
-pub(super) struct ThreadRow {
-    pub(super) id: i64,
-    pub(super) oldest: u64,
-    pub(super) head: u64,
-    pub(super) base: Option<String>,
-}
 
 impl Reader {
     pub(super) fn new(connection: Connection) -> Self {
@@ -52,109 +44,9 @@ impl Reader {
         Ok(result)
     }
 
-    pub(super) fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
-        let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL FROM thread WHERE tenant = ?1 AND name = ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let row = statement.query_row(params![&*key.tenant, &*key.id], |row| {
-            let deleted: bool = row.get(4)?;
-            let row =
-                ThreadRow { id: row.get(0)?, oldest: row.get(1)?, head: row.get(2)?, base: row.get(3)? };
-            Ok((row, deleted))
-        });
-        match row.optional()? {
-            None => Err(LogError::ThreadUnknown(key.id.to_string())),
-            Some((_, true)) => Err(LogError::ThreadDeleted(key.id.to_string())),
-            Some((mut row, false)) => {
-                let sql = "SELECT max(last) FROM chunk WHERE thread = ?1";
-                let mut last = self.connection.prepare_cached(sql)?;
-                let last: Option<u64> = last.query_row([row.id], |row| row.get(0))?;
-                row.head = row.head.max(last.unwrap_or(0));
-                Ok(row)
-            }
-        }
-    }
-
-    /// Reads the records after a `seq`, a page at most, and tells whether there may be more.
-    pub(super) fn page(&mut self, key: &ThreadKey, after: u64) -> Result<(Page, bool), LogError> {
-        let row = self.thread_row(key)?;
-        if after < row.oldest - 1 {
-            return Err(LogError::CursorTrimmed { after, oldest: row.oldest });
-        }
-        if after > row.head {
-            return Err(LogError::CursorBeyondEnd { after, head: row.head });
-        }
-        let mut records = Vec::new();
-        let mut bytes = 0;
-        visit(&self.connection, &mut self.names, row.id, after, &mut |stored| {
-            bytes += stored.weight();
-            records.push(Arc::new(stored));
-            if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        Ok((Page { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
-    }
-
-    /// Folds the thread's messages and state before a `seq`.
-    pub(super) fn before(&mut self, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
-        let row = self.thread_row(key)?;
-        let base = row.base.as_deref().map(serde_json::from_str::<Base>).transpose().map_err(json_error)?;
-        let mut window = base.unwrap_or_default().window();
-        let spans = self.spans_of(row.id)?;
-        for span in spans.iter().filter(|span| span.first_seq < seq) {
-            window.next_run(&span.run_id);
-            // Runs side by side are told one after the other.
-            let end = seq.min(span.last_seq + 1);
-            visit(&self.connection, &mut self.names, row.id, span.first_seq - 1, &mut |stored| {
-                if stored.record.seq >= end {
-                    return ControlFlow::Break(());
-                }
-                if *stored.run == *span.run_id {
-                    window.absorb(&stored.record);
-                }
-                ControlFlow::Continue(())
-            })?;
-        }
-        // A patch that did not fit hides the state only where it stands.
-        window.absorb(&Record {
-            seq,
-            at: Timestamp(0),
-            source_time: None,
-            dialect: None,
-            entries: Vec::new(),
-        });
-        Ok(window)
-    }
-
-    pub(super) fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status FROM run \
-                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([thread], |row| {
-            let status: String = row.get(3)?;
-            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
-            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq: row.get(2)?, open })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
     pub(super) fn spans(&self, key: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
         let row = self.thread_row(key)?;
         self.spans_of(row.id)
-    }
-
-    pub(super) fn run(&self, key: &RunKey) -> Result<RunInfo, LogError> {
-        let sql = format!(
-            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.tenant = ?1 AND run.name = ?2"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let run = statement.query_row(params![&*key.tenant, &*key.id], |row| {
-            let deleted: Option<u64> = row.get(14)?;
-            Ok((run_of_row(row)?.info(), deleted.is_some()))
-        });
-        match run.optional()? {
-            None => Err(LogError::RunUnknown(key.id.to_string())),
-            Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
-            Some((run, false)) => Ok(run),
-        }
     }
 
     pub(super) fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
@@ -172,32 +64,6 @@ impl Reader {
     pub(super) fn thread(&self, key: &ThreadKey) -> Result<ThreadInfo, LogError> {
         let row = self.thread_row(key)?;
         self.thread_info(row.id)
-    }
-
-    pub(super) fn thread_info(&self, id: i64) -> Result<ThreadInfo, LogError> {
-        let sql = "SELECT name, parallel, created_at, oldest, max(head, coalesce((SELECT max(last) FROM chunk \
-                   WHERE thread = ?1), 0)), (SELECT count(*) FROM run WHERE thread = ?1) FROM thread WHERE id = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut thread = statement.query_row([id], |row| {
-            Ok(ThreadInfo {
-                thread_id: row.get(0)?,
-                parallel: row.get(1)?,
-                created_at: Timestamp(row.get(2)?),
-                oldest: row.get(3)?,
-                head: row.get(4)?,
-                open_runs: Vec::new(),
-                runs: row.get(5)?,
-                title: None,
-                latest: None,
-            })
-        })?;
-        let sql = "SELECT name FROM run INDEXED BY run_open \
-                   WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
-        let mut open = self.connection.prepare_cached(sql)?;
-        thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        thread.title = self.title_of(id)?;
-        thread.latest = self.latest_run_of(id)?;
-        Ok(thread)
     }
 
     pub(super) fn threads(
@@ -223,7 +89,7 @@ impl Reader {
     }
 
     pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
-        self.run(run)?;
+        self.run_info(run)?;
         let Some(owner) = self.row_id("run", &run.tenant, &run.id)? else { return Ok(None) };
         Ok(self.producer_of("run", owner, name)?)
     }
@@ -260,7 +126,7 @@ impl Reader {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
                    AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let by = params![&*run.tenant, &*run.id, form_name(form), whole_number(seq)];
+        let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq)];
         let row = statement.query_row(by, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
         let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
@@ -268,18 +134,143 @@ impl Reader {
     }
 }
 
+impl Rows for Reader {
+    fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
+        let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
+                   WHERE tenant = ?1 AND name = ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row(params![&*key.tenant, &*key.id], |row| {
+            let deleted: bool = row.get(4)?;
+            let row = ThreadRow {
+                id: row.get(0)?,
+                oldest: row.get(1)?,
+                head: row.get(2)?,
+                head_at: Timestamp(row.get(5)?),
+                base: row.get(3)?,
+            };
+            Ok((row, deleted))
+        });
+        match row.optional()? {
+            None => Err(LogError::ThreadUnknown(key.id.to_string())),
+            Some((_, true)) => Err(LogError::ThreadDeleted(key.id.to_string())),
+            Some((mut row, false)) => {
+                let sql = "SELECT max(last) FROM chunk WHERE thread = ?1";
+                let mut last = self.connection.prepare_cached(sql)?;
+                let last: Option<u64> = last.query_row([row.id], |row| row.get(0))?;
+                row.head = row.head.max(last.unwrap_or(0));
+                Ok(row)
+            }
+        }
+    }
+
+    fn thread_info(&self, id: i64) -> Result<ThreadInfo, LogError> {
+        let sql = "SELECT name, parallel, created_at, oldest, max(head, coalesce((SELECT max(last) FROM chunk \
+                   WHERE thread = ?1), 0)), (SELECT count(*) FROM run WHERE thread = ?1) FROM thread WHERE id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut thread = statement.query_row([id], |row| {
+            Ok(ThreadInfo {
+                thread_id: row.get(0)?,
+                parallel: row.get(1)?,
+                created_at: Timestamp(row.get(2)?),
+                oldest: row.get(3)?,
+                head: row.get(4)?,
+                open_runs: Vec::new(),
+                runs: row.get(5)?,
+                title: None,
+                latest: None,
+            })
+        })?;
+        let sql = "SELECT name FROM run INDEXED BY run_open \
+                   WHERE thread = ?1 AND status IN ('pending', 'running', 'suspended') ORDER BY id";
+        let mut open = self.connection.prepare_cached(sql)?;
+        thread.open_runs = open.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        thread.title = self.title_of(id)?;
+        thread.latest = self.latest_run_of(id)?;
+        Ok(thread)
+    }
+
+    fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError> {
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.tenant = ?1 AND run.name = ?2"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let run = statement.query_row(params![&*key.tenant, &*key.id], |row| {
+            let deleted: Option<u64> = row.get(14)?;
+            Ok((run_of_row(row)?.info(), deleted.is_some()))
+        });
+        match run.optional()? {
+            None => Err(LogError::RunUnknown(key.id.to_string())),
+            Some((run, true)) => Err(LogError::ThreadDeleted(run.thread_id)),
+            Some((run, false)) => Ok(run),
+        }
+    }
+
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
+        let sql = "SELECT name, first_seq, last_seq, status FROM run \
+                   WHERE thread = ?1 AND first_seq IS NOT NULL AND trimmed = 0 ORDER BY first_seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map([thread], |row| {
+            let status: String = row.get(3)?;
+            let open = matches!(status.as_str(), "pending" | "running" | "suspended");
+            Ok(RunSpan { run_id: row.get(0)?, first_seq: row.get(1)?, last_seq: row.get(2)?, open })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+    ) -> Result<(), LogError> {
+        Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
+    }
+
+    fn runs_of(&self, thread: i64, which: Which<'_>) -> Result<Vec<RunHead>, LogError> {
+        let (filter, by): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
+            Which::Named(name) => ("run.name = ?2", vec![&thread, name]),
+            Which::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
+            Which::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
+            Which::Trimmed => ("run.trimmed = 1", vec![&thread]),
+            Which::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
+        };
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+             WHERE run.thread = ?1 AND {filter} ORDER BY run.first_seq, run.id"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let runs = statement.query_map(&*by, run_of_row)?;
+        Ok(runs.collect::<Result<_, _>>()?)
+    }
+
+    fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError> {
+        let sql = "SELECT id FROM run WHERE thread = ?1 AND first_seq < ?2 ORDER BY first_seq DESC LIMIT 1";
+        let mut latest = self.connection.prepare_cached(sql)?;
+        Ok(latest.query_row(params![thread, whole_number(seq)], |row| row.get(0)).optional()?)
+    }
+
+    fn last_of_runs(&self, thread: i64) -> Result<u64, LogError> {
+        let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
+        Ok(self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?)
+    }
+
+    fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError> {
+        Ok(load_producers(&self.connection, scope.name(), owner)?)
+    }
+
+    fn run_name(&self, run: i64) -> Result<Option<String>, LogError> {
+        let mut name = self.connection.prepare_cached("SELECT name FROM run WHERE id = ?1")?;
+        Ok(name.query_row([run], |row| row.get(0)).optional()?)
+    }
+
+    fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError> {
+        Ok(self.questions(query)?)
+    }
+}
+
 /// Makes a number that the store can hold; no `seq` or count comes near the largest.
 pub(super) fn whole_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Tells the name of a form, as checkpoints have it.
-pub(super) fn form_name(form: Form) -> String {
-    let fidelity = match form.fidelity {
-        runwire_model::dialect::Fidelity::Native => "native",
-        runwire_model::dialect::Fidelity::Full => "full",
-    };
-    format!("{}/{fidelity}", form.dialect)
 }
 
 /// Tells the `seq` and the time of a thread's last record.

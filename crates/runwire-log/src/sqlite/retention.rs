@@ -11,6 +11,7 @@ use super::rows::json_error;
 use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
+use crate::reading::before;
 use crate::work::{Base, Candidate, Cut, Work, choose_cuts};
 use crate::{Retention, limits};
 
@@ -129,7 +130,7 @@ pub(super) fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Trim
     )?;
     let mut trims = Vec::with_capacity(cuts.len());
     for cut in cuts {
-        let window = reader.before(&cut.key, cut.oldest)?;
+        let window = before(reader, &cut.key, cut.oldest)?;
         let base = serde_json::to_string(&Base::of(&window)).map_err(json_error)?;
         trims.push(Trim { cut, base });
     }

@@ -207,7 +207,7 @@ pub(super) fn load_run(
     Ok(Some(Box::new(run)))
 }
 
-fn load_producers(
+pub(super) fn load_producers(
     connection: &Connection,
     scope: &str,
     owner: i64,

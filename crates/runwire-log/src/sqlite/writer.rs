@@ -16,7 +16,7 @@ use super::Options;
 use super::desk::{Commit, Committer, Release};
 use super::fold::Folder;
 use super::journal::Unsealed;
-use super::read::{form_name, whole_number};
+use super::read::whole_number;
 use super::retention::Trim;
 use super::rows::{save_run, save_thread};
 use super::tables::Tables;
@@ -269,7 +269,7 @@ impl Writer {
             Order::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let by = params![&*run.tenant, &*run.id, form_name(form), whole_number(seq), state];
+                let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
                 self.work.store.connection.prepare_cached(sql)?.execute(by)?;
             }
             Order::Ping(reply) => self.reply(reply, Ok(())),

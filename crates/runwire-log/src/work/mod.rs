@@ -65,6 +65,12 @@ impl<S: Store> Work<S> {
         Self { store, heads: Heads::default(), batch: Batch::default(), subscribers: Vec::new(), now }
     }
 
+    /// Drops what is at hand: the batch was not committed, or others may write before the next one.
+    pub(crate) fn forget(&mut self) {
+        self.heads = Heads::default();
+        self.batch = Batch::default();
+    }
+
     /// Brings back a run and its thread, which were worked on.
     fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
         self.put_thread(thread);

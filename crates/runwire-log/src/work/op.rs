@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::{Store, Tried, Work};
 use crate::Cancel;
-use crate::append::{Append, Appended};
+use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::interaction::{Answer, Answered};
@@ -61,6 +61,33 @@ impl Op {
             Self::Append(asked) => asked.request.frames.bytes(),
             Self::Import(asked) => asked.request.1.iter().map(|(_, piece)| piece.weight()).sum(),
             _ => 0,
+        }
+    }
+
+    /// Tells which thread and which run it names, so that a store with several writers can lock them beforehand.
+    pub(crate) fn names(&self) -> (Option<ThreadKey>, Option<RunKey>) {
+        match self {
+            Self::Append(asked) => match &asked.request.target {
+                Target::Run(run) => {
+                    (asked.request.thread.as_deref().map(|thread| run.thread(thread)), Some(run.clone()))
+                }
+                Target::Thread(thread) => (Some(thread.clone()), None),
+            },
+            Self::Import(asked) => (Some(asked.request.0.clone()), None),
+            Self::CreateRun(asked) => {
+                let NewRun { tenant, thread_id, run_id, .. } = &asked.request;
+                let thread = thread_id.as_deref().map(|id| ThreadKey::new(tenant.as_str(), id));
+                (thread, run_id.as_deref().map(|id| RunKey::new(tenant.as_str(), id)))
+            }
+            Self::CreateThread(asked) => {
+                let NewThread { tenant, thread_id, .. } = &asked.request;
+                (thread_id.as_deref().map(|id| ThreadKey::new(tenant.as_str(), id)), None)
+            }
+            Self::Cancel(asked) => (None, Some(asked.request.0.clone())),
+            Self::Answer(asked) => (None, Some(asked.request.0.clone())),
+            Self::Heartbeat(asked) => (None, Some(asked.request.clone())),
+            Self::Sweep(_) => (None, None),
+            Self::Delete(asked) => (Some(asked.request.0.clone()), None),
         }
     }
 

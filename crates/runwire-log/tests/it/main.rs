@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bed;
+mod cluster;
 mod conformance;
 mod file;
 mod questions;

@@ -1,0 +1,112 @@
+//! Lists: runs, and the questions that are open.
+
+use runwire_model::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::failure::Db;
+use super::read::Reader;
+use super::rows::{RUN_COLUMNS, maybe_number, number, run_of_row, time, whole_number};
+use crate::error::LogError;
+use crate::info::{RunInfo, RunQuery};
+use crate::interaction::{InboxPlace, InteractionQuery};
+use crate::reading::InboxRow;
+
+/// Conditions, each with what it compares with.
+#[derive(Default)]
+struct Conditions {
+    sql: Vec<String>,
+    values: Vec<Box<dyn ToSql + Sync>>,
+}
+
+impl Conditions {
+    /// Adds a condition; `?` in it is the value.
+    fn add(&mut self, condition: &str, value: impl ToSql + Sync + 'static) {
+        self.values.push(Box::new(value));
+        self.sql.push(condition.replace('?', &format!("${}", self.values.len())));
+    }
+}
+
+impl Reader {
+    /// Lists runs, newest first. Only what is asked for stands in the statement.
+    pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        let mut conditions = Conditions::default();
+        conditions.add("run.tenant = ?", query.tenant.clone());
+        if let Some(before) = &query.before {
+            let id = self.row_id("run", &query.tenant, before)?;
+            conditions.add("run.id < ?", id.ok_or_else(|| LogError::RunUnknown(before.clone()))?);
+        }
+        if let Some(thread) = &query.thread {
+            let Some(thread) = self.row_id("thread", &query.tenant, thread)? else { return Ok(Vec::new()) };
+            conditions.add("run.thread = ?", thread);
+        }
+        if let Some(agent) = &query.agent {
+            conditions.add("run.agent = ?", agent.clone());
+        }
+        if let Some(since) = query.since {
+            conditions.add("run.created_at >= ?", whole_number(since.0));
+        }
+        if let Some(until) = query.until {
+            conditions.add("run.created_at < ?", whole_number(until.0));
+        }
+        if let Some(prefix) = &query.prefix {
+            let begins = |column: &str| format!("starts_with({column}, ?)");
+            let any = ["run.name", "run.agent", "thread.name"].map(begins).join(" OR ");
+            conditions.add(&format!("({any})"), prefix.clone());
+        }
+        if !query.statuses.is_empty() {
+            let names: Vec<&'static str> = query.statuses.iter().map(|status| status.as_str()).collect();
+            conditions.add("run.status = ANY(?)", names);
+        }
+        let filter = conditions.sql.join(" AND ");
+        conditions.values.push(Box::new(whole_number(query.limit as u64)));
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+             WHERE {filter} AND thread.deleted_at IS NULL ORDER BY run.id DESC LIMIT ${}",
+            conditions.values.len()
+        );
+        let values: Vec<&(dyn ToSql + Sync)> = conditions.values.iter().map(|value| &**value).collect();
+        let rows = self.connection.query(&sql, &values)?;
+        rows.iter().map(|row| Ok(run_of_row(row)?.info())).collect()
+    }
+}
+
+impl Reader {
+    /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
+    pub(super) fn questions(&self, query: &InteractionQuery) -> Db<Vec<InboxRow>> {
+        let end = InboxPlace { asked_at: Timestamp(u64::MAX), number: u64::MAX };
+        let before = query.before.unwrap_or(end);
+        let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
+                   question.asked_at, question.expires_at, question.bytes FROM question \
+                   JOIN run ON run.id = question.run JOIN thread ON thread.id = run.thread \
+                   WHERE question.tenant = $1 AND (question.asked_at, question.id) < ($2, $3) \
+                   AND ($4::text IS NULL OR run.name = $4) AND ($5::text IS NULL OR run.agent = $5) \
+                   AND ($6::text IS NULL OR thread.name = $6) \
+                   ORDER BY question.asked_at DESC, question.id DESC LIMIT $7";
+        let rows = self.connection.query(
+            sql,
+            &[
+                &query.tenant,
+                &whole_number(before.asked_at.0),
+                &whole_number(before.number),
+                &query.run,
+                &query.agent,
+                &query.thread,
+                &whole_number(query.limit as u64 + 1),
+            ],
+        )?;
+        let inbox_row = |row: &Row| InboxRow {
+            number: number(row, 0),
+            run: row.get(1),
+            thread: row.get(2),
+            thread_name: row.get(3),
+            agent: row.get(4),
+            name: row.get(5),
+            seq: number(row, 6),
+            asked_at: time(row, 7),
+            expires_at: maybe_number(row, 8).map(Timestamp),
+            bytes: number(row, 9) as usize,
+        };
+        Ok(rows.iter().map(inbox_row).collect())
+    }
+}

@@ -1,0 +1,91 @@
+//! Notices, and what the store holds, counted where it lies.
+
+use std::time::Duration;
+
+use runwire_model::{Json, Timestamp};
+use tokio_postgres::Row;
+
+use super::failure::{Db, Failure};
+use super::read::Reader;
+use super::rows::{number, time, whole_number};
+use super::tables::now;
+use crate::error::LogError;
+use crate::figures::{Figures, Waiting};
+use crate::key::RunKey;
+use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+
+impl Reader {
+    /// Forgets what waits for others than these.
+    pub(super) fn keep_notices_of(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
+        let names: Vec<&str> = subscribers.iter().map(|known| known.name.as_str()).collect();
+        self.connection.execute("DELETE FROM notice WHERE subscriber <> ALL($1)", &[&names])?;
+        Ok(())
+    }
+
+    /// Lists what a subscriber is to be told, what is due first, first.
+    pub(super) fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+        let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
+                   notice.seq, notice.at, notice.event, notice.attempts, notice.due \
+                   FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
+                   WHERE notice.subscriber = $1 ORDER BY notice.due, notice.id LIMIT $2";
+        let now = now(&self.connection)?;
+        let rows = self.connection.query(sql, &[&subscriber, &whole_number(limit as u64)])?;
+        rows.iter().map(|row| Ok(notice_of(row, now)?)).collect()
+    }
+
+    pub(super) fn told(&self, number: u64, told: Told) -> Result<(), LogError> {
+        match told {
+            Told::Done => {
+                self.connection.execute("DELETE FROM notice WHERE id = $1", &[&whole_number(number)])?;
+            }
+            Told::Again(wait) => {
+                let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let due = whole_number(now(&self.connection)?.0.saturating_add(wait));
+                let sql = "UPDATE notice SET attempts = attempts + 1, due = $2 WHERE id = $1";
+                self.connection.execute(sql, &[&whole_number(number), &due])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what is open and what waits.
+    pub(super) fn figures(&self) -> Result<Figures, LogError> {
+        let sql = "SELECT count(*) FILTER (WHERE status = 'pending'), \
+                   count(*) FILTER (WHERE status = 'running'), \
+                   count(*) FILTER (WHERE status = 'suspended'), \
+                   (SELECT count(*) FROM question), pg_database_size(current_database()) \
+                   FROM run WHERE status IN ('pending', 'running', 'suspended')";
+        let row = self.connection.one(sql, &[])?;
+        let sql = "SELECT subscriber, count(*), count(*) FILTER (WHERE attempts > 0) FROM notice \
+                   GROUP BY subscriber ORDER BY subscriber";
+        let waiting = self.connection.query(sql, &[])?;
+        let waiting_of =
+            |row: &Row| Waiting { subscriber: row.get(0), notices: number(row, 1), tried: number(row, 2) };
+        Ok(Figures {
+            pending: number(&row, 0),
+            running: number(&row, 1),
+            suspended: number(&row, 2),
+            questions: number(&row, 3),
+            store_bytes: number(&row, 4),
+            waiting: waiting.iter().map(waiting_of).collect(),
+            ..Figures::default()
+        })
+    }
+}
+
+fn notice_of(row: &Row, now: Timestamp) -> Db<Notice> {
+    let unreadable = |what: &str| Failure::Damaged(format!("a notice has {what}"));
+    Ok(Notice {
+        number: number(row, 0),
+        id: row.get(1),
+        kind: NoticeKind::from_name(row.get(2)).ok_or_else(|| unreadable("no kind"))?,
+        run: RunKey::new(row.get::<_, &str>(3), row.get::<_, &str>(4)),
+        thread_id: row.get(5),
+        agent: row.get(6),
+        seq: number(row, 7),
+        at: time(row, 8),
+        event: Json::parse(row.get(9)).map_err(|_| unreadable("no JSON"))?,
+        attempts: u32::try_from(number(row, 10)).unwrap_or(u32::MAX),
+        wait: Duration::from_millis(number(row, 11).saturating_sub(now.0)),
+    })
+}

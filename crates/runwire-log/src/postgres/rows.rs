@@ -1,0 +1,131 @@
+//! The rows of threads, runs and producers, and the heads that they stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use runwire_model::Timestamp;
+use runwire_model::run::RunState;
+use tokio_postgres::Row;
+
+use super::connection::{By, Connection};
+use super::failure::Db;
+use crate::info::RunSummary;
+use crate::key::{RunKey, ThreadKey};
+use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+
+/// Makes a number that the store can hold; no `seq`, count or time comes near the largest.
+pub(super) fn whole_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Reads a number that is never below 0.
+pub(super) fn number(row: &Row, column: usize) -> u64 {
+    row.get::<_, i64>(column) as u64
+}
+
+pub(super) fn time(row: &Row, column: usize) -> Timestamp {
+    Timestamp(number(row, column))
+}
+
+pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
+    row.get::<_, Option<i64>>(column).map(|number| number as u64)
+}
+
+/// Tells how a lease stands in its row.
+pub(super) fn number_of_lease(lease: Lease) -> i16 {
+    match lease {
+        Lease::None => 0,
+        Lease::Alive => 1,
+        Lease::Stopping => 2,
+        Lease::Asking(_) => 3,
+    }
+}
+
+fn lease_of(number: i16, until: u64) -> Lease {
+    match number {
+        1 => Lease::Alive,
+        2 => Lease::Stopping,
+        3 => Lease::Asking(until),
+        _ => Lease::None,
+    }
+}
+
+/// Loads a thread that is locked.
+pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<ThreadHead>>> {
+    let sql = "SELECT tenant, name, parallel, created_at, head, head_at, deleted_at, oldest, \
+               ARRAY(SELECT id FROM run WHERE run.thread = thread.id \
+               AND status IN ('pending', 'running', 'suspended') ORDER BY id), \
+               (SELECT id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL \
+               ORDER BY first_seq DESC LIMIT 1) FROM thread WHERE id = $1";
+    let Some(row) = connection.first(sql, &[&id])? else { return Ok(None) };
+    let key = ThreadKey::new(row.get::<_, &str>(0), row.get::<_, &str>(1));
+    let mut thread = ThreadHead::new(id, key, row.get(2), time(&row, 3));
+    (thread.seq, thread.at, thread.oldest) = (number(&row, 4), time(&row, 5), number(&row, 7));
+    thread.deleted = row.get::<_, Option<i64>>(6).is_some();
+    (thread.open, thread.latest) = (row.get(8), row.get(9));
+    thread.producers = load_producers(connection, "thread", id)?;
+    thread.new = false;
+    Ok(Some(Box::new(thread)))
+}
+
+pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
+     run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
+     thread.deleted_at, run.lease, run.lease_until";
+
+/// Reads a run's row, without its producers.
+pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
+    let tenant: Arc<str> = row.get::<_, &str>(1).into();
+    let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
+    let head = match row.get::<_, Option<&str>>(13) {
+        Some(head) => serde_json::from_str(head)?,
+        None => Head { state: RunState::new(thread_name, name), summary: RunSummary::default() },
+    };
+    Ok(RunHead {
+        id: row.get(0),
+        key: RunKey::new(tenant.clone(), name),
+        thread: row.get(3),
+        thread_key: ThreadKey::new(tenant, thread_name),
+        request: serde_json::from_str(row.get(5))?,
+        created_at: time(row, 6),
+        started_at: maybe_number(row, 7).map(Timestamp),
+        ended_at: maybe_number(row, 8).map(Timestamp),
+        first_seq: maybe_number(row, 9),
+        last_seq: number(row, 10),
+        deadline: maybe_number(row, 11),
+        lease: lease_of(row.get(15), number(row, 16)),
+        leased: false,
+        trimmed: row.get(12),
+        stored_status: head.state.status,
+        head,
+        producers: HashMap::new(),
+        new: false,
+        dirty: false,
+        unnoted: false,
+        listed: false,
+    })
+}
+
+/// Loads a run whose thread is locked.
+pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<Option<Box<RunHead>>> {
+    let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
+    let Some(row) = connection.first(&sql, by)? else { return Ok(None) };
+    let mut run = run_of_row(&row)?;
+    run.producers = load_producers(connection, "run", run.id)?;
+    Ok(Some(Box::new(run)))
+}
+
+pub(super) fn load_producers(
+    connection: &Connection,
+    scope: &str,
+    owner: i64,
+) -> Db<HashMap<String, ProducerHead>> {
+    let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2";
+    let mut producers = HashMap::new();
+    for row in connection.query(sql, &[&scope, &owner])? {
+        let speech = serde_json::from_str(row.get(3))?;
+        let (epoch, next) = (number(&row, 1), number(&row, 2));
+        let producer = ProducerHead { epoch, next, speech, dirty: false, unnoted: false };
+        producers.insert(row.get(0), producer);
+    }
+    Ok(producers)
+}

@@ -1,0 +1,157 @@
+//! The tables, and how a store of an older version becomes one of this.
+//!
+//! A commit adds one row of `chunk` for each thread: all records that it brings to that thread. The row of a thread
+//! tells how far it is, and whoever writes to the thread has locked it.
+
+use super::connection::Connection;
+use super::failure::Db;
+
+/// The steps from an empty store to the newest version; the version of a store is how many it has taken.
+const MIGRATIONS: &[&str] = &["
+CREATE SEQUENCE thread_id;
+CREATE SEQUENCE run_id;
+
+CREATE TABLE thread (
+    id         bigint  PRIMARY KEY,
+    tenant     text    NOT NULL,
+    name       text    NOT NULL,
+    parallel   boolean NOT NULL,
+    created_at bigint  NOT NULL,
+    -- The first seq that is kept, the last seq and its time.
+    oldest     bigint  NOT NULL,
+    head       bigint  NOT NULL,
+    head_at    bigint  NOT NULL,
+    -- Messages and state before the oldest seq, as JSON.
+    base       text,
+    deleted_at bigint,
+    UNIQUE (tenant, name)
+);
+CREATE INDEX thread_newest ON thread (tenant, id) WHERE deleted_at IS NULL;
+
+CREATE TABLE run (
+    id          bigint   PRIMARY KEY,
+    tenant      text     NOT NULL,
+    name        text     NOT NULL,
+    thread      bigint   NOT NULL,
+    agent       text,
+    -- What created it, as JSON.
+    request     text     NOT NULL,
+    status      text     NOT NULL,
+    created_at  bigint   NOT NULL,
+    started_at  bigint,
+    ended_at    bigint,
+    first_seq   bigint,
+    last_seq    bigint   NOT NULL,
+    -- When its oldest open question expires.
+    deadline    bigint,
+    -- Its lease, and when that runs out: see rows.rs.
+    lease       smallint NOT NULL,
+    lease_until bigint   NOT NULL,
+    -- The revision of the translation that its cursors are of.
+    revision    integer  NOT NULL,
+    trimmed     boolean  NOT NULL,
+    -- What the person asked, for lists.
+    message     text,
+    -- The guard's state and the summary, as JSON.
+    head        text,
+    UNIQUE (tenant, name)
+);
+CREATE INDEX run_of_thread ON run (thread, first_seq);
+CREATE INDEX run_open ON run (thread, id) WHERE status IN ('pending', 'running', 'suspended');
+CREATE INDEX run_leased ON run (lease_until) WHERE lease > 0;
+CREATE INDEX run_newest ON run (tenant, id);
+CREATE INDEX run_by_status ON run (tenant, status, id);
+CREATE INDEX run_by_agent ON run (tenant, agent, id) WHERE agent IS NOT NULL;
+
+CREATE TABLE producer (
+    -- 'run' or 'thread', and the number of that.
+    scope   text   NOT NULL,
+    owner   bigint NOT NULL,
+    -- Empty for the one without a name.
+    name    text   NOT NULL,
+    epoch   bigint NOT NULL,
+    next    bigint NOT NULL,
+    -- The decoder, and where the frames go, as JSON.
+    decoder text   NOT NULL,
+    PRIMARY KEY (scope, owner, name)
+);
+
+CREATE TABLE chunk (
+    thread bigint NOT NULL,
+    first  bigint NOT NULL,
+    last   bigint NOT NULL,
+    -- The records from first to last, one after the other: see record.rs.
+    body   bytea  NOT NULL,
+    PRIMARY KEY (thread, last)
+);
+
+CREATE TABLE checkpoint (
+    run   bigint NOT NULL,
+    form  text   NOT NULL,
+    seq   bigint NOT NULL,
+    -- The encoder's state, as JSON.
+    state text   NOT NULL,
+    PRIMARY KEY (run, form, seq)
+);
+
+-- The questions that are open.
+CREATE TABLE question (
+    id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    tenant     text   NOT NULL,
+    run        bigint NOT NULL,
+    -- The interaction's id, and the record that asks it.
+    name       text   NOT NULL,
+    seq        bigint NOT NULL,
+    asked_at   bigint NOT NULL,
+    expires_at bigint,
+    bytes      bigint NOT NULL,
+    UNIQUE (run, name)
+);
+CREATE INDEX question_asked ON question (tenant, asked_at, id);
+
+-- What subscribers are to be told of and were not.
+CREATE TABLE notice (
+    id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    subscriber text   NOT NULL,
+    -- What tells it from all others anywhere.
+    name       text   NOT NULL,
+    run        bigint NOT NULL,
+    kind       text   NOT NULL,
+    -- The record that the event is in, when it was written, and the event as JSON.
+    seq        bigint NOT NULL,
+    at         bigint NOT NULL,
+    event      text   NOT NULL,
+    attempts   bigint NOT NULL DEFAULT 0,
+    due        bigint NOT NULL
+);
+CREATE INDEX notice_due ON notice (subscriber, due, id);
+CREATE INDEX notice_of_run ON notice (run);
+"];
+
+/// The revision of the translation that new runs are pinned to.
+pub(super) const REVISION: i32 = 1;
+
+/// Only one node migrates at a time: the others wait here. The number is ours alone.
+const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
+
+/// Brings a store to the newest version, and tells the version that it has then.
+pub(super) fn migrate(connection: &Connection) -> Db<u32> {
+    connection.run("BEGIN")?;
+    connection.run(MIGRATING)?;
+    connection.run("CREATE TABLE IF NOT EXISTS store (version integer NOT NULL)")?;
+    let found = connection.first("SELECT version FROM store", &[])?;
+    let found = found.map_or(0, |row| row.get::<_, i32>(0) as u32);
+    for step in MIGRATIONS.iter().skip(found as usize) {
+        connection.run(step)?;
+    }
+    if found < newest() {
+        connection.run(&format!("DELETE FROM store; INSERT INTO store VALUES ({})", newest()))?;
+    }
+    connection.run("COMMIT")?;
+    Ok(found.max(newest()))
+}
+
+/// Tells the newest version.
+pub(super) fn newest() -> u32 {
+    MIGRATIONS.len() as u32
+}

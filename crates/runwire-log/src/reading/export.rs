@@ -1,0 +1,239 @@
+//! Exporting: everything that is stored of a thread, page by page.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::{Rows, Scope, ThreadRow, Which, before};
+use crate::error::LogError;
+use crate::info::RunSpan;
+use crate::key::ThreadKey;
+use crate::limits;
+use crate::moved::{
+    Exported, Moved, Part, ProducerNote, RouteNote, RunFacts, StateNote, ThreadFacts, TrimmedRun,
+};
+use crate::record::Stored;
+use crate::work::{Base, RunHead, Speech};
+
+/// The records that are asked for: the first one and the last one, and whether that is the whole thread.
+#[derive(Clone, Copy)]
+struct Range {
+    from: u64,
+    to: u64,
+    whole: bool,
+}
+
+/// Gives a page of what is stored of a thread.
+pub(crate) fn export(rows: &mut impl Rows, key: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    let row = rows.thread_row(key)?;
+    let range = range(rows, &row, part.run.as_deref())?;
+    let after = part.after.unwrap_or(range.from - 1);
+    row.check_cursor(after)?;
+    let mut pieces = Vec::new();
+    if part.after.is_none() {
+        pieces.push(Moved::Thread(Box::new(facts(rows, key, &row, range)?)));
+        if range.whole {
+            trimmed_runs(rows, &row, &mut pieces)?;
+        }
+    }
+    let (records, full) = records(rows, row.id, after, range.to)?;
+    let last = records.last().map_or(after, |stored| stored.record.seq);
+    let begun = rows.runs_of(row.id, Which::Begun { from: after + 1, to: last })?;
+    let latest = rows.latest_before(row.id, range.to + 1)?;
+    for stored in records {
+        let seq = stored.record.seq;
+        let begins = begun.iter().find(|run| run.first_seq == Some(seq));
+        pieces.extend(begins.map(|run| Moved::Run(Box::new(facts_of(run)))));
+        let ends = stored.is_terminal().then(|| stored.run.clone());
+        pieces.push(Moved::Record(stored));
+        if let Some(run) = ends {
+            for run in rows.runs_of(row.id, Which::Named(&run))? {
+                pieces.extend(state_of(rows, &run, latest == Some(run.id))?);
+            }
+        }
+    }
+    // A run's row may be ahead of the records that can be read: then they follow in a moment.
+    let behind = range.to == row.head && rows.last_of_runs(row.id)? > row.head;
+    if full || behind {
+        return Ok(Exported { pieces, next: Some(last) });
+    }
+    open_ends(rows, &row, range, latest, &mut pieces)?;
+    pieces.push(Moved::End { head: last });
+    Ok(Exported { pieces, next: None })
+}
+
+fn range(rows: &impl Rows, row: &ThreadRow, run: Option<&str>) -> Result<Range, LogError> {
+    let Some(run) = run else { return Ok(Range { from: row.oldest, to: row.head, whole: true }) };
+    let spans = rows.spans_of(row.id)?;
+    let at = spans.iter().position(|span| span.run_id == run);
+    let at = at.ok_or_else(|| LogError::RunUnknown(run.to_owned()))?;
+    // Runs that lie side by side cannot be told apart from each other.
+    let (mut from, mut to) = (spans[at].first_seq, end_of(&spans[at], row.head));
+    loop {
+        let touching = |span: &&RunSpan| span.first_seq <= to && end_of(span, row.head) >= from;
+        let first = spans.iter().filter(touching).map(|span| span.first_seq).min().unwrap_or(from);
+        let last = spans.iter().filter(touching).map(|span| end_of(span, row.head)).max().unwrap_or(to);
+        if (first, last) == (from, to) {
+            return Ok(Range { from, to, whole: false });
+        }
+        (from, to) = (first, last);
+    }
+}
+
+fn facts(
+    rows: &mut impl Rows,
+    key: &ThreadKey,
+    row: &ThreadRow,
+    range: Range,
+) -> Result<ThreadFacts, LogError> {
+    let info = rows.thread_info(row.id)?;
+    let mut base = match range.from == row.oldest {
+        true => row.base()?,
+        false => Base::of(&before(rows, key, range.from)?),
+    };
+    if !range.whole
+        && let Some(latest) = rows.latest_before(row.id, range.from)?
+    {
+        let run = rows.runs_of(row.id, Which::Numbered(latest))?.pop();
+        base.guard = run.map(|run| run.head.state).or(base.guard);
+    }
+    // Where there is a record, that tells the time.
+    let all_removed = row.oldest > row.head && row.head > 0;
+    Ok(ThreadFacts {
+        thread_id: info.thread_id,
+        parallel: info.parallel,
+        created_at: info.created_at,
+        oldest: range.from,
+        head_at: all_removed.then_some(row.head_at),
+        messages: base.messages,
+        state: base.state.and_then(|state| runwire_model::Json::parse(&state).ok()),
+        guard: base.guard,
+    })
+}
+
+/// Reads records up to one, a page at most, and tells whether there may be more.
+fn records(
+    rows: &mut impl Rows,
+    thread: i64,
+    after: u64,
+    to: u64,
+) -> Result<(Vec<Arc<Stored>>, bool), LogError> {
+    let (mut records, mut bytes, mut full) = (Vec::new(), 0, false);
+    rows.visit(thread, after, &mut |stored| {
+        if stored.record.seq > to {
+            return ControlFlow::Break(());
+        }
+        bytes += stored.weight();
+        full = bytes >= limits::PAGE_BYTES && stored.record.seq < to;
+        records.push(Arc::new(stored));
+        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok((records, full))
+}
+
+/// Tells of the runs whose events retention has removed.
+fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, pieces: &mut Vec<Moved>) -> Result<(), LogError> {
+    let runs = rows.runs_of(row.id, Which::Trimmed)?;
+    let last = runs.len().saturating_sub(1);
+    for (at, run) in runs.iter().enumerate() {
+        let (Some(started_at), Some(ended_at), Some(first_seq)) =
+            (run.started_at, run.ended_at, run.first_seq)
+        else {
+            continue;
+        };
+        let mut facts = facts_of(run);
+        facts.trimmed = Some(TrimmedRun {
+            status: run.head.state.status,
+            started_at,
+            ended_at,
+            first_seq,
+            last_seq: run.last_seq,
+            summary: run.head.summary.clone(),
+            guard: (at == last).then(|| run.head.state.clone()),
+        });
+        pieces.push(Moved::Run(Box::new(facts)));
+    }
+    Ok(())
+}
+
+/// Tells what is open at the end of the range.
+fn open_ends(
+    rows: &impl Rows,
+    row: &ThreadRow,
+    range: Range,
+    latest: Option<i64>,
+    pieces: &mut Vec<Moved>,
+) -> Result<(), LogError> {
+    for run in rows.runs_of(row.id, Which::Open)? {
+        match run.first_seq {
+            Some(first) if !(range.from..=range.to).contains(&first) => continue,
+            None if !range.whole => continue,
+            None => pieces.push(Moved::Run(Box::new(facts_of(&run)))),
+            Some(_) => {}
+        }
+        pieces.extend(state_of(rows, &run, latest == Some(run.id))?);
+    }
+    if range.whole {
+        let producers = producers_of(rows, Scope::Thread, row.id, false)?;
+        let note = StateNote { last_seq: row.head, producers, ..StateNote::default() };
+        pieces.extend((!note.producers.is_empty()).then(|| Moved::State(Box::new(note))));
+    }
+    Ok(())
+}
+
+/// Tells what is known of a run beside its records, if there is anything that matters.
+fn state_of(rows: &impl Rows, run: &RunHead, latest: bool) -> Result<Option<Moved>, LogError> {
+    let open = run.ended_at.is_none();
+    let producers = producers_of(rows, Scope::Run, run.id, !open)?;
+    let guard = ((open && run.first_seq.is_some()) || latest).then(|| run.head.state.clone());
+    if guard.is_none() && producers.is_empty() {
+        return Ok(None);
+    }
+    let note = StateNote { run_id: Some(run.key.id.to_string()), last_seq: run.last_seq, guard, producers };
+    Ok(Some(Moved::State(Box::new(note))))
+}
+
+/// Tells how far producers are; the nameless one of a run that is closed has nothing more to say.
+fn producers_of(
+    rows: &impl Rows,
+    scope: Scope,
+    owner: i64,
+    named: bool,
+) -> Result<Vec<ProducerNote>, LogError> {
+    let mut producers: Vec<_> = rows.producers_of(scope, owner)?.into_iter().collect();
+    producers.sort_unstable_by(|(one, _), (another, _)| one.cmp(another));
+    let mut notes = Vec::new();
+    for (name, producer) in producers {
+        if named && name.is_empty() {
+            continue;
+        }
+        let Speech { decoder, routes } = producer.speech;
+        let mut told = Vec::new();
+        for route in routes {
+            if let Some(to) = rows.run_name(route.to)? {
+                told.push(RouteNote { thread: route.thread, run: route.run, to });
+            }
+        }
+        notes.push(ProducerNote { name, epoch: producer.epoch, next: producer.next, decoder, routes: told });
+    }
+    Ok(notes)
+}
+
+/// An open run goes on to the end of the thread.
+fn end_of(span: &RunSpan, head: u64) -> u64 {
+    if span.open { head } else { span.last_seq }
+}
+
+fn facts_of(run: &RunHead) -> RunFacts {
+    let request = &run.request;
+    RunFacts {
+        run_id: run.key.id.to_string(),
+        created_at: run.created_at,
+        thread_id: request.thread_id.clone(),
+        agent: request.agent.clone(),
+        message: request.message.clone(),
+        message_id: request.message_id.clone(),
+        input: request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok()),
+        asked: request.asked,
+        trimmed: None,
+    }
+}

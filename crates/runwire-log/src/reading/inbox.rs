@@ -1,0 +1,103 @@
+//! The inbox, and single questions: a row tells where a question lies, the record tells what it says.
+
+use runwire_model::Timestamp;
+
+use super::Rows;
+use crate::error::LogError;
+use crate::interaction::{InboxPlace, Interaction, InteractionPage, InteractionQuery};
+use crate::key::RunKey;
+use crate::limits;
+use crate::work::{Place, question_in, resolution_in};
+
+/// A row of the inbox.
+pub(crate) struct InboxRow {
+    pub(crate) number: u64,
+    pub(crate) run: String,
+    pub(crate) thread: i64,
+    pub(crate) thread_name: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) name: String,
+    pub(crate) seq: u64,
+    pub(crate) asked_at: Timestamp,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) bytes: usize,
+}
+
+impl InboxRow {
+    fn place(&self) -> InboxPlace {
+        InboxPlace { asked_at: self.asked_at, number: self.number }
+    }
+}
+
+/// Lists the questions that are open, newest first.
+pub(crate) fn interactions(
+    rows: &mut impl Rows,
+    query: &InteractionQuery,
+) -> Result<InteractionPage, LogError> {
+    let mut page = InteractionPage::default();
+    let mut bytes = 0;
+    let mut last = None;
+    for row in rows.inbox_rows(query)? {
+        if page.interactions.len() == query.limit || bytes >= limits::INBOX_BYTES {
+            page.next = last;
+            break;
+        }
+        last = Some(row.place());
+        let place = Place { run: &row.run, first_seq: None, known: Some(row.seq) };
+        let mut read = Ok(());
+        let found = place.find(
+            |after, show| read = rows.visit(row.thread, after, &mut |stored| show(&stored)),
+            |body, at| question_in(body, &row.name, at),
+        );
+        read?;
+        let Some((question, asked_at)) = found else { continue };
+        bytes += row.bytes;
+        page.interactions.push(Interaction {
+            run_id: row.run,
+            thread_id: row.thread_name,
+            agent: row.agent,
+            question,
+            asked_at,
+            expires_at: row.expires_at,
+            answer: None,
+        });
+    }
+    Ok(page)
+}
+
+/// Tells of a question, open or not.
+pub(crate) fn interaction(rows: &mut impl Rows, key: &RunKey, id: &str) -> Result<Interaction, LogError> {
+    let run = rows.run_info(key)?;
+    let unknown = || LogError::InteractionUnknown { run: key.id.to_string(), interaction: id.to_owned() };
+    let asked = run.summary.interaction(id).cloned().ok_or_else(unknown)?;
+    let thread = rows.thread_row(&key.thread(run.thread_id.as_str()))?;
+    if run.trimmed {
+        return Err(LogError::RunTrimmed { run: run.run_id, oldest: thread.oldest });
+    }
+    let place = |known| Place { run: &run.run_id, first_seq: run.first_seq, known };
+    let mut read = Ok(());
+    let question = place(asked.asked_seq).find(
+        |after, show| read = rows.visit(thread.id, after, &mut |stored| show(&stored)),
+        |body, at| question_in(body, id, at),
+    );
+    read?;
+    let mut read = Ok(());
+    let answer = match asked.is_open() {
+        true => None,
+        false => place(asked.settled_seq).find(
+            |after, show| read = rows.visit(thread.id, after, &mut |stored| show(&stored)),
+            |body, at| resolution_in(body, id, at),
+        ),
+    };
+    read?;
+    let (question, asked_at) = question.ok_or_else(unknown)?;
+    Ok(Interaction {
+        run_id: run.run_id,
+        thread_id: run.thread_id,
+        agent: run.agent,
+        question,
+        asked_at,
+        expires_at: asked.expires_at.map(Timestamp),
+        answer,
+    })
+}

@@ -1,0 +1,164 @@
+//! What reading makes of rows, the same for every store: pages, messages and state, the inbox, exports.
+
+mod export;
+mod inbox;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use runwire_model::Timestamp;
+use runwire_model::record::Record;
+use runwire_model::window::Window;
+
+pub(crate) use export::export;
+pub(crate) use inbox::{InboxRow, interaction, interactions};
+
+use crate::error::LogError;
+use crate::info::{RunInfo, RunSpan, ThreadInfo};
+use crate::interaction::InteractionQuery;
+use crate::key::{RunKey, ThreadKey};
+use crate::record::Stored;
+use crate::work::{Base, ProducerHead, RunHead};
+use crate::{Page, limits};
+
+/// A thread's row.
+pub(crate) struct ThreadRow {
+    pub(crate) id: i64,
+    pub(crate) oldest: u64,
+    pub(crate) head: u64,
+    /// The time of the last record; where there is one, only that is sure to tell it.
+    pub(crate) head_at: Timestamp,
+    /// Messages and state before the oldest record, as JSON.
+    pub(crate) base: Option<String>,
+}
+
+impl ThreadRow {
+    /// Refuses a cursor that lies outside of what is kept.
+    fn check_cursor(&self, after: u64) -> Result<(), LogError> {
+        if after < self.oldest - 1 {
+            return Err(LogError::CursorTrimmed { after, oldest: self.oldest });
+        }
+        if after > self.head {
+            return Err(LogError::CursorBeyondEnd { after, head: self.head });
+        }
+        Ok(())
+    }
+
+    fn base(&self) -> Result<Base, LogError> {
+        let base = self.base.as_deref().map(serde_json::from_str).transpose();
+        let unreadable = |error: serde_json::Error| LogError::Unavailable(error.to_string());
+        Ok(base.map_err(unreadable)?.unwrap_or_default())
+    }
+}
+
+/// Which runs of a thread are looked for.
+pub(crate) enum Which<'a> {
+    Named(&'a str),
+    Numbered(i64),
+    /// Those whose first `seq` lies in between.
+    Begun {
+        from: u64,
+        to: u64,
+    },
+    /// Those whose events retention has removed.
+    Trimmed,
+    Open,
+}
+
+/// Whose producers are looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope {
+    Run,
+    Thread,
+}
+
+impl Scope {
+    /// Tells how it stands in rows.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+/// What reading looks up in a store, at one moment.
+pub(crate) trait Rows {
+    /// Finds a thread that is not deleted.
+    fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
+
+    /// Tells of a thread.
+    fn thread_info(&self, thread: i64) -> Result<ThreadInfo, LogError>;
+
+    /// Tells of a run whose thread is not deleted.
+    fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
+
+    /// Tells where the runs of a thread lie, in the order they began.
+    fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
+
+    /// Shows the records of a thread after a `seq`, in order, until it is told to stop.
+    fn visit(
+        &mut self,
+        thread: i64,
+        after: u64,
+        show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+    ) -> Result<(), LogError>;
+
+    /// Finds runs of a thread, in the order they began: those that have not, first.
+    fn runs_of(&self, thread: i64, which: Which<'_>) -> Result<Vec<RunHead>, LogError>;
+
+    /// Finds the run that began last before a `seq`.
+    fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;
+
+    /// Tells the last `seq` that any row of a run names.
+    fn last_of_runs(&self, thread: i64) -> Result<u64, LogError>;
+
+    /// Finds the producers of a run or thread.
+    fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError>;
+
+    /// Tells the name of a run.
+    fn run_name(&self, run: i64) -> Result<Option<String>, LogError>;
+
+    /// Lists the questions that are open, newest first, one more than the page has.
+    fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError>;
+}
+
+/// Reads the records after a `seq`, a page at most, and tells whether there may be more.
+pub(crate) fn page(rows: &mut impl Rows, key: &ThreadKey, after: u64) -> Result<(Page, bool), LogError> {
+    let row = rows.thread_row(key)?;
+    row.check_cursor(after)?;
+    let mut records = Vec::new();
+    let mut bytes = 0;
+    rows.visit(row.id, after, &mut |stored| {
+        bytes += stored.weight();
+        records.push(Arc::new(stored));
+        if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok((Page { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
+}
+
+/// Folds the thread's messages and state before a `seq`.
+pub(crate) fn before(rows: &mut impl Rows, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+    let row = rows.thread_row(key)?;
+    let mut window = row.base()?.window();
+    let spans = rows.spans_of(row.id)?;
+    for span in spans.iter().filter(|span| span.first_seq < seq) {
+        window.next_run(&span.run_id);
+        // Runs side by side are told one after the other.
+        let end = seq.min(span.last_seq + 1);
+        rows.visit(row.id, span.first_seq - 1, &mut |stored| {
+            if stored.record.seq >= end {
+                return ControlFlow::Break(());
+            }
+            if *stored.run == *span.run_id {
+                window.absorb(&stored.record);
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    // A patch that did not fit hides the state only where it stands.
+    let (at, entries) = (Timestamp(0), Vec::new());
+    window.absorb(&Record { seq, at, source_time: None, dialect: None, entries });
+    Ok(window)
+}
