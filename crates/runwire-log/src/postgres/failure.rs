@@ -18,6 +18,9 @@ pub(super) enum Failure {
     /// No connection can be driven.
     #[error(transparent)]
     Runtime(#[from] std::io::Error),
+    /// Another node has made what this one had found missing.
+    #[error("another node was faster")]
+    Overtaken,
     /// What is stored cannot be read.
     #[error("{0}")]
     Damaged(String),
@@ -26,7 +29,11 @@ pub(super) enum Failure {
 impl Failure {
     /// Tells whether the same work may succeed when it is done again from the start: another node was faster.
     pub(super) fn is_race(&self) -> bool {
-        let Self::Postgres(error) = self else { return false };
+        let error = match self {
+            Self::Overtaken => return true,
+            Self::Postgres(error) => error,
+            Self::Runtime(_) | Self::Damaged(_) => return false,
+        };
         error.code().is_some_and(|code| {
             [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE]
                 .contains(code)

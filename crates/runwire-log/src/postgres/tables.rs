@@ -1,6 +1,6 @@
 //! The tables, as the verbs look things up in them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub(super) struct Tables {
     pub(super) connection: Connection,
     /// Threads that the transaction has locked.
     locked: RefCell<HashSet<i64>>,
+    /// Whether the request at hand was told that something is not there.
+    missed: Cell<bool>,
     names: RefCell<Names>,
     threads: VecDeque<i64>,
     runs: VecDeque<i64>,
@@ -33,6 +35,7 @@ impl Tables {
         Self {
             connection,
             locked: RefCell::default(),
+            missed: Cell::new(false),
             names: RefCell::default(),
             threads: VecDeque::new(),
             runs: VecDeque::new(),
@@ -57,15 +60,30 @@ impl Tables {
         now(&self.connection)
     }
 
+    /// Begins the next request of the transaction.
+    pub(super) fn next(&self) {
+        self.missed.set(false);
+    }
+
+    /// Locks a thread.
+    ///
+    /// What was missing before may have come with it: another node can have made both. A commit would find that out,
+    /// but a refusal would not. So the request begins anew, with the thread locked before anything is looked for.
     fn lock(&self, thread: i64) -> Db<()> {
         if self.locked.borrow_mut().insert(thread) {
+            if self.missed.get() {
+                return Err(Failure::Overtaken);
+            }
             self.connection.execute("SELECT 1 FROM thread WHERE id = $1 FOR UPDATE", &[&thread])?;
         }
         Ok(())
     }
 
     fn run_of(&self, found: Option<tokio_postgres::Row>) -> Db<Option<Box<RunHead>>> {
-        let Some(row) = found else { return Ok(None) };
+        let Some(row) = found else {
+            self.missed.set(true);
+            return Ok(None);
+        };
         let (run, thread): (i64, i64) = (row.get(0), row.get(1));
         self.lock(thread)?;
         load_run(&self.connection, "run.id = $1", &[&run])
@@ -97,7 +115,10 @@ impl Store for Tables {
         let sql = "SELECT id FROM thread WHERE tenant = $1 AND name = $2";
         match self.connection.first(sql, &[&&*key.tenant, &&*key.id])? {
             Some(row) => self.thread_by_id(row.get(0)),
-            None => Ok(None),
+            None => {
+                self.missed.set(true);
+                Ok(None)
+            }
         }
     }
 
@@ -117,7 +138,9 @@ impl Store for Tables {
 
     fn has_run(&self, key: &RunKey) -> Db<bool> {
         let sql = "SELECT 1 FROM run WHERE tenant = $1 AND name = $2";
-        Ok(self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.is_some())
+        let found = self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.is_some();
+        self.missed.set(self.missed.get() || !found);
+        Ok(found)
     }
 
     fn has_run_from(&self, thread: i64, first_seq: u64) -> Db<bool> {

@@ -164,6 +164,7 @@ impl Writer {
         let runs: Vec<_> = runs.iter().flatten().collect();
         self.work.now = self.work.store.begin(&threads, &runs)?;
         for op in ops {
+            self.work.store.next();
             self.work.perform(op)?;
         }
         flush(&mut self.work, self.terms)?;

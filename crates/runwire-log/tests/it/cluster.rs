@@ -12,13 +12,13 @@ use runwire_log::conformance::{Bed, Timing};
 use runwire_log::postgres::{Options, Postgres};
 
 /// A schema that a test has for itself.
-struct PostgresBed {
+pub(crate) struct PostgresBed {
     url: String,
     _server: Option<Server>,
 }
 
 impl PostgresBed {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let server = match std::env::var("RUNWIRE_TEST_POSTGRES") {
             Ok(_) => None,
             Err(_) => Some(Server::start()),

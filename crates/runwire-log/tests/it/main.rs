@@ -1,9 +1,10 @@
-//! The embedded store, tested.
+//! The stores, tested.
 #![allow(clippy::unwrap_used)]
 
 mod bed;
 mod cluster;
 mod conformance;
 mod file;
+mod nodes;
 mod questions;
 mod vectors;
