@@ -22,6 +22,8 @@ pub(super) struct Tables {
     locked: RefCell<HashSet<i64>>,
     /// Whether the request at hand was told that something is not there.
     missed: Cell<bool>,
+    /// The thread that a request could not begin with, and must.
+    wanted: Cell<Option<i64>>,
     names: RefCell<Names>,
     threads: VecDeque<i64>,
     runs: VecDeque<i64>,
@@ -36,6 +38,7 @@ impl Tables {
             connection,
             locked: RefCell::default(),
             missed: Cell::new(false),
+            wanted: Cell::new(None),
             names: RefCell::default(),
             threads: VecDeque::new(),
             runs: VecDeque::new(),
@@ -53,8 +56,9 @@ impl Tables {
                    SELECT id FROM thread JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
                    USING (tenant, name) UNION ALL \
                    SELECT thread FROM run JOIN unnest($3::text[], $4::text[]) AS known (tenant, name) \
-                   USING (tenant, name)) ORDER BY id FOR UPDATE";
-        let by: super::connection::By<'_> = &[&thread_tenants, &thread_names, &run_tenants, &run_names];
+                   USING (tenant, name) UNION ALL SELECT $5::bigint) ORDER BY id FOR UPDATE";
+        let by: super::connection::By<'_> =
+            &[&thread_tenants, &thread_names, &run_tenants, &run_names, &self.wanted.take()];
         let locked = self.connection.query(sql, by)?;
         self.locked.borrow_mut().extend(locked.iter().map(|row| row.get::<_, i64>(0)));
         now(&self.connection)
@@ -72,6 +76,7 @@ impl Tables {
     fn lock(&self, thread: i64) -> Db<()> {
         if self.locked.borrow_mut().insert(thread) {
             if self.missed.get() {
+                self.wanted.set(Some(thread));
                 return Err(Failure::Overtaken);
             }
             self.connection.execute("SELECT 1 FROM thread WHERE id = $1 FOR UPDATE", &[&thread])?;
