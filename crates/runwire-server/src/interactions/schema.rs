@@ -114,13 +114,35 @@ fn explain(error: &ValidationError<'_>, wrong: &mut Vec<Wrong>) -> Result<(), Un
             }
         }
         ValidationErrorKind::Format { format } => say(at.to_owned(), format!("is no valid {format}")),
-        _ => {
+        kind => {
             // What the person typed is known to the person; repeating it could be long.
-            let message = error.masked_with("").to_string();
+            let otherwise = || error.masked_with("").to_string();
+            let message =
+                choices_of(kind).map_or_else(otherwise, |choices| format!("is not one of {choices}"));
             say(at.to_owned(), shortened(message.trim_start()));
         }
     }
     Ok(())
+}
+
+/// Lists the values of a choice, where that is what the branches are: one titled constant each.
+fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
+    let (ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context }) = kind
+    else {
+        return None;
+    };
+    let value = |errors: &Vec<ValidationError<'_>>| match errors.as_slice() {
+        [error] => match error.kind() {
+            ValidationErrorKind::Constant { expected_value } => Some(expected_value.to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let values = context.iter().map(value).collect::<Option<Vec<_>>>()?;
+    match values.as_slice() {
+        [first @ .., last] if !first.is_empty() => Some(format!("{} or {last}", first.join(", "))),
+        _ => Some(values.concat()),
+    }
 }
 
 /// Cuts a message that quotes something long.

@@ -22,11 +22,13 @@ fn each_wrong_field_is_told_with_its_place_and_its_rule() {
             "email": {"type": "string", "format": "email"},
             "age": {"type": "integer", "minimum": 18},
             "plan": {"enum": ["a", "b"]},
+            "seat": {"oneOf": [{"const": "x", "title": "Aisle"}, {"const": "y"}, {"const": 3}]},
             "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]+$"}},
             "a/b": {"type": "object", "required": ["c~d"]},
         }
     });
-    let values = json!({"email": "nobody", "plan": "c", "tags": ["ok", "NO"], "a/b": {}, "extra": 1});
+    let values =
+        json!({"email": "nobody", "plan": "c", "seat": "z", "tags": ["ok", "NO"], "a/b": {}, "extra": 1});
     let mut found: Vec<_> = check(schema.clone(), &values)
         .unwrap()
         .into_iter()
@@ -41,6 +43,7 @@ fn each_wrong_field_is_told_with_its_place_and_its_rule() {
             "/email format: is no valid email",
             "/extra additionalProperties: is no field of this form",
             "/plan enum: is not one of \"a\" or \"b\"",
+            "/seat oneOf: is not one of \"x\", \"y\" or 3",
             "/tags/1 pattern: does not match \"^[a-z]+$\"",
         ]
     );
