@@ -14,7 +14,7 @@ export default defineConfig({
       { find: /^@runwire\/client$/, replacement: here("../sdk/typescript/src/index.ts") },
     ],
     // The SDK has a node_modules of its own; two Reacts would break every hook.
-    dedupe: ["react", "react-dom", "eventsource-parser"],
+    dedupe: ["react", "react-dom"],
   },
   build: {
     // `light-dark()` and nested CSS as they are written, and no polyfills.

@@ -39,7 +39,7 @@ export function QuestionCard({ interaction, unfolded, onAnswered }: QuestionCard
       <p className={style["facts"]}>
         {interaction.agent !== null && <Link to={{ name: "agent", id: interaction.agent }}>{interaction.agent}</Link>}
         <Time at={interaction.asked_at} />
-        {isOpen && interaction.expires_at !== null && (
+        {isOpen && !isUnfolded && interaction.expires_at !== null && (
           <span>{t.inbox.expires(format.ago(new Date(interaction.expires_at), new Date()))}</span>
         )}
       </p>

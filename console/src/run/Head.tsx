@@ -47,7 +47,7 @@ export function Head({ id, run, known, agent, isRetrying, onRetry, children }: H
           )}
           {startedAt !== undefined && (
             <li>
-              <Time at={new Date(startedAt)} />
+              <Time at={new Date(startedAt)} words={t.run.started} />
             </li>
           )}
           {startedAt !== undefined && run.isCaughtUp && (

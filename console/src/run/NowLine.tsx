@@ -24,7 +24,7 @@ export function NowLine({ run, isStopping, onStop }: NowLineProps) {
   if (!run.isCaughtUp) return <div className={style["now"]} />;
   const isAway = connection === "waiting" && !over;
   return (
-    <div className={style["now"]}>
+    <div className={style["now"]} data-over={over || undefined}>
       <StatusDot status={view.status} />
       <span className={style["doing"]} title={words}>
         {words}

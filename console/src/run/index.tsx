@@ -49,7 +49,7 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
   const isStopping = stop.isBusy || (run.view.cancel?.requestedAt !== undefined && run.view.endedAt === undefined);
   return (
     <Head id={id} run={run} known={known} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
-      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} className={style["error"]} />}
+      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} wanted className={style["error"]} />}
       {run.error !== undefined && <ErrorNote error={run.error} onRetry={onAgain} className={style["error"]} />}
       <div className={style["bar"]} data-run-bar="">
         <RunTabs id={id} tab={tab} run={run} />

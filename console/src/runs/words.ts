@@ -6,9 +6,9 @@ export function firstLine(text: string | null): string | null {
   return line === "" ? null : line;
 }
 
-/** Shortens an id that is too long to read. The end of a time-ordered id tells it apart, not its beginning. */
+/** Shortens an id that nobody reads. The end of a time-ordered one tells it apart, not its beginning; a name stays. */
 export function shortId(id: string): string {
-  return id.length <= 14 ? id : `…${id.slice(-8)}`;
+  return /^[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(id) ? `…${id.slice(-8)}` : id;
 }
 
 /** Tells whether a run may still change. */

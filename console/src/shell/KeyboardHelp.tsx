@@ -20,6 +20,14 @@ const lists: readonly Row[] = [
   [["Enter"], "open"],
 ];
 
+const runs: readonly Row[] = [
+  [["a"], "answer"],
+  [["Ctrl", "Enter"], "send"],
+  [["f"], "follow"],
+  [["←", "↑", "→", "↓"], "walk"],
+  [["+", "−", "0"], "zoom"],
+];
+
 /** Shows what the keyboard can do. */
 export function KeyboardHelp({ open, onClose }: { open: boolean; onClose(): void }) {
   const { t } = useText();
@@ -27,6 +35,7 @@ export function KeyboardHelp({ open, onClose }: { open: boolean; onClose(): void
     <Dialog open={open} onClose={onClose} title={t.keys.title}>
       <Section title={t.keys.everywhere} rows={everywhere} />
       <Section title={t.keys.lists} rows={lists} />
+      <Section title={t.keys.runs} rows={runs} />
     </Dialog>
   );
 }

@@ -48,6 +48,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useKeys({
     "?": () => setHelping(true),
     "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
+    a: answer,
     "g r": () => go({ name: "runs" }),
     "g i": () => go({ name: "inbox" }),
     "g t": () => go({ name: "threads" }),
@@ -108,4 +109,11 @@ function ConnectionNote() {
       {connection === "fine" ? "" : t.connection[connection]}
     </div>
   );
+}
+
+/** Goes to the first question that waits: to its first field, or where there is only a decision to make, to the whole. */
+function answer(): void {
+  const question = document.querySelector<HTMLElement>("[data-question]");
+  const field = question?.querySelector<HTMLElement>("input, textarea, select");
+  (field ?? question)?.focus();
 }

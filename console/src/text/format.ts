@@ -62,12 +62,14 @@ export function formatFor(language: Language): Format {
     },
     ago(at, now) {
       const seconds = Math.round((at.getTime() - now.getTime()) / 1000);
+      // What was is told by what has passed in full; what is to come by the nearest, or seven days would never be said.
+      const whole = seconds > 0 ? Math.round : Math.trunc;
       const distance = Math.abs(seconds);
       if (distance < 10) return relative.format(0, "second");
       if (distance < 60) return relative.format(seconds, "second");
-      if (distance < 3600) return relative.format(Math.trunc(seconds / 60), "minute");
-      if (distance < 86_400) return relative.format(Math.trunc(seconds / 3600), "hour");
-      if (distance < 7 * 86_400) return relative.format(Math.trunc(seconds / 86_400), "day");
+      if (distance < 3600) return relative.format(whole(seconds / 60), "minute");
+      if (distance < 86_400) return relative.format(whole(seconds / 3600), "hour");
+      if (distance < 7 * 86_400) return relative.format(whole(seconds / 86_400), "day");
       return at.getFullYear() === now.getFullYear() ? dayless.format(at) : date.format(at);
     },
     clock: (at) => clock.format(at),

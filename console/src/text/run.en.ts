@@ -5,6 +5,7 @@ export const runEn = {
   title: (id: string) => `Run ${id}`,
   inThread: (id: string) => `Thread ${id}`,
   tokens: (n: string) => `${n} tokens`,
+  started: (ago: string) => `started ${ago}`,
   took: "Duration",
   copyId: "Copy the run’s id",
   copyLink: "Copy link",

@@ -5,6 +5,7 @@ export const runZh: typeof runEn = {
   title: (id) => `运行 ${id}`,
   inThread: (id) => `会话 ${id}`,
   tokens: (n) => `${n} 个 token`,
+  started: (ago: string) => `${ago}开始`,
   took: "用时",
   copyId: "复制运行 ID",
   copyLink: "复制链接",

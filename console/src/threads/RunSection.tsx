@@ -1,6 +1,7 @@
 import { memo } from "react";
 import type { Part, RunViewSnapshot } from "@runwire/client";
 import { Link } from "../router";
+import { UserMessage } from "../run/conversation/UserMessage";
 import { useText } from "../text";
 import { Badge, Duration, Icon, Markdown, Status } from "../ui";
 import style from "./RunSection.module.css";
@@ -37,7 +38,7 @@ export const RunSection = memo(function RunSection({ run }: { run: RunViewSnapsh
 const Said = memo(function Said({ part }: { part: Part }) {
   switch (part.kind) {
     case "user":
-      return <div className={style["user"]}>{part.text}</div>;
+      return <UserMessage part={part} />;
     case "text":
       return <Markdown text={part.text} streaming={part.endedAt === undefined} />;
     case "error":

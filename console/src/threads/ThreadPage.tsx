@@ -65,7 +65,7 @@ export function ThreadPage({ id }: { id: string }) {
       }
     >
       {error !== undefined && <ErrorNote error={error} onRetry={facts.refresh} />}
-      {error === undefined && thread.error !== undefined && <ErrorNote error={thread.error} />}
+      {error === undefined && thread.error !== undefined && <ErrorNote error={thread.error} onRetry={thread.refresh} />}
       {error === undefined && !thread.isCaughtUp && thread.error === undefined && <Loading />}
       {thread.isCaughtUp && thread.runs.length === 0 && <Empty icon="threads" title={t.threads.noRuns} />}
       {facts.data !== undefined && thread.isCaughtUp && (
@@ -143,7 +143,7 @@ function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
     >
       <p>{t.threads.deleteDetail}</p>
       {hasOpenRun && <p>{t.threads.deleteForce}</p>}
-      {error !== undefined && <ErrorNote error={error} />}
+      {error !== undefined && <ErrorNote error={error} wanted />}
     </Dialog>
   );
 }

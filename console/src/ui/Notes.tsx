@@ -1,6 +1,6 @@
 import { Component, type ReactNode } from "react";
 import { NetworkError, ProblemError } from "@runwire/client";
-import { useText } from "../text";
+import { useText, type Dictionary } from "../text";
 import { Button } from "./Button";
 import { classes } from "./classes";
 import { Icon, type IconName } from "./Icon";
@@ -28,21 +28,23 @@ export function Empty({ icon, title, detail, children }: EmptyProps) {
 
 interface ErrorNoteProps {
   error: unknown;
+  /** Whether it was the person who wanted something: that is not done by itself later. */
+  wanted?: boolean;
   onRetry?: (() => void) | undefined;
   className?: string | undefined;
 }
 
 /** Says what went wrong: a problem with its code and what to do, or that the server is away. */
-export function ErrorNote({ error, onRetry, className }: ErrorNoteProps) {
+export function ErrorNote({ error, wanted = false, onRetry, className }: ErrorNoteProps) {
   const { t } = useText();
-  const told = describe(error);
+  const told = describe(error, t);
   const away = error instanceof NetworkError;
   return (
     <div role="alert" className={classes(style["error"], className)}>
       <Icon name="warning" className={style["errorIcon"]} />
       <div className={style["errorBody"]}>
         <p className={style["errorTitle"]}>{away ? t.error.unreachable : (told.title ?? t.error.title)}</p>
-        <p className={style["errorDetail"]}>{away ? t.error.unreachableDetail : withCode(told.detail)}</p>
+        <p className={style["errorDetail"]}>{away ? (wanted ? t.error.unsentDetail : t.error.unreachableDetail) : withCode(told.detail)}</p>
         {told.hint && <p className={style["errorDetail"]}>{withCode(told.hint)}</p>}
         {told.code && (
           <p className={style["errorCode"]}>
@@ -64,8 +66,11 @@ function withCode(text: string): ReactNode {
   return text.split("`").map((piece, at) => (at % 2 === 0 ? piece : <code key={at}>{piece}</code>));
 }
 
-function describe(error: unknown): { title?: string | undefined; detail: string; hint?: string | undefined; code?: string | undefined } {
+/** Puts what is known into the person's language; anything else is told in the server's own words. */
+function describe(error: unknown, t: Dictionary): { title?: string | undefined; detail: string; hint?: string | undefined; code?: string | undefined } {
   if (error instanceof ProblemError) {
+    const known = (t.error.known as Partial<Record<string, readonly string[]>>)[error.code ?? ""];
+    if (known !== undefined) return { title: known[0], detail: known[1] ?? "", code: error.code };
     return { title: error.title, detail: error.message, hint: error.problem.hint, code: error.code };
   }
   return { detail: error instanceof Error ? error.message : String(error) };

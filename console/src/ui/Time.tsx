@@ -39,15 +39,21 @@ export function useNow(ticking: boolean): number {
   return useSyncExternalStore(clock.subscribe, clock.now);
 }
 
+interface TimeProps {
+  at: string | number | Date;
+  /** Says what happened then. */
+  words?: (ago: string) => string;
+}
+
 /** Shows a moment relative to now, and exactly on hover. */
-export function Time({ at }: { at: string | number | Date }) {
+export function Time({ at, words = (ago) => ago }: TimeProps) {
   const { format } = useText();
   const now = useSyncExternalStore(slow.subscribe, slow.now);
   const moment = new Date(at);
   if (Number.isNaN(moment.getTime())) return null;
   return (
     <Tooltip text={format.exact(moment)}>
-      <time dateTime={moment.toISOString()}>{format.ago(moment, new Date(Math.max(now, Date.now() - 10_000)))}</time>
+      <time dateTime={moment.toISOString()}>{words(format.ago(moment, new Date(Math.max(now, Date.now() - 10_000))))}</time>
     </Tooltip>
   );
 }

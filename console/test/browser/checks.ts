@@ -26,3 +26,14 @@ export function scrollsSideways(page: Page): Promise<boolean> {
     return document.documentElement.scrollWidth > innerWidth || (main !== null && main.scrollWidth > main.clientWidth);
   });
 }
+
+/** Tells whether the window can be scrolled: only the main part of a page should, or its frame goes out of sight. */
+export function scrollsAway(page: Page): Promise<boolean> {
+  return page.evaluate(() => document.documentElement.scrollHeight > innerHeight);
+}
+
+/** Waits until nothing on the page says that it is still loading. */
+export async function settle(page: Page): Promise<void> {
+  await page.waitForSelector("h1");
+  await page.waitForFunction(() => ![...document.querySelectorAll("main [role=status] .unseen")].some((note) => /^(Loading|加载中)/.test(note.textContent ?? "")));
+}

@@ -54,6 +54,22 @@ it("a server that is killed and started again in the middle of a run costs no ev
   await nothingTwiceNothingMissing(page, run_id);
 });
 
+it("an answer that could not be sent says so where the person is, and is sent again at a press", async () => {
+  const { run_id } = await stage.client.runs.create({ agent: "demo", message: "What can I do in Hangzhou on Saturday?" });
+  const page = await stage.open(`/runs/${run_id}`);
+  await tripForm(page).waitFor();
+  await stage.server.kill();
+  await planTrip(page, "Lin");
+  const note = tripForm(page).getByRole("alert");
+  await note.getByText("try again when the server is back").waitFor();
+  expect(await note.evaluate((alert) => alert.parentElement === document.activeElement)).toBe(true);
+  await stage.server.restart();
+  await page.getByRole("status").getByText("Back online").waitFor();
+  await note.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("form", { name: "Book this trip?" }).waitFor();
+  expect(await stage.client.interactions.get(run_id, "trip")).toMatchObject({ answer: { values: { name: "Lin" } } });
+});
+
 it("a form that is half filled in survives a reload and a killed server", async () => {
   const { run_id } = await stage.client.runs.create({ agent: "demo", message: "What can I do in Hangzhou on Saturday?" });
   const page = await stage.open(`/runs/${run_id}`);

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { accessibilityFaults, scrollsSideways } from "./checks";
 import { setStage, type Stage } from "./stage";
 
 let stage: Stage;
@@ -23,37 +22,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => stage.close());
-
-const pages = [
-  "/runs/thought-tree/thoughts",
-  "/runs/thought-tree/thoughts?as=list",
-  "/runs/thought-graph/thoughts",
-  "/runs/thought-graph/thoughts?as=list",
-  "/runs/plan/thoughts",
-  "/runs/plan/state",
-  "/runs/thought-tree/state",
-  "/runs/plan/usage",
-  "/runs/thought-tree/events",
-  "/runs/thought-tree/events?view=wire&dialect=ag-ui&beside=text",
-];
-const looks = [
-  { language: "en", scheme: "light", width: 1280 },
-  { language: "zh-CN", scheme: "dark", width: 1280 },
-  { language: "zh-CN", scheme: "light", width: 360 },
-] as const;
-
-for (const look of looks) {
-  it(`what lies behind a run is accessible and fits (${look.language}, ${look.scheme}, ${look.width})`, async () => {
-    const page = await stage.open("/", look);
-    for (const path of pages) {
-      await page.goto(stage.url + path);
-      await page.locator("main section, main h1 ~ *").first().waitFor();
-      await page.waitForFunction(() => document.querySelector("main [role=status] > .unseen:first-child") === null);
-      expect(await accessibilityFaults(page), path).toEqual([]);
-      expect(await scrollsSideways(page), path).toBe(false);
-    }
-  });
-}
 
 it("a tree of thoughts is walked with the arrow keys, and a thought is opened with Enter", async () => {
   const page = await stage.open("/runs/thought-tree/thoughts");

@@ -1,6 +1,5 @@
-import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { accessibilityFaults, scrollsSideways } from "./checks";
+import { accessibilityFaults, scrollsAway, scrollsSideways, settle } from "./checks";
 import { englishLeft } from "./english";
 import { setScenery } from "./scenery";
 import { setStage, type Stage } from "./stage";
@@ -10,17 +9,11 @@ const pages: Record<string, string[]> = {};
 
 beforeAll(async () => {
   stage = await setStage();
-  pages["en"] = (await setScenery(stage.client, "en")).pages;
-  pages["zh-CN"] = (await setScenery(stage.client, "zh-CN")).pages;
+  pages["en"] = await setScenery(stage.client, "en");
+  pages["zh-CN"] = await setScenery(stage.client, "zh-CN");
 });
 
 afterAll(() => stage.close());
-
-/** Waits until nothing on the page says that it is still loading. */
-async function settle(page: Page): Promise<void> {
-  await page.waitForSelector("h1");
-  await page.waitForFunction(() => ![...document.querySelectorAll("main [role=status] .unseen")].some((note) => /^(Loading|加载中)/.test(note.textContent ?? "")));
-}
 
 const looks = [
   { language: "en", scheme: "light", width: 1280 },
@@ -35,8 +28,11 @@ for (const look of looks) {
       await settle(page);
       expect.soft(await accessibilityFaults(page), path).toEqual([]);
       expect.soft(await scrollsSideways(page), `${path} scrolls sideways`).toBe(false);
+      expect.soft(await scrollsAway(page), `${path} scrolls its frame away`).toBe(false);
       expect.soft(await page.title(), path).toMatch(/\S+ · Runwire$/);
-      if (look.language === "zh-CN") expect.soft(await englishLeft(page), `${path} has English words`).toEqual([]);
+      // A page in English shows that the check finds something.
+      if (look.language === "en") expect.soft(await englishLeft(page), path).not.toEqual([]);
+      else expect.soft(await englishLeft(page), `${path} has English words`).toEqual([]);
     }
   }, 120_000);
 }

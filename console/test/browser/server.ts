@@ -18,10 +18,10 @@ export class Server {
     this.url = url;
   }
 
-  /** Starts a server with the built-in agents; without `isSlow` they keep a pace for programs. */
-  static async start(isSlow = false): Promise<Server> {
+  /** Starts a server with the built-in agents, at a pace for programs. */
+  static async start(): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), "runwire-console-"));
-    const agents = demos.map((name) => `[agents.${name}]\nkind = "demo"\nfast = ${!isSlow}\n`);
+    const agents = demos.map((name) => `[agents.${name}]\nkind = "demo"\nfast = true\n`);
     writeFileSync(join(folder, "runwire.toml"), agents.join("\n"));
     return new Server(folder, await launch(folder, 0));
   }

@@ -64,7 +64,10 @@ it("everything can be done without a mouse", async () => {
   await page.keyboard.press("Enter");
   await page.waitForURL("**/runs/*");
 
-  await tabTo(page, tripForm(page).getByRole("textbox", { name: "Name" }));
+  const name = tripForm(page).getByRole("textbox", { name: "Name" });
+  await name.waitFor();
+  await page.keyboard.press("a");
+  expect(await name.evaluate((field) => field === document.activeElement)).toBe(true);
   await page.keyboard.type("Lin");
   await page.keyboard.press("Tab");
   await page.keyboard.type("lin@example.com");

@@ -71,7 +71,7 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
   };
   return (
     <div className={style["composer"]}>
-      {error !== undefined && <ErrorNote error={error} />}
+      {error !== undefined && <ErrorNote error={error} wanted />}
       <div className={style["box"]} data-blocked={isBlocked || undefined}>
         <label htmlFor={id} className="unseen">
           {words.label}

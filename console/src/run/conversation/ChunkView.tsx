@@ -7,9 +7,10 @@ import { rowsOf, type Chunk } from "./chunks";
 import { useFresh, useReading } from "./context";
 import { ActivityRow, CustomRow, Failure, Notice, Subagent } from "./Notes";
 import { Question } from "./Question";
-import { TextMessage, UserMessage } from "./Said";
+import { TextMessage } from "./Said";
 import { Thinking } from "./Thinking";
 import { ToolCalls } from "./ToolCard";
+import { UserMessage } from "./UserMessage";
 import style from "./Conversation.module.css";
 
 /** How far outside of what is seen parts are drawn. */

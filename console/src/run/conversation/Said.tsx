@@ -1,19 +1,9 @@
-import type { TextPart, UserPart } from "@runwire/client";
+import type { TextPart } from "@runwire/client";
 import { useText } from "../../text";
 import { Badge, Copy, Markdown } from "../../ui";
 import { Values } from "../forms/Values";
 import { useGrowing } from "./useGrowing";
 import style from "./Conversation.module.css";
-
-/** What the person asked. */
-export function UserMessage({ part }: { part: UserPart }) {
-  const { t } = useText();
-  return (
-    <article className={style["user"]} aria-label={t.run.parts.you}>
-      <p className={style["userText"]}>{part.text}</p>
-    </article>
-  );
-}
 
 /** What the agent says, as it comes. */
 export function TextMessage({ part, agent }: { part: TextPart; agent: string | null }) {

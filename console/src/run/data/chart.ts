@@ -45,7 +45,7 @@ export function readChart(data: unknown, metadata?: unknown): ChartData | undefi
   const lines = (body["series"] ?? body["datasets"]) as unknown;
   if (kind === undefined || !Array.isArray(lines) || lines.length === 0) return undefined;
   const series: Series[] = [];
-  let found = labelsOf(body["labels"] ?? body["categories"] ?? (isFields(body["xAxis"]) ? body["xAxis"]["data"] : undefined));
+  let found = labelsOf(body["labels"] ?? body["categories"] ?? body["x"] ?? (isFields(body["xAxis"]) ? body["xAxis"]["data"] : undefined));
   for (const [index, line] of lines.entries()) {
     const values = Array.isArray(line) ? line : isFields(line) ? (line["data"] ?? line["values"]) : undefined;
     if (!Array.isArray(values)) return undefined;

@@ -36,6 +36,11 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
   useEffect(() => {
     if (refusals > 0) summary.current?.focus();
   }, [refusals]);
+  const wasSending = useRef(false);
+  useEffect(() => {
+    if (wasSending.current && sending === undefined) summary.current?.focus();
+    wasSending.current = sending !== undefined;
+  }, [sending]);
 
   const submit = () => {
     if (sending !== undefined) return;
@@ -61,7 +66,7 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
   const ui = isObject(interaction.ui) ? interaction.ui : {};
   const title = interaction.title ?? (isApproval && interaction.name !== undefined ? words.mayCall(interaction.name) : words.untitled[interaction.kind]);
   return (
-    <form className={style["form"]} noValidate {...(untitled ? { "aria-label": title } : { "aria-labelledby": heading })} onSubmit={onSubmit} onKeyDown={onKeyDown}>
+    <form className={style["form"]} noValidate data-question tabIndex={-1} {...(untitled ? { "aria-label": title } : { "aria-labelledby": heading })} onSubmit={onSubmit} onKeyDown={onKeyDown}>
       {!untitled && (
         <div className={style["head"]}>
           <Icon name={isApproval ? "shield" : "form"} size={18} />
@@ -73,7 +78,7 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
       {interaction.arguments !== undefined && (
         <div className={style["arguments"]}>
           <p className={style["argumentsHead"]}>{interaction.name === undefined ? words.arguments : <code>{interaction.name}</code>}</p>
-          <Values value={interaction.arguments} label={words.arguments} />
+          <Values value={interaction.arguments} label={words.arguments} depth={openLevels(interaction.arguments)} />
         </div>
       )}
       {field !== undefined && (
@@ -133,6 +138,11 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
       </div>
     </form>
   );
+}
+
+/** Whoever approves should see what, not that there is more; only what is huge stays folded. */
+function openLevels(value: unknown): number {
+  return JSON.stringify(value).length < 10_000 ? 10 : 1;
 }
 
 interface ApprovalActionsProps {

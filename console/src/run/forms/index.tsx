@@ -1,5 +1,5 @@
 import { ProblemError, type Decision, type Interaction, type NewAnswer } from "@runwire/client";
-import { useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { client } from "../../client";
 import { useText } from "../../text";
 import { ErrorNote } from "../../ui";
@@ -9,6 +9,7 @@ import { draftKey, keepDraft } from "./kept";
 import { OpenQuestion } from "./OpenQuestion";
 import { Settled, type Settlement } from "./Settled";
 import { useFormState } from "./useFormState";
+import style from "./Form.module.css";
 
 interface InteractionFormProps {
   interaction: Interaction;
@@ -28,12 +29,18 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
   const isAsking = schema !== undefined && !(field.kind === "group" && field.fields.length === 0);
   const key = draftKey(interaction.run_id, interaction.interaction_id);
   const [sending, setSending] = useState<Decision>();
-  const [error, setError] = useState<unknown>();
+  const [failed, setFailed] = useState<{ error: unknown; given: NewAnswer }>();
+  const note = useRef<HTMLDivElement>(null);
   const [settled, setSettled] = useState<Settlement>();
   const mine = useRef(false);
   const [, redraw] = useState(0);
   const checked = useMemo(() => (isApproval ? withoutApproved(schema) : schema), [schema, isApproval]);
   const state = useFormState(field, isAsking ? checked : undefined, key, sending !== undefined);
+
+  // Its fields were locked while it was sent, so nothing has focus; and the form may be longer than the window.
+  useEffect(() => {
+    if (failed !== undefined) note.current?.focus();
+  }, [failed]);
 
   const answer = settled ?? interaction.answer ?? (interaction.status === "open" ? undefined : { decision: interaction.status });
   if (answer !== undefined) {
@@ -48,7 +55,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
 
   const send = async (given: NewAnswer) => {
     setSending(given.decision);
-    setError(undefined);
+    setFailed(undefined);
     // The stream may tell the answer before this request returns.
     mine.current = true;
     try {
@@ -62,7 +69,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
       if (won !== undefined) setSettled(won);
       else if (caught instanceof ProblemError && caught.code === "invalid_answer" && caught.problem.errors !== undefined) {
         state.refuse(toldByServer(caught.problem.errors, field));
-      } else setError(caught);
+      } else setFailed({ error: caught, given });
     } finally {
       setSending(undefined);
     }
@@ -70,7 +77,11 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
 
   return (
     <OpenQuestion interaction={interaction} field={isAsking ? field : undefined} state={state} sending={sending} untitled={untitled} onAnswer={(given) => void send(given)}>
-      {error !== undefined && <ErrorNote error={error} onRetry={() => setError(undefined)} />}
+      {failed !== undefined && (
+        <div ref={note} tabIndex={-1} className={style["failure"]}>
+          <ErrorNote error={failed.error} wanted onRetry={() => void send(failed.given)} />
+        </div>
+      )}
       <span className="unseen" role="status">
         {sending === undefined ? "" : t.run.form.sending}
       </span>

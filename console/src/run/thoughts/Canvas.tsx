@@ -17,8 +17,10 @@ interface CanvasProps {
   node(id: string, attributes: NodeAttributes): ReactNode;
   selected: string | undefined;
   onSelect(id: string): void;
-  /** The node that is brought into sight while nobody has chosen one. */
+  /** The node that is worked on, or was last. */
   active: string | undefined;
+  /** Whether it is brought into sight while nobody has chosen another; what is over is read from its start. */
+  isLive: boolean;
   /** Nodes that a key to the right prefers. */
   preferred?: ReadonlySet<string>;
 }
@@ -45,7 +47,7 @@ const readable = 0.85;
 const edge = 20;
 
 /** A drawing that scrolls and zooms, whose nodes the arrow keys walk along the lines. */
-export function Canvas({ label, role, placed, ids, lines, node, selected, onSelect, active, preferred }: CanvasProps) {
+export function Canvas({ label, role, placed, ids, lines, node, selected, onSelect, active, isLive, preferred }: CanvasProps) {
   const { t } = useText();
   const pane = useRef<HTMLDivElement>(null);
   const [scale, setScale] = useState(1);
@@ -76,7 +78,7 @@ export function Canvas({ label, role, placed, ids, lines, node, selected, onSele
 
   // A graph that grows keeps the node that is worked on in sight, unless a person looks at another.
   useLayoutEffect(() => {
-    if (focused === undefined && selected === undefined) reveal(active, true);
+    if (isLive && focused === undefined && selected === undefined) reveal(active, true);
   }, [active, placed, scale]);
 
   // The panel that opens beside the drawing may cover the node that it is about.

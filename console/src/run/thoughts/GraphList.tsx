@@ -43,8 +43,8 @@ export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: nu
                     <StatusDot status={shapeOf[node.status]} /> {t.inspect.got[node.status]}
                   </span>
                 </td>
-                <td>{node.summary ?? node.error}</td>
-                <td>{format.list(before.get(node.id) ?? [])}</td>
+                <td className={style["cell"]}>{node.summary ?? node.error}</td>
+                <td className={style["cell"]}>{format.list(before.get(node.id) ?? [])}</td>
                 <td className={style["number"]}>{node.startedAt === undefined ? "" : format.duration(node.startedAt - startedAt)}</td>
                 <td className={style["number"]}>
                   {node.startedAt !== undefined && <Duration from={new Date(node.startedAt)} to={node.endedAt === undefined ? undefined : new Date(node.endedAt)} />}

@@ -18,12 +18,14 @@ const most = 400;
 interface GraphViewProps {
   graph: GotGraph;
   startedAt: number;
+  /** Whether it still grows. */
+  isLive: boolean;
   isList: boolean;
   choices: ReactNode;
 }
 
 /** A graph of thoughts that grows, with the state of every node. */
-export function GraphView({ graph, startedAt, isList, choices }: GraphViewProps) {
+export function GraphView({ graph, startedAt, isLive, isList, choices }: GraphViewProps) {
   const { t, format } = useText();
   const [selected, setSelected] = useState<string>();
   const placed = useMemo(() => placeGraph(graph, most), [graph]);
@@ -76,6 +78,7 @@ export function GraphView({ graph, startedAt, isList, choices }: GraphViewProps)
             selected={selected}
             onSelect={setSelected}
             active={active?.id}
+            isLive={isLive}
             node={(id, attributes) => {
               const node = known.get(id);
               return node && <Node node={node} graph={graph} isSelected={id === selected} attributes={attributes} />;

@@ -17,12 +17,14 @@ const most = 400;
 interface TreeViewProps {
   tree: TotTree;
   startedAt: number;
+  /** Whether it still grows. */
+  isLive: boolean;
   isList: boolean;
   choices: ReactNode;
 }
 
 /** A tree of thoughts: scores, the chosen path, and where it went back. */
-export function TreeView({ tree, startedAt, isList, choices }: TreeViewProps) {
+export function TreeView({ tree, startedAt, isLive, isList, choices }: TreeViewProps) {
   const { t, format } = useText();
   const [selected, setSelected] = useState<string>();
   const placed = useMemo(() => placeTree(tree, most), [tree]);
@@ -77,6 +79,7 @@ export function TreeView({ tree, startedAt, isList, choices }: TreeViewProps) {
             selected={selected}
             onSelect={setSelected}
             active={tree.path.at(-1)}
+            isLive={isLive}
             preferred={path}
             node={(id, attributes) => {
               const node = known.get(id);

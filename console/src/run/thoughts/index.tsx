@@ -1,3 +1,4 @@
+import { isClosed } from "@runwire/client";
 import { useRouter } from "../../router";
 import { useText } from "../../text";
 import { Empty, Loading, Segments } from "../../ui";
@@ -41,12 +42,13 @@ export function ThoughtsTab({ run }: RunTabProps) {
     </>
   );
   const startedAt = run.view.startedAt ?? 0;
+  const isLive = run.isCaughtUp && !isClosed(run.status);
   return (
     <section className={style["tab"]}>
       {kind === "graph" && got !== undefined ? (
-        <GraphView graph={got} startedAt={startedAt} isList={isList} choices={choices} />
+        <GraphView graph={got} startedAt={startedAt} isLive={isLive} isList={isList} choices={choices} />
       ) : (
-        tot !== undefined && <TreeView tree={tot} startedAt={startedAt} isList={isList} choices={choices} />
+        tot !== undefined && <TreeView tree={tot} startedAt={startedAt} isLive={isLive} isList={isList} choices={choices} />
       )}
     </section>
   );

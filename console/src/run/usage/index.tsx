@@ -14,11 +14,14 @@ const pace = 400;
 
 /** What a run has used: tokens and time, by step, by tool and by model call. */
 export function UsageTab({ run }: RunTabProps) {
+  // Figures that are only being caught up with would say something else than what is so.
+  return run.isCaughtUp ? <CalmUsage view={run.view} /> : <Loading lines={6} />;
+}
+
+function CalmUsage(props: { view: RunViewSnapshot }) {
   const { t } = useText();
-  const view = useCalm(run.view, pace);
-  if (view.startedAt === undefined) {
-    return run.isCaughtUp ? <Empty icon="chart" title={t.inspect.noUsage} detail={t.inspect.noUsageDetail} /> : <Loading lines={6} />;
-  }
+  const view = useCalm(props.view, pace);
+  if (view.startedAt === undefined) return <Empty icon="chart" title={t.inspect.noUsage} detail={t.inspect.noUsageDetail} />;
   return <Usage view={view} startedAt={view.startedAt} />;
 }
 
