@@ -12,10 +12,10 @@ use runwire_model::run::Status;
 use super::heads::{Request, RunHead, ThreadHead};
 use super::leases::Lease;
 use super::writer::{Db, Done, Writer, mint};
-use crate::Cancel;
 use crate::error::LogError;
 use crate::info::{Created, InteractionInfo, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
+use crate::{Cancel, Cancelled};
 
 impl Writer {
     /// Gives every open run a full term.
@@ -106,22 +106,24 @@ impl Writer {
         Ok(Ok(Created { value: info, new: true }))
     }
 
-    pub(super) fn cancel(&mut self, key: &RunKey, cancel: Cancel) -> Done<RunInfo> {
+    pub(super) fn cancel(&mut self, key: &RunKey, cancel: Cancel) -> Done<Cancelled> {
         self.on_run(key, |writer, thread, run| {
-            match run.head.state.status {
+            let new = match run.head.state.status {
                 Status::Pending | Status::Suspended => {
                     let event = Event::new(RunCancelled { reason: cancel.reason, ..Default::default() });
-                    let _ = writer.act(thread, run, vec![event])?;
+                    writer.act(thread, run, vec![event])?.is_ok()
                 }
                 Status::Running if !run.head.summary.cancel_requested => {
                     let event = Event::new(RunCancelRequested { reason: cancel.reason, by: cancel.by });
-                    if writer.act(thread, run, vec![event])?.is_ok() {
+                    let asked = writer.act(thread, run, vec![event])?.is_ok();
+                    if asked {
                         writer.leases.stop(run.id, writer.options.cancel_grace);
                     }
+                    asked
                 }
-                _ => {}
-            }
-            Ok(run.info())
+                _ => false,
+            };
+            Ok(Cancelled { run: run.info(), new })
         })
     }
 
@@ -163,7 +165,7 @@ impl Writer {
             };
             let mut thread = self.thread_of(&run)?;
             let events = match lease {
-                Lease::Alive(_) => vec![producer_lost()],
+                Lease::Alive(_) => vec![producer_lost(&run)],
                 Lease::Stopping(_) => vec![Event::new(RunCancelled::default())],
                 Lease::Asking(_) => expired(&run, self.now()),
             };
@@ -178,9 +180,23 @@ impl Writer {
     }
 }
 
-fn producer_lost() -> Event {
-    let message = "the producer was silent for longer than its lease";
-    Event::new(RunFailed { error: ErrorInfo::coded("producer_lost", message), ..Default::default() })
+fn producer_lost(run: &RunHead) -> Event {
+    let error = ErrorInfo::coded("producer_lost", lost_because(run));
+    Event::new(RunFailed { error, ..Default::default() })
+}
+
+/// Tells why a run has lost its producer; one that nobody ever wrote may wait for an agent that is none.
+fn lost_because(run: &RunHead) -> String {
+    if run.head.state.status != Status::Pending {
+        return "the producer was silent for longer than its lease".to_owned();
+    }
+    let message = "nothing was written to the run before its lease ran out";
+    match &run.request.agent {
+        Some(agent) => format!(
+            "{message}; a server starts only its own agents (GET /v1/agents lists them), and `{agent}` may be none"
+        ),
+        None => message.to_owned(),
+    }
 }
 
 /// Tells what becomes of a run whose time to wait for an answer is over: the questions that have expired are
@@ -196,5 +212,5 @@ pub(super) fn expired(run: &RunHead, now: Timestamp) -> Vec<Event> {
         })
     });
     let resolved: Vec<_> = resolved.collect();
-    if resolved.is_empty() { vec![producer_lost()] } else { resolved }
+    if resolved.is_empty() { vec![producer_lost(run)] } else { resolved }
 }

@@ -15,8 +15,8 @@ mod import;
 mod import_state;
 mod inbox;
 mod journal;
-mod lists;
 mod leases;
+mod lists;
 mod notices;
 mod producer;
 mod read;
@@ -49,7 +49,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::tail::{Tail, Tails};
-use crate::{Cancel, Form, Log, Page, Retention, limits};
+use crate::{Cancel, Cancelled, Form, Log, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
 use read::Reader;
@@ -161,8 +161,13 @@ impl Sqlite {
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
-        let committer =
-            Committer { tails: tails.clone(), unsealed: unsealed.clone(), noticed: noticed.clone(), meter: meter.clone(), fatal };
+        let committer = Committer {
+            tails: tails.clone(),
+            unsealed: unsealed.clone(),
+            noticed: noticed.clone(),
+            meter: meter.clone(),
+            fatal,
+        };
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || writer.run(Inbox(inbox), committer))
@@ -257,12 +262,12 @@ impl Log for Sqlite {
         self.ask(|reply| Op::Append(append, reply)).await
     }
 
-    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError> {
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
         self.ask(|reply| Op::Cancel(run.clone(), cancel, reply)).await
     }
 
-    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError> {
-        self.ask(|reply| Op::Answer(run.clone(), answer, reply)).await
+    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
+        self.ask(|reply| Op::Answer(run.clone(), answers, reply)).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {

@@ -32,7 +32,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Imported, Numbered};
 use crate::notice::{Subscriber, Told};
 use crate::record::{self, Stored};
-use crate::{Cancel, Form, limits};
+use crate::{Cancel, Cancelled, Form, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
 pub(super) type Db<T> = rusqlite::Result<T>;
@@ -48,8 +48,8 @@ pub(super) enum Op {
     Import(ThreadKey, Vec<Numbered>, Reply<Imported>),
     CreateRun(NewRun, Reply<Created<RunInfo>>),
     CreateThread(NewThread, Reply<Created<ThreadInfo>>),
-    Cancel(RunKey, Cancel, Reply<RunInfo>),
-    Answer(RunKey, Answer, Reply<Answered>),
+    Cancel(RunKey, Cancel, Reply<Cancelled>),
+    Answer(RunKey, Vec<Answer>, Reply<Vec<Answered>>),
     Heartbeat(RunKey, Reply<RunInfo>),
     Sweep(Reply<usize>),
     Delete(ThreadKey, bool, Reply<()>),
@@ -315,8 +315,8 @@ impl Writer {
                 let result = self.cancel(&run, cancel)?;
                 self.reply(reply, result);
             }
-            Op::Answer(run, answer, reply) => {
-                let result = self.answer(&run, answer)?;
+            Op::Answer(run, answers, reply) => {
+                let result = self.answer(&run, answers)?;
                 self.reply(reply, result);
             }
             Op::Heartbeat(run, reply) => {

@@ -125,12 +125,8 @@ fn explain(error: &ValidationError<'_>, wrong: &mut Vec<Wrong>) -> Result<(), Un
     Ok(())
 }
 
-/// Lists the values of a choice, where that is what the branches are: one titled constant each.
+/// Lists the values of a choice: an `enum`, or branches that are one titled constant each.
 fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
-    let (ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context }) = kind
-    else {
-        return None;
-    };
     let value = |errors: &Vec<ValidationError<'_>>| match errors.as_slice() {
         [error] => match error.kind() {
             ValidationErrorKind::Constant { expected_value } => Some(expected_value.to_string()),
@@ -138,8 +134,16 @@ fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
         },
         _ => None,
     };
-    let values = context.iter().map(value).collect::<Option<Vec<_>>>()?;
+    let values = match kind {
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            context.iter().map(value).collect::<Option<Vec<_>>>()?
+        }
+        ValidationErrorKind::Enum { options } => options.as_array()?.iter().map(Value::to_string).collect(),
+        _ => return None,
+    };
+    let more = values.len().saturating_sub(limits::CHOICES_TOLD);
     match values.as_slice() {
+        values if more > 0 => Some(format!("{} or {more} others", values[..limits::CHOICES_TOLD].join(", "))),
         [first @ .., last] if !first.is_empty() => Some(format!("{} or {last}", first.join(", "))),
         _ => Some(values.concat()),
     }
