@@ -8,7 +8,7 @@ use super::super::Then;
 use super::super::facts::quoted;
 use super::super::teller::Teller;
 use super::super::tool::Call;
-use super::form::{Plan, Transport};
+use super::form::{Plan, Transport, interest};
 use super::{Trip, finish, part};
 
 /// The approval's id.
@@ -188,7 +188,8 @@ fn confirmation(
         ),
         false => String::new(),
     };
-    let interests = plan.interests.join(", ");
+    let interests = plan.interests.iter().map(|value| interest(t, value)).collect::<Vec<_>>();
+    let interests = interests.join(&t.words(", ", "、"));
     let (city, email, name) = (trip.city.name, &plan.email, &plan.name);
     t.words(
         format!(

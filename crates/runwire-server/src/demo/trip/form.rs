@@ -77,12 +77,10 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
             },
             "interests": {
                 "type": "array", "uniqueItems": true, "maxItems": 3, "default": ["food"],
-                "items": {"type": "string", "oneOf": [
-                    choice("food", t.words("food", "美食")),
-                    choice("nature", t.words("nature", "自然")),
-                    choice("museums", t.words("museums", "博物馆")),
-                    choice("shopping", t.words("shopping", "购物")),
-                ]},
+                "items": {
+                    "type": "string",
+                    "oneOf": INTERESTS.map(|(value, _)| choice(value, interest(t, value))),
+                },
                 "title": t.words("Interests", "兴趣"),
                 "description": t.words("At most three", "最多选三项"),
             },
@@ -107,6 +105,16 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
             },
         },
     })
+}
+
+/// What a person may like, and its Chinese name.
+const INTERESTS: [(&str, &str); 4] =
+    [("food", "美食"), ("nature", "自然"), ("museums", "博物馆"), ("shopping", "购物")];
+
+/// Gives the word for an interest that a person reads.
+pub(super) fn interest(t: &Teller, value: &str) -> String {
+    let known = INTERESTS.iter().find(|(interest, _)| *interest == value);
+    t.words(value, known.map_or(value, |(_, chinese)| chinese))
 }
 
 /// A value to choose, and the words for it.
