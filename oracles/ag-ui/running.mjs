@@ -1,9 +1,10 @@
 // Lets the official client start runs of a real server: node running.mjs <path of the runwire program>
 //
-// Run, tool calls, a question, a reload in the middle, the answer, cancel. What the client holds in the end must be
-// what the run said, whatever the way it came by it.
+// Run, tool calls, a question, a reload in the middle, the answer, cancel; two questions, answered together and one
+// after the other. What the client holds in the end must be what the run said, whatever the way it came by it.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { HttpAgent } from "@ag-ui/client";
 import { DEMOS, programToCheck, quietly, runChecks, until } from "../server.mjs";
 
@@ -16,6 +17,8 @@ class AttachingAgent extends HttpAgent {
 }
 
 const FILLED_IN = { name: "Ann", email: "ann@example.com", travellers: 2 };
+const PAID = [{ interruptId: "pay", status: "resolved", payload: { approved: true } }];
+const NAMED = [{ interruptId: "who", status: "resolved", payload: { name: "Ines" } }];
 const question = (content) => ({ id: randomUUID(), role: "user", content });
 const answer = (interruptId, payload) => [{ interruptId, status: "resolved", payload }];
 const saidBy = (agent, role) => agent.messages.filter((message) => message.role === role);
@@ -28,10 +31,20 @@ function starting(address, threadId, content, name = "demo") {
   return new HttpAgent({ url: `${address}/ag-ui/${name}`, threadId, initialMessages });
 }
 
-async function attached(address, threadId) {
-  const agent = new AttachingAgent({ url: `${address}/ag-ui/demo/${threadId}`, threadId });
+async function attached(address, threadId, name = "demo") {
+  const agent = new AttachingAgent({ url: `${address}/ag-ui/${name}/${threadId}`, threadId });
   await agent.runAgent();
   return agent;
+}
+
+/** Runs, and lists what the client was told of starts and ends: `start`, the questions of an interrupt, `end`. */
+async function toldTo(agent, parameters) {
+  const told = [];
+  await agent.runAgent(parameters, {
+    onRunStartedEvent: () => { told.push("start"); },
+    onRunFinishedEvent: ({ event }) => { told.push(event.outcome?.interrupts?.map(({ id }) => id) ?? "end"); },
+  });
+  return told;
 }
 
 /** What a person sees of a conversation, whoever named its messages. */
@@ -109,6 +122,50 @@ async function withdraw(address) {
   assertNoMessageTwice(agent);
 }
 
+/** Two questions in one frame are one list, and the answers to both lead straight to the end. */
+async function answerTogether(address) {
+  const agent = starting(address, "t-together", "two seats", "together");
+  const run = randomUUID();
+  assert.deepEqual(await toldTo(agent, { runId: run }), ["start", ["pay", "who"]]);
+  assert.deepEqual(asked(agent), ["pay", "who"]);
+  await quietly(() => assert.rejects(agent.runAgent({ resume: PAID }), /who/, "the client itself insists on both"));
+  assert.deepEqual(await toldTo(agent, { resume: [...NAMED, ...PAID] }), ["start", "end"]);
+  assert.equal(textOf(agent), "Two seats for Ines.");
+  assert.equal(await statusOf(address, run), "completed");
+  assertNoMessageTwice(agent);
+}
+
+/** One of two is answered elsewhere: a reload asks for the other alone, and whoever still knows both may say both. */
+async function answerOneElsewhere(address) {
+  for (const again of [NAMED, [...PAID, ...NAMED]]) {
+    const thread = randomUUID();
+    const agent = starting(address, thread, "two seats", "together");
+    const run = randomUUID();
+    await agent.runAgent({ runId: run });
+    assert.equal((await post(address, `/v1/runs/${run}/interactions/pay`, { decision: "approved" })).status, 200);
+    const reloaded = await attached(address, thread, "together");
+    assert.deepEqual(asked(reloaded), ["who"]);
+    if (again === NAMED) agent.pendingInterrupts = reloaded.pendingInterrupts;
+    assert.deepEqual(await toldTo(agent, { resume: again }), ["start", "end"]);
+    assert.equal(textOf(agent), "Two seats for Ines.");
+    assertNoMessageTwice(agent);
+  }
+}
+
+/** Two questions in two frames: the response ends at the first, and the next one asks for what is left. */
+async function answerOneAfterTheOther(address) {
+  const agent = starting(address, "t-apart", "two seats", "apart");
+  const run = randomUUID();
+  assert.deepEqual(await toldTo(agent, { runId: run }), ["start", ["pay"]]);
+  await until(async () => (await (await fetch(`${address}/v1/runs/${run}`)).json()).interactions.length === 2);
+  assert.deepEqual(asked(await attached(address, "t-apart", "apart")), ["pay", "who"]);
+  assert.deepEqual(await toldTo(agent, { resume: PAID }), ["start", ["who"]]);
+  assert.deepEqual(asked(agent), ["who"]);
+  assert.deepEqual(await toldTo(agent, { resume: NAMED }), ["start", "end"]);
+  assert.equal(textOf(agent), "Two seats for Ines.");
+  assertNoMessageTwice(agent);
+}
+
 /** The connection is lost in the middle of a run: the run goes on, and the same request again attaches to it. */
 async function loseAndRepeat(address) {
   const agent = starting(address, "t-lost", "go", "endless");
@@ -146,7 +203,12 @@ async function unknownAgent(address) {
   await quietly(() => assert.rejects(agent.runAgent(), /404/));
 }
 
-const checks = { askReloadAndAnswer, withdraw, loseAndRepeat, fail, unknownAgent };
-const failed = await runChecks(programToCheck(), DEMOS, checks);
+const asking = (way) => {
+  const command = [process.execPath, fileURLToPath(new URL("asking.mjs", import.meta.url)), way];
+  return `\n[agents.${way}]\nkind = "exec"\ndialect = "ag-ui"\ncommand = ${JSON.stringify(command)}\n`;
+};
+const questions = { answerTogether, answerOneElsewhere, answerOneAfterTheOther };
+const checks = { askReloadAndAnswer, withdraw, ...questions, loseAndRepeat, fail, unknownAgent };
+const failed = await runChecks(programToCheck(), DEMOS + asking("together") + asking("apart"), checks);
 console.log(`the official client ran ${Object.keys(checks).length} conversations, ${failed} failed`);
 process.exitCode = failed > 0 ? 1 : 0;

@@ -1,6 +1,7 @@
 //! Why the log refuses.
 
 use runwire_model::dialect::{Ambiguous, DecodeError, Dialect};
+use runwire_model::event::Decision;
 use runwire_model::run::Status;
 
 use crate::interaction::Resolution;
@@ -61,7 +62,7 @@ pub enum LogError {
         interaction: String,
     },
     /// The question has another answer.
-    #[error("the question `{interaction}` is settled: {}", .answer.decision.as_str())]
+    #[error("the question `{interaction}` {}", became(.answer))]
     InteractionClosed {
         /// The question.
         interaction: String,
@@ -118,6 +119,14 @@ pub enum LogError {
     /// The store cannot be used.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+}
+
+/// Tells what became of a question that takes no answer any more.
+fn became(answer: &Resolution) -> String {
+    match answer.decision {
+        Decision::Expired => format!("expired at {}, before anybody answered it", answer.at),
+        decision => format!("is settled: {}", decision.as_str()),
+    }
 }
 
 impl LogError {

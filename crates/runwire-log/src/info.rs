@@ -243,18 +243,23 @@ impl InteractionInfo {
 const OPEN: &str = "open";
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunError {
     /// The code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// What a person reads.
     pub message: String,
+    /// What else is known, such as an exit code; the record alone has what is very long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Json>,
 }
 
 impl RunError {
     fn of(error: &ErrorInfo) -> Self {
-        Self { code: error.code.clone(), message: error.message.clone() }
+        let is_short = |details: &&Json| details.text().len() <= limits::ERROR_DETAILS_BYTES;
+        let details = error.details.as_ref().filter(is_short).cloned();
+        Self { code: error.code.clone(), message: error.message.clone(), details }
     }
 }
 

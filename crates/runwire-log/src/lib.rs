@@ -67,8 +67,8 @@ pub use earlier::{KnownState, Lookup, RecordSource};
 pub use error::{Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
-    Created, InteractionInfo, LatestRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery, RunSpan,
-    RunSummary, ThreadInfo,
+    Created, InteractionInfo, LatestRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery,
+    RunSpan, RunSummary, ThreadInfo,
 };
 pub use interaction::{
     Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,
@@ -97,6 +97,15 @@ pub struct Cancel {
     pub reason: Option<String>,
     /// Who.
     pub by: Option<String>,
+}
+
+/// What came of asking a run to stop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cancelled {
+    /// The run, after it.
+    pub run: RunInfo,
+    /// Whether something was written; nothing is where the run has ended, or was asked before.
+    pub new: bool,
 }
 
 /// What retention removes: whole closed runs, oldest first.
@@ -141,13 +150,20 @@ pub trait Log: Send + Sync + 'static {
     async fn append(&self, append: Append) -> Result<Appended, LogError>;
 
     /// Asks a run to stop; a closed one is told as it is.
-    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError>;
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError>;
 
     /// Answers a question; returns when the answer is durable.
     ///
     /// The first answer wins. The same one again, by the same person, is told as it is; another is refused with
     /// the one that won. Whether it fits the question was found out before: a question never changes.
-    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError>;
+    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError> {
+        let answered = self.answer_all(run, vec![answer]).await?.pop();
+        answered.ok_or_else(|| LogError::Unavailable("the log does not say what came of an answer".into()))
+    }
+
+    /// Answers several questions of a run, each once, in one record. Where one of the answers is refused, none is
+    /// taken.
+    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError>;
 
     /// Renews a run's lease.
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError>;

@@ -46,6 +46,7 @@ pub mod limits;
 mod listener;
 mod media;
 mod metrics;
+pub mod nearest;
 mod openapi;
 mod origin;
 mod outgoing;

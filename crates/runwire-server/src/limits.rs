@@ -115,6 +115,8 @@ pub const SUBSCRIPTIONS: usize = 64;
 pub const ANSWER_BYTES: usize = 256 << 10;
 /// Wrong fields of an answer that are told at once.
 pub const ANSWER_ERRORS: usize = 100;
+/// Choices of a field that are told to who has chosen none of them.
+pub const CHOICES_TOLD: usize = 10;
 /// Objects in a question's schema.
 pub const SCHEMA_NODES: usize = 5_000;
 /// Patterns in a question's schema.
@@ -148,6 +150,8 @@ pub const AGENT_STRAYS: usize = 1000;
 pub const STDERR_LINES: usize = 20;
 /// Bytes of each of those lines.
 pub const STDERR_LINE_BYTES: usize = 1 << 10;
+/// Lines of a program's standard error that go to the log in a second; how many more there were is told.
+pub const STDERR_LOGGED_LINES: u64 = 100;
 /// Bytes of a message that a program finds in its environment; a longer one is on its standard input only.
 pub const MESSAGE_VARIABLE_BYTES: usize = 64 << 10;
 /// Time that a program has to read that it is cancelled before SIGTERM says so.

@@ -5,6 +5,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use runwire_log::{Fault, FrameProblem, LogError, Resolution};
 use runwire_model::dialect::DecodeError;
+use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
 use serde_json::{Map, Value};
 
@@ -126,7 +127,10 @@ impl From<LogError> for Problem {
                 problem.with("run_id", run).with("interaction_id", interaction)
             }
             LogError::InteractionClosed { interaction, answer } => {
-                problem.with("interaction_id", interaction).with("answer", told(*answer))
+                let hint = (answer.decision == Decision::Expired)
+                    .then_some("Nobody answered in time, and the run went on without; a new run asks again.");
+                let problem = problem.with("interaction_id", interaction).with_some("hint", hint);
+                problem.with("answer", told(*answer))
             }
             LogError::ProducerGap { expected, got } => problem.with("expected", expected).with("got", got),
             LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
@@ -181,7 +185,7 @@ mod tests {
     fn every_error_of_the_log_and_the_model_has_its_code_in_the_table() {
         let name = || "x".to_owned();
         let answer = || Resolution {
-            decision: runwire_model::event::Decision::Approved,
+            decision: Decision::Approved,
             values: None,
             reason: None,
             by: None,

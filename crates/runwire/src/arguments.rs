@@ -11,7 +11,7 @@ mod watching;
 use std::path::PathBuf;
 
 pub(crate) use answering::{AnswerArguments, InboxArguments};
-pub(crate) use client::{PushArguments, RunsArguments, ServerArguments, ShowArguments};
+pub(crate) use client::{PushArguments, RunsArguments, ServerArguments, ShowArguments, url_flag};
 pub(crate) use exec::ExecArguments;
 pub(crate) use server::{CheckConfigArguments, DevArguments, ServeArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};

@@ -11,6 +11,9 @@ use crate::failure::Failure;
 use crate::screen;
 use crate::table::Table;
 
+/// Columns that a value may take before it pushes what follows it aside: a command may be long.
+const WIDEST: usize = 48;
+
 /// Prints the configuration, or everything that is wrong with it.
 pub(crate) fn run(arguments: &CheckConfigArguments) -> Result<Verdict, Failure> {
     let configuration = config::read(&arguments.flags, Vec::new())?;
@@ -18,7 +21,7 @@ pub(crate) fn run(arguments: &CheckConfigArguments) -> Result<Verdict, Failure> 
     if arguments.json {
         writeln!(stdout, "{:#}", as_json(&configuration)).map_err(Failure::Write)?;
     } else if configuration.problems.is_empty() {
-        write!(stdout, "{}", as_table(&configuration)).map_err(Failure::Write)?;
+        write!(stdout, "{}", as_table(&configuration).overflowing(WIDEST)).map_err(Failure::Write)?;
     }
     if arguments.json {
         return Ok(verdict(&configuration.problems));

@@ -14,7 +14,6 @@ mod failure;
 mod hint;
 mod input;
 mod man;
-mod nearest;
 mod output;
 #[cfg(test)]
 mod reference;
@@ -29,6 +28,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use runwire_server::nearest;
 
 /// Events are many small pieces of text; this allocator is made for them.
 #[global_allocator]

@@ -13,11 +13,13 @@ const BESIDE_COLUMNS: usize = 20;
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     width: Option<usize>,
+    widest: Option<usize>,
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(headings: [&str; N]) -> Self {
-        Self { rows: vec![headings.iter().map(|heading| heading.to_uppercase()).collect()], width: None }
+        let headings = headings.iter().map(|heading| heading.to_uppercase()).collect();
+        Self { rows: vec![headings], width: None, widest: None }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -34,11 +36,18 @@ impl Table {
         self
     }
 
+    /// Makes no column wider than this; a longer cell stays whole, and what follows it stands further right.
+    pub(crate) fn overflowing(mut self, widest: usize) -> Self {
+        self.widest = Some(widest);
+        self
+    }
+
     /// Tells how wide each column is, and whether the others stand below the first.
     fn widths(&self) -> (Vec<usize>, bool) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
+            let widths = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell));
+            widths.filter(|width| self.widest.is_none_or(|widest| *width <= widest)).max().unwrap_or(0)
         };
         let natural: Vec<usize> = (0..columns).map(natural).collect();
         match (self.width, natural.split_first()) {
@@ -64,7 +73,10 @@ impl Display for Table {
                     writeln!(formatter, "{}", line.trim_end())?;
                     line = " ".repeat(BETWEEN);
                 }
-                line.push_str(&pad(&fit(cell, *most), most + BETWEEN, false));
+                match self.widest {
+                    None => line.push_str(&pad(&fit(cell, *most), most + BETWEEN, false)),
+                    Some(_) => line.push_str(&pad(cell, width(cell).max(*most) + BETWEEN, false)),
+                }
             }
             writeln!(formatter, "{}", line.trim_end())?;
         }
@@ -82,6 +94,17 @@ mod tests {
         table.row(["天气".to_owned(), "a".to_owned()]);
         table.row(["evil\x1b[2J\nrow".to_owned(), String::new()]);
         assert_eq!(table.to_string(), "RUN           AGENT\n天气          a\nevil\u{fffd}[2J\u{fffd}row\n");
+    }
+
+    #[test]
+    fn one_long_cell_does_not_push_all_rows_apart() {
+        let mut table = Table::new(["key", "value", "from"]);
+        table.row(["a".to_owned(), "short".to_owned(), "here".to_owned()]);
+        table.row(["b".to_owned(), "long ".repeat(4), "there".to_owned()]);
+        assert_eq!(
+            table.overflowing(10).to_string(),
+            "KEY  VALUE  FROM\na    short  here\nb    long long long long   there\n"
+        );
     }
 
     #[test]

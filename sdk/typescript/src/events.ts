@@ -13,14 +13,9 @@ export interface UnknownEvent extends Envelope {
 /**
  * An event of the `runwire` dialect; `type` tells which.
  *
- * A newer server may send others: they are handed out as they came, and `isKnown` tells them apart.
+ * A newer server may send others: they are handed out as they came, and `isUnknown` tells them apart.
  */
 export type RunwireEvent = KnownEvent;
-
-/** Tells whether this version knows an event's type; one that it does not know is an `UnknownEvent`. */
-export function isKnown(event: RunwireEvent | UnknownEvent): event is RunwireEvent {
-  return (EVENT_TYPES as readonly string[]).includes(event.type);
-}
 
 /** Says that everything up to now has been handed out; what follows happens as it comes. */
 export interface CaughtUp {
@@ -34,7 +29,7 @@ export interface TextPiece {
 }
 
 /** A frame of another dialect, as it came. */
-export type Frame = Record<string, unknown>;
+export type Frame = { type?: unknown; [field: string]: unknown };
 
 /** The dialects that can be asked for. */
 export type Dialect =
@@ -54,6 +49,11 @@ export type EventOf<D extends Dialect> = D extends "runwire" ? RunwireEvent : D 
 /** Tells whether something is the marker that everything up to now has been handed out. */
 export function isCaughtUp(event: object): event is CaughtUp {
   return MARKERS.has(event);
+}
+
+/** Tells whether an event is of a type that this version has no name for. */
+export function isUnknown(event: { type: string }): event is UnknownEvent {
+  return !isCaughtUp(event) && !(EVENT_TYPES as readonly string[]).includes(event.type);
 }
 
 /** Tells whether an event ends its run. */

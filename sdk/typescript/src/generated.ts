@@ -791,7 +791,11 @@ export interface Run {
   error: {
     code?: string;
     message: string;
+    /** What else is known, such as `exit_code` and `stderr` of a program. Left out in lists, and where it is longer than 32 KiB. */
+    details?: unknown;
   } | null;
+  /** Only in the answer to a new run: its `agent` is the name of none, and close to that of one. */
+  hint?: string;
   cancel_requested: boolean;
 }
 

@@ -144,6 +144,27 @@ test("a thread shows its runs as they come", async () => {
   expect(known.result.current.openRun).toBeUndefined();
 });
 
+test("a thread and a run that did not exist are watched once they do", async () => {
+  const { result } = renderHook(() => ({ thread: useThread("new-talk"), run: useRun("new-run") }), { wrapper });
+  await waitFor(() => expect([result.current.thread.error, result.current.run.error]).toMatchObject([{ code: "thread_unknown" }, { code: "run_unknown" }]), PATIENT);
+  await act(() => result.current.thread.start({ run_id: "new-run", agent: "thought-tree", message: "24" }));
+  act(() => result.current.run.refresh());
+  await waitFor(() => expect(result.current.thread.runs.map((each) => [each.runId, each.status])).toEqual([["new-run", "completed"]]), PATIENT);
+  await waitFor(() => expect(result.current.run).toMatchObject({ status: "completed", error: undefined }), PATIENT);
+});
+
+test("the runs of a thread are answered, stopped and retried", async () => {
+  const { result } = renderHook(() => useThread("long-talk"), { wrapper });
+  const { run_id } = await act(() => result.current.start({ agent: "demo", message: "hello" }));
+  await waitFor(() => expect(result.current.openRun?.parts.at(-1)).toMatchObject({ kind: "interaction", status: "open" }), PATIENT);
+  await act(() => result.current.answer(run_id, "trip", { decision: "cancelled" }));
+  await waitFor(() => expect(result.current).toMatchObject({ openRun: undefined, runs: [{ status: "completed" }] }), PATIENT);
+  const again = await act(() => result.current.retry(run_id));
+  await waitFor(() => expect(result.current.openRun?.runId).toBe(again.run_id), PATIENT);
+  await act(() => result.current.stop(again.run_id, "enough"));
+  await waitFor(() => expect(result.current.runs.map((run) => run.status)).toEqual(["completed", "cancelled"]), PATIENT);
+});
+
 test("the inbox shows what waits, and an answer takes it away", async () => {
   const run = await client.runs.create({ agent: "demo", message: "hello" });
   const { result } = renderHook(() => ({ inbox: useInbox({ run: run.run_id }, { every: 20 }), trip: useInteraction(run.run_id, "trip", { every: 20 }) }), { wrapper });

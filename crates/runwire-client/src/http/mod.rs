@@ -35,8 +35,8 @@ const ANSWER_BYTES: usize = 128 << 20;
 /// Bytes of a refusal.
 const REFUSAL_BYTES: usize = 1 << 20;
 
-/// Time after which a connection that nobody uses is closed; the server keeps it a little longer.
-const IDLE_TIME: Duration = Duration::from_secs(60);
+/// Time after which a connection that nobody uses is closed; the server keeps it a little longer (10 s).
+const IDLE_TIME: Duration = Duration::from_secs(8);
 
 /// Why a request's body broke off.
 pub(crate) type BodyError = Box<dyn StdError + Send + Sync>;

@@ -119,6 +119,9 @@ pub struct RunInfo {
     /// Whether somebody asked it to stop.
     #[serde(default)]
     pub cancel_requested: bool,
+    /// What whoever has just created it may not have meant: an agent whose name is close to that of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// What this version has no name for.
     #[serde(flatten)]
     pub others: Map<String, Value>,
@@ -193,6 +196,9 @@ pub struct RunError {
     /// What a person reads.
     #[serde(default)]
     pub message: String,
+    /// What else is known, such as the exit code of a program; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
     /// What this version has no name for.
     #[serde(flatten)]
     pub others: Map<String, Value>,

@@ -113,6 +113,46 @@ pub async fn the_last_answer_resumes_the_run(bed: &dyn Bed) {
     assert_eq!(types[4..], ["interaction.resolved", "interaction.resolved", "run.resumed", "run.completed"]);
 }
 
+/// Nobody sees the run between two answers that were given together.
+pub async fn answers_that_are_given_together_are_one_record(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
+    let both = vec![answer("c", r#"{"n":3}"#), answer("a", r#"{"n":1}"#)];
+    let answered = stage.log.answer_all(&run("r"), both.clone()).await.expect("two answers");
+    assert!(answered.iter().all(|answered| answered.new && answered.run.status.as_str() == "suspended"));
+    let said: Vec<_> = answered.iter().filter_map(|answered| answered.answer.values.clone()).collect();
+    assert_eq!(said.iter().map(Json::text).collect::<Vec<_>>(), [r#"{"n":3}"#, r#"{"n":1}"#]);
+    let stage = stage.reopen().await;
+    // One that was given before is told as it is beside one that is new.
+    let rest = vec![both[0].clone(), answer("b", "{}")];
+    let answered = stage.log.answer_all(&run("r"), rest.clone()).await.expect("the rest");
+    assert_eq!(answered.iter().map(|answered| answered.new).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(answered[1].run.status.as_str(), "running");
+    let again = stage.log.answer_all(&run("r"), rest).await.expect("the same");
+    assert!(again.iter().all(|answered| !answered.new));
+    let records = stage.records("r").await;
+    let counts: Vec<_> = records.iter().skip(4).map(|stored| stored.record.entries.len()).collect();
+    assert_eq!(counts, [2, 2], "two answers; one, and the run goes on");
+}
+
+/// One answer that is refused changes nothing, wherever it stands among the others.
+pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
+    say(&stage, "r", answer("b", r#"{"n":1}"#)).await.expect("b");
+    let before = stage.records("r").await.len();
+    let refused = async |answers: Vec<Answer>| {
+        let refused = stage.log.answer_all(&run("r"), answers).await.expect_err("a refusal");
+        assert_eq!(stage.records("r").await.len(), before);
+        refused
+    };
+    let other = answer("b", r#"{"n":2}"#);
+    let closed = refused(vec![answer("a", "{}"), other.clone(), answer("c", "{}")]).await;
+    assert!(matches!(closed, LogError::InteractionClosed { interaction, .. } if interaction == "b"));
+    let unknown = refused(vec![answer("a", "{}"), answer("x", "{}")]).await;
+    assert!(matches!(unknown, LogError::InteractionUnknown { interaction, .. } if interaction == "x"));
+}
+
 /// A run that has ended takes no answer, and tells which its question has.
 pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
@@ -169,7 +209,7 @@ pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
         let (log, key): (Arc<dyn Log>, _) = (stage.log.clone(), run(&id));
         let cancelling = tokio::spawn(async move { log.cancel(&key, Cancel::default()).await });
         let answered = say(&stage, &id, answer("q", "{}")).await;
-        let cancelled = cancelling.await.expect("a task").expect("the run");
+        let cancelled = cancelling.await.expect("a task").expect("the run").run;
         let resolved = stage.types(&id).await.iter().filter(|name| **name == "interaction.resolved").count();
         assert_eq!(resolved, 1);
         match answered {

@@ -35,6 +35,8 @@ pub async fn a_run_that_was_never_written_to_is_lost_too(bed: &dyn Bed) {
     stage.create_run("r", Some("t")).await;
     stage.sweep_until("r", "failed").await;
     assert_eq!(stage.types("t").await, ["run.started", "run.failed"]);
+    let error = stage.info("r").await.summary.error.expect("a failure");
+    assert!(error.message.starts_with("nothing was written"), "{}", error.message);
     // The thread is free again.
     stage.create_run("next", Some("t")).await;
 }

@@ -113,6 +113,8 @@ macro_rules! log_conformance {
             answering::the_same_answer_of_the_same_person_is_told_again,
             answering::of_many_who_answer_at_once_one_wins,
             answering::the_last_answer_resumes_the_run,
+            answering::answers_that_are_given_together_are_one_record,
+            answering::of_answers_that_are_given_together_all_are_taken_or_none,
             answering::a_closed_run_takes_no_answer,
             answering::what_a_run_did_not_ask_takes_no_answer,
             answering::an_expired_question_takes_no_answer,

@@ -7,10 +7,10 @@ use runwire_model::record::By;
 
 use super::stage::{COMPLETED, STARTED, Stage, TENANT, delta, run, thread, to_run, to_run_of};
 use super::{Bed, Timing};
-use crate::Cancel;
 use crate::append::Append;
 use crate::error::LogError;
 use crate::info::NewRun;
+use crate::{Cancel, Cancelled};
 
 const ASKS: &str =
     r#"{"type":"interaction.requested","interaction_id":"q","kind":"approval","title":"May I?"}"#;
@@ -141,7 +141,8 @@ pub async fn a_cancelled_pending_run_is_closed_at_once(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.log.create_run(new("r", "hi")).await.expect("the run");
     let cancel = Cancel { reason: Some("changed my mind".into()), by: Some("li".into()) };
-    let info = stage.log.cancel(&run("r"), cancel).await.expect("the run");
+    let Cancelled { run: info, new } = stage.log.cancel(&run("r"), cancel).await.expect("the run");
+    assert!(new);
     assert_eq!((info.status.as_str(), info.last_seq), ("cancelled", 1));
     let records = stage.records("r").await;
     assert_eq!(records[0].frame, None);
@@ -164,8 +165,10 @@ pub async fn a_cancelled_running_run_is_asked_first(bed: &dyn Bed) {
     let stage = Stage::with(bed, timing).await;
     stage.write(to_run("r", &[STARTED, &delta("a")])).await;
     stage.write(to_run("obeys", &[STARTED, &delta("a")])).await;
-    for id in ["r", "obeys", "r"] {
-        let info = stage.log.cancel(&run(id), Cancel::default()).await.expect("the run");
+    for (id, is_first) in [("r", true), ("obeys", true), ("r", false)] {
+        let Cancelled { run: info, new } =
+            stage.log.cancel(&run(id), Cancel::default()).await.expect("the run");
+        assert_eq!(new, is_first);
         assert!(info.summary.cancel_requested);
         assert_eq!((info.status.as_str(), info.last_seq), ("running", 3));
     }
@@ -186,7 +189,7 @@ pub async fn a_cancelled_suspended_run_is_closed_at_once(bed: &dyn Bed) {
     stage.write(to_run("r", &[STARTED, ASKS])).await;
     let stage = stage.reopen().await;
     assert_eq!(stage.status("r").await, "suspended");
-    let info = stage.log.cancel(&run("r"), Cancel::default()).await.expect("the run");
+    let info = stage.log.cancel(&run("r"), Cancel::default()).await.expect("the run").run;
     assert_eq!(info.status.as_str(), "cancelled");
     assert_eq!(&*info.summary.interactions[0].status, "cancelled");
     assert_eq!(stage.types("r").await[3..], ["interaction.resolved", "run.cancelled"]);
@@ -197,7 +200,8 @@ pub async fn a_closed_run_is_told_as_it_is_when_cancelled(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.closed_run("t", "r", "x").await;
     let before = stage.info("r").await;
-    assert_eq!(stage.log.cancel(&run("r"), Cancel::default()).await.as_ref(), Ok(&before));
+    let cancelled = stage.log.cancel(&run("r"), Cancel::default()).await;
+    assert_eq!(cancelled, Ok(Cancelled { run: before.clone(), new: false }));
     assert_eq!(stage.log.heartbeat(&run("r")).await, Ok(before));
     assert_eq!(stage.log.thread(&thread("t")).await.expect("the thread").head, 3);
 }

@@ -42,7 +42,7 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
 use crate::work::{Asked, Op, clock};
-use crate::{Cancel, Form, Log, Page, Retention, limits};
+use crate::{Cancel, Cancelled, Form, Log, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
 use read::Reader;
@@ -264,12 +264,12 @@ impl Log for Sqlite {
         self.ask(append, Op::Append).await
     }
 
-    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<RunInfo, LogError> {
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
         self.ask((run.clone(), cancel), Op::Cancel).await
     }
 
-    async fn answer(&self, run: &RunKey, answer: Answer) -> Result<Answered, LogError> {
-        self.ask((run.clone(), answer), Op::Answer).await
+    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
+        self.ask((run.clone(), answers), Op::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {

@@ -10,10 +10,10 @@ use runwire_model::run::Status;
 use super::heads::{Request, RunHead, ThreadHead};
 use super::lease::Lease;
 use super::{Done, Store, Tried, Work, mint};
-use crate::Cancel;
 use crate::error::LogError;
 use crate::info::{Created, InteractionInfo, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
+use crate::{Cancel, Cancelled};
 
 impl<S: Store> Work<S> {
     pub(crate) fn create_thread(&mut self, new: &NewThread) -> Done<S, Created<ThreadInfo>> {
@@ -79,24 +79,25 @@ impl<S: Store> Work<S> {
         Ok(Ok(Created { value: info, new: true }))
     }
 
-    pub(crate) fn cancel(&mut self, key: &RunKey, cancel: &Cancel) -> Done<S, RunInfo> {
+    pub(crate) fn cancel(&mut self, key: &RunKey, cancel: &Cancel) -> Done<S, Cancelled> {
         self.on_run(key, |work, thread, run| {
-            match run.head.state.status {
+            let Cancel { reason, by } = cancel.clone();
+            let new = match run.head.state.status {
                 Status::Pending | Status::Suspended => {
-                    let event =
-                        Event::new(RunCancelled { reason: cancel.reason.clone(), ..Default::default() });
-                    let _ = work.act(thread, run, vec![event])?;
+                    let event = Event::new(RunCancelled { reason, ..Default::default() });
+                    work.act(thread, run, vec![event])?.is_ok()
                 }
                 Status::Running if !run.head.summary.cancel_requested => {
-                    let Cancel { reason, by } = cancel.clone();
                     let event = Event::new(RunCancelRequested { reason, by });
-                    if work.act(thread, run, vec![event])?.is_ok() {
+                    let asked = work.act(thread, run, vec![event])?.is_ok();
+                    if asked {
                         run.set_lease(Lease::Stopping);
                     }
+                    asked
                 }
-                _ => {}
-            }
-            Ok(run.info())
+                _ => false,
+            };
+            Ok(Cancelled { run: run.info(), new })
         })
     }
 
@@ -139,7 +140,7 @@ impl<S: Store> Work<S> {
             }
             let mut thread = self.thread_of(&run)?;
             let events = match run.lease {
-                Lease::None | Lease::Alive => vec![producer_lost()],
+                Lease::None | Lease::Alive => vec![producer_lost(&run)],
                 Lease::Stopping => vec![Event::new(RunCancelled::default())],
                 Lease::Asking(_) => expired(&run, self.now),
             };
@@ -154,9 +155,23 @@ impl<S: Store> Work<S> {
     }
 }
 
-fn producer_lost() -> Event {
-    let message = "the producer was silent for longer than its lease";
-    Event::new(RunFailed { error: ErrorInfo::coded("producer_lost", message), ..Default::default() })
+fn producer_lost(run: &RunHead) -> Event {
+    let error = ErrorInfo::coded("producer_lost", lost_because(run));
+    Event::new(RunFailed { error, ..Default::default() })
+}
+
+/// Tells why a run has lost its producer; one that nobody ever wrote may wait for an agent that is none.
+fn lost_because(run: &RunHead) -> String {
+    if run.head.state.status != Status::Pending {
+        return "the producer was silent for longer than its lease".to_owned();
+    }
+    let message = "nothing was written to the run before its lease ran out";
+    match &run.request.agent {
+        Some(agent) => format!(
+            "{message}; a server starts only its own agents (GET /v1/agents lists them), and `{agent}` may be none"
+        ),
+        None => message.to_owned(),
+    }
 }
 
 /// Tells what becomes of a run whose time to wait for an answer is over: the questions that have expired are
@@ -172,5 +187,5 @@ pub(crate) fn expired(run: &RunHead, now: Timestamp) -> Vec<Event> {
         })
     });
     let resolved: Vec<_> = resolved.collect();
-    if resolved.is_empty() { vec![producer_lost()] } else { resolved }
+    if resolved.is_empty() { vec![producer_lost(run)] } else { resolved }
 }

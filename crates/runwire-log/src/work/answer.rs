@@ -16,60 +16,79 @@ use crate::key::RunKey;
 use crate::record::Stored;
 
 impl<S: Store> Work<S> {
-    pub(crate) fn answer(&mut self, key: &RunKey, answer: &Answer) -> Done<S, Answered> {
-        let done = self.on_run(key, |work, thread, run| work.take_answer(thread, run, answer))?;
+    /// Takes answers together: all of them in one record, or none.
+    pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> Done<S, Vec<Answered>> {
+        let done = self.on_run(key, |work, thread, run| work.take_answers(thread, run, answers))?;
         Ok(done.and_then(|taken| taken))
     }
 
-    fn take_answer(
+    fn take_answers(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
-        answer: &Answer,
-    ) -> Done<S, Answered> {
-        let status = run.head.state.status;
-        if status.is_closed() {
-            let asked = run.head.summary.interaction(&answer.interaction_id);
-            let won = asked.map(|asked| self.resolution(thread, run, asked)).transpose()?.flatten();
-            let run = run.key.id.to_string();
-            return Ok(Err(LogError::RunClosed { run, status, answer: won.map(Box::new) }));
+        answers: &[Answer],
+    ) -> Done<S, Vec<Answered>> {
+        self.expire(thread, run, answers)?;
+        // What each question has already; nothing while it is open.
+        let mut settled = Vec::with_capacity(answers.len());
+        for answer in answers {
+            match self.settled(thread, run, answer)? {
+                Ok(won) => settled.push(won),
+                Err(refused) => return Ok(Err(refused)),
+            }
         }
-        let interaction = answer.interaction_id.clone();
-        let is_due = |asked: &InteractionInfo| asked.expires_at.is_some_and(|at| at <= self.now.0);
-        match run.head.summary.interaction(&interaction) {
-            None => {
-                let run = run.key.id.to_string();
-                return Ok(Err(LogError::InteractionUnknown { run, interaction }));
-            }
-            Some(asked) if asked.is_open() && is_due(asked) => {
-                // The sweep is late; what it would have done comes first.
-                let events = expired(run, self.now);
-                let _ = self.act(thread, run, events)?;
-            }
-            Some(asked) if asked.is_open() => {
-                let event = answer.clone().into_event();
-                let _ = self.act(thread, run, vec![Event::new(event)])?;
-                let answer = Resolution {
-                    decision: answer.decision,
-                    values: answer.values.clone(),
-                    reason: answer.reason.clone(),
-                    by: answer.by.clone(),
-                    at: thread.at,
-                };
-                return Ok(Ok(Answered { run: run.info(), answer, new: true }));
-            }
-            Some(_) => {}
+        let given = answers.iter().zip(&settled).filter(|(_, settled)| settled.is_none());
+        let events: Vec<_> = given.map(|(answer, _)| Event::new(answer.clone().into_event())).collect();
+        if !events.is_empty() {
+            let _ = self.act(thread, run, events)?;
         }
-        let asked = run.head.summary.interaction(&interaction);
-        let won = asked.map(|asked| self.resolution(thread, run, asked)).transpose()?.flatten();
-        let Some(won) = won else {
-            // A settled question of an open run has its answer in a record: the store has lost it.
-            return Ok(Err(LogError::Unavailable(format!("the answer to `{interaction}` is not stored"))));
+        let answered = |(answer, settled): (&Answer, Option<Resolution>)| {
+            let new = settled.is_none();
+            let answer = settled.unwrap_or_else(|| Resolution {
+                decision: answer.decision,
+                values: answer.values.clone(),
+                reason: answer.reason.clone(),
+                by: answer.by.clone(),
+                at: thread.at,
+            });
+            Answered { run: run.info(), answer, new }
         };
-        if answer.is(&won) {
-            return Ok(Ok(Answered { run: run.info(), answer: won, new: false }));
+        Ok(Ok(answers.iter().zip(settled).map(answered).collect()))
+    }
+
+    /// Does what the sweep is late for: it comes before an answer to a question that is due.
+    fn expire(&mut self, thread: &mut ThreadHead, run: &mut RunHead, answers: &[Answer]) -> Tried<S, ()> {
+        let now = self.now;
+        let is_due = |answer: &Answer| {
+            let asked = run.head.summary.interaction(&answer.interaction_id);
+            asked.is_some_and(|asked| asked.is_open() && asked.expires_at.is_some_and(|at| at <= now.0))
+        };
+        if answers.iter().any(is_due) {
+            let events = expired(run, now);
+            let _ = self.act(thread, run, events)?;
         }
-        Ok(Err(LogError::InteractionClosed { interaction, answer: Box::new(won) }))
+        Ok(())
+    }
+
+    /// Finds the answer that a question has already, and refuses another; an open one has none.
+    fn settled(&self, thread: &ThreadHead, run: &RunHead, answer: &Answer) -> Done<S, Option<Resolution>> {
+        let (interaction, status) = (answer.interaction_id.clone(), run.head.state.status);
+        let asked = run.head.summary.interaction(&interaction);
+        if !status.is_closed() && asked.is_some_and(InteractionInfo::is_open) {
+            return Ok(Ok(None));
+        }
+        let won = asked.map(|asked| self.resolution(thread, run, asked)).transpose()?.flatten();
+        let id = run.key.id.to_string();
+        Ok(match (asked, won) {
+            (_, won) if status.is_closed() => {
+                Err(LogError::RunClosed { run: id, status, answer: won.map(Box::new) })
+            }
+            (None, _) => Err(LogError::InteractionUnknown { run: id, interaction }),
+            (_, Some(won)) if answer.is(&won) => Ok(Some(won)),
+            (_, Some(won)) => Err(LogError::InteractionClosed { interaction, answer: Box::new(won) }),
+            // A settled question of an open run has its answer in a record: the store has lost it.
+            (_, None) => Err(LogError::Unavailable(format!("the answer to `{interaction}` is not stored"))),
+        })
     }
 
     /// Finds the answer that a question has.

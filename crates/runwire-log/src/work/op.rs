@@ -3,13 +3,13 @@
 use tokio::sync::oneshot;
 
 use super::{Store, Tried, Work};
-use crate::Cancel;
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::interaction::{Answer, Answered};
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Imported, Numbered};
+use crate::{Cancel, Cancelled};
 
 /// A request, what came of it, and whoever waits for that.
 pub(crate) struct Asked<Q, T> {
@@ -47,8 +47,8 @@ pub(crate) enum Op {
     Import(Asked<(ThreadKey, Vec<Numbered>), Imported>),
     CreateRun(Asked<NewRun, Created<RunInfo>>),
     CreateThread(Asked<NewThread, Created<ThreadInfo>>),
-    Cancel(Asked<(RunKey, Cancel), RunInfo>),
-    Answer(Asked<(RunKey, Answer), Answered>),
+    Cancel(Asked<(RunKey, Cancel), Cancelled>),
+    Answer(Asked<(RunKey, Vec<Answer>), Vec<Answered>>),
     Heartbeat(Asked<RunKey, RunInfo>),
     Sweep(Asked<(), usize>),
     Delete(Asked<(ThreadKey, bool), ()>),

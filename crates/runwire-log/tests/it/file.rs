@@ -209,6 +209,7 @@ async fn another_program_that_holds_the_file_is_waited_for() {
         let log = log.clone();
         async move { log.append(append("r", &[STARTED])).await }
     });
+    // That something does not happen can only be watched for a while; too short a while fails nobody.
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!waiting.is_finished());
     other.execute_batch("COMMIT").unwrap();

@@ -1,6 +1,7 @@
 //! `ag-ui`: the official AG-UI protocol, version 1.0 (`docs/dialects/ag-ui.md`).
 
 mod mirror;
+mod questions;
 mod write;
 
 pub(crate) use mirror::Mirror;

@@ -6,7 +6,7 @@
 //! | framing | a frame is | signs of life |
 //! |---|---|---|
 //! | `ndjson` | a line | blank lines |
-//! | `sse` | an event with at least one `data` line, read as the WHATWG standard says | comments |
+//! | `sse` | an event with at least one `data` line, read as the WHATWG standard says | comments, blank lines that end no event |
 //! | `json` | an element of an array, or a value that stands alone; several may follow each other | none |
 //!
 //! Bytes may arrive cut anywhere, and the cuts never show in what comes out. No frame is longer than
@@ -204,7 +204,7 @@ impl Unframer {
         self.input.end();
     }
 
-    /// Counts the signs of life so far: blank lines in NDJSON, comments in SSE.
+    /// Counts the signs of life so far: blank lines, but for those that end an SSE event, and SSE comments.
     pub fn beats(&self) -> u64 {
         match &self.cutter {
             Cutter::Lines(lines) => lines.beats(),

@@ -12,6 +12,7 @@ use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
 
 use super::ending::Ending;
+use super::http::own_words;
 use crate::limits;
 
 /// What the agent is called as a producer.
@@ -100,6 +101,7 @@ impl Delivery {
             let mut rest = FrameBatch::default();
             for (index, frame) in frames.iter().enumerate().skip(at) {
                 if index == at {
+                    let why = explained(&why, frame.data);
                     self.stray(frame.line, frame.name, frame.data, &why).await?;
                 } else {
                     rest.push(frame.line, frame.name, frame.data);
@@ -123,19 +125,20 @@ impl Delivery {
         self.warn("frame_too_long", format!("line {line} of the agent is too long, and is left out")).await
     }
 
-    /// Ends the run, unless it has ended.
-    pub(super) async fn end(&mut self, ending: Ending) {
+    /// Ends the run, and tells whether this did; it may have ended before.
+    pub(super) async fn end(&mut self, ending: Ending) -> bool {
         let complete = ending == Ending::Complete;
         let mut frames = FrameBatch::default();
         if let Some(event) = ending.event() {
             frames.push(1, None, event.to_json().text().as_bytes());
         }
         match self.append(Who::Server, &frames, complete).await {
-            Ok(None) | Err(Stop::Closed) => {}
-            Ok(Some((_, "run_closed", _))) => {}
+            Ok(None) => return true,
+            Err(Stop::Closed) | Ok(Some((_, "run_closed", _))) => {}
             Ok(Some((_, _, why))) => tracing::error!(run = &*self.run.id, why, "a run cannot be ended"),
             Err(stop) => tracing::warn!(run = &*self.run.id, %stop, "a run cannot be ended"),
         }
+        false
     }
 
     /// Keeps a frame that the agent's dialect cannot read.
@@ -159,8 +162,9 @@ impl Delivery {
         if self.strays > limits::AGENT_STRAYS {
             let dialect = self.agent.dialect.name();
             let most = limits::AGENT_STRAYS;
-            let message =
-                format!("more than {most} frames of the agent are no {dialect}; the first: {first}");
+            let message = format!(
+                "more than {most} frames of the agent cannot be taken as {dialect}; the first: {first}"
+            );
             return Err(Stop::Garbled(message));
         }
         Ok(())
@@ -213,6 +217,14 @@ impl Delivery {
 enum Who {
     Agent,
     Server,
+}
+
+/// Tells why a frame cannot be read, with what it says itself: an error of the agent is most often none of its frames.
+fn explained(why: &str, data: &[u8]) -> String {
+    match own_words(data) {
+        Some(says) => format!("{why}; it says: {says}"),
+        None => why.to_owned(),
+    }
 }
 
 /// Wraps a frame that its dialect cannot read; what is no JSON object goes on as its text.

@@ -28,7 +28,7 @@ pub(super) async fn run(
     let message = job.input.message.as_deref().unwrap_or_default();
     let Some(script) = Script::new(&agent.script, message, &job.run.id) else {
         let message = format!("there is no demo called `{}`", agent.script);
-        return delivery.end(Ending::failed("not_started", message)).await;
+        return job.end(&mut delivery, Ending::failed("not_started", message)).await;
     };
     let left = left.unwrap_or_default();
     let skip = delivery.written();

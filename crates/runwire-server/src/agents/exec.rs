@@ -33,15 +33,14 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mu
     let Some(turn) = job.turn(&mut delivery, &mut follower).await else { return };
     let first = match job.given().await {
         Ok(input) => pipes::start_frame(job, input),
-        Err(error) => return delivery.end(Ending::failed("not_started", error.to_string())).await,
+        Err(error) => return job.end(&mut delivery, Ending::failed("not_started", error.to_string())).await,
     };
     let group = match Group::start(command(job, agent)) {
         Ok(group) => group,
         Err(error) => {
             let program = agent.command.first().map_or("", String::as_str);
             let message = format!("cannot run `{program}`: {error}");
-            tracing::warn!(run = &*job.run.id, agent = job.agent.name, message);
-            return delivery.end(Ending::failed("not_started", message)).await;
+            return job.end(&mut delivery, Ending::failed("not_started", message)).await;
         }
     };
     let attending = Attending {
@@ -170,7 +169,7 @@ impl Attending<'_> {
         }
         if let Err(stop) = self.write().await {
             if !matches!(stop, Stop::Closed) {
-                tracing::warn!(run = &*self.job.run.id, agent = self.job.agent.name, %stop, "ending an agent");
+                tracing::debug!(run = &*self.job.run.id, agent = self.job.agent.name, %stop, "ending an agent");
                 self.stopping.begin(std::time::Duration::ZERO);
             }
             self.stop = Some(stop);
@@ -209,7 +208,7 @@ impl Attending<'_> {
                 (None, status) => Ending::of(failure(status, last_words)),
             },
         };
-        self.delivery.end(ending).await;
+        self.job.end(&mut self.delivery, ending).await;
     }
 }
 

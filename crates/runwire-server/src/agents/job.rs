@@ -132,13 +132,32 @@ impl Job {
                         }
                     }
                     () = self.server_stops() => {
-                        delivery.end(Ending::server_stopped()).await;
+                        self.end(delivery, Ending::server_stopped()).await;
                         return None;
                     }
                 }
             }
         };
         self.beating(waiting).await
+    }
+
+    /// Ends the run, and tells the server's log where that is a failure.
+    pub(super) async fn end(&self, delivery: &mut Delivery, ending: Ending) {
+        let failure = match &ending {
+            Ending::Failed(error) => Some(error.clone()),
+            Ending::Complete | Ending::Cancelled { .. } => None,
+        };
+        let has_ended = delivery.end(ending).await;
+        if let Some(failure) = failure.filter(|_| has_ended) {
+            let (run, agent) = (&*self.run.id, self.agent.name.as_str());
+            let (code, error) = (failure.code.as_deref().unwrap_or_default(), failure.message.as_str());
+            let address = match &self.agent.kind {
+                AgentKind::Http(agent) => http::address(agent),
+                AgentKind::Exec(agent) => agent.command.first().cloned().unwrap_or_default(),
+                AgentKind::Demo(agent) => agent.script.clone(),
+            };
+            tracing::warn!(run, agent, code, error, address, "the run of an agent has failed");
+        }
     }
 
     /// Keeps the run's lease while something goes on.

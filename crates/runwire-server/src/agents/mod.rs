@@ -32,6 +32,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, demos};
 
+use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::{Config, limits};
 use job::{Begin, Job};
@@ -126,6 +127,12 @@ impl Agents {
     /// Tells whether the server can start an agent.
     pub(crate) fn exists(&self, name: &str) -> bool {
         self.find(name).is_some()
+    }
+
+    /// Finds the agent that a name probably means, which is no agent's.
+    pub(crate) fn meant_by(&self, name: &str) -> Option<&str> {
+        let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
+        nearest(name, &names).filter(|_| !self.exists(name))
     }
 
     /// Makes the problem of an agent that the server cannot start.

@@ -19,6 +19,17 @@ pub(crate) enum Next {
     Ended,
 }
 
+/// How far a reader of an AG-UI run reads: the official client waits for the end of the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// To the first frame that ends a response: one answer to one request.
+    Response,
+    /// To such a frame with nothing after it: whoever comes back goes on from there.
+    Present,
+    /// To the run's end.
+    Run,
+}
+
 /// Moves through a view, from a cursor on.
 pub(crate) struct Reader {
     feed: Arc<Feed>,
@@ -29,8 +40,8 @@ pub(crate) struct Reader {
     /// What was found out before the reader began.
     first: Option<Arc<Segment>>,
     follow: bool,
-    /// Whether the reader goes on after a response of AG-UI would end.
-    outlives_responses: bool,
+    /// How far it reads where AG-UI ends a response.
+    reach: Reach,
     compact: bool,
     left: usize,
     /// Whether the last frame ends an AG-UI response.
@@ -52,7 +63,7 @@ impl Reader {
             walk: None,
             first: None,
             follow,
-            outlives_responses: false,
+            reach: Reach::Present,
             compact: false,
             left: usize::MAX,
             finished: false,
@@ -70,7 +81,13 @@ impl Reader {
 
     /// Goes on until the run ends, also where the dialect's response would end before.
     pub(crate) fn outlive_responses(mut self) -> Self {
-        self.outlives_responses = true;
+        self.reach = Reach::Run;
+        self
+    }
+
+    /// Ends with the first response of the dialect, also where the run has gone on since.
+    pub(crate) fn one_response(mut self) -> Self {
+        self.reach = Reach::Response;
         self
     }
 
@@ -105,6 +122,7 @@ impl Reader {
             self.finished = present.finishes(to);
             // The present is told whole: half of it would be another one.
             self.left = self.left.saturating_sub(to);
+            self.ended |= self.finished && self.reach == Reach::Response;
             if to > 0 {
                 return Ok(Next::Frames { segment: present, from: 0, to });
             }
@@ -174,7 +192,8 @@ impl Reader {
     /// Moves past a segment, and hands out what is new in it.
     fn take(&mut self, segment: Arc<Segment>) -> Option<Next> {
         let from = segment.skip(self.at);
-        let to = segment.len().min(from.saturating_add(self.left));
+        let whole = if self.reach == Reach::Response { segment.upto_end(from) } else { segment.len() };
+        let to = whole.min(from.saturating_add(self.left));
         self.left -= to - from;
         if to < segment.len() {
             if let Some(last) = segment.frames(0).nth(to - 1) {
@@ -191,13 +210,14 @@ impl Reader {
             return None;
         }
         self.finished = segment.finishes(to);
+        self.ended |= self.finished && self.reach == Reach::Response;
         Some(Next::Frames { segment, from, to })
     }
 
-    /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`: the official client waits for it.
+    /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`.
     fn ends_when_finished(&self) -> bool {
         let view = self.feed.view();
-        !self.outlives_responses
+        self.reach != Reach::Run
             && view.run.is_some()
             && view.form.is_some_and(|form| form.dialect == Dialect::AgUi)
     }

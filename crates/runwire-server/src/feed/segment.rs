@@ -63,6 +63,15 @@ pub(crate) struct FrameOut<'a> {
     pub(crate) data: &'a [u8],
 }
 
+impl FrameOut<'_> {
+    /// Tells whether the frame ends an AG-UI response.
+    fn is_end(&self) -> bool {
+        [&br#"{"type":"RUN_FINISHED""#[..], br#"{"type":"RUN_ERROR""#]
+            .iter()
+            .any(|end| self.data.starts_with(end))
+    }
+}
+
 impl Segment {
     pub(crate) fn begin(after: u64, dialect: Option<Dialect>) -> Self {
         Self {
@@ -126,10 +135,12 @@ impl Segment {
 
     /// Tells whether the last frame of the first `count` ends an AG-UI response.
     pub(crate) fn finishes(&self, count: usize) -> bool {
-        let Some(last) = count.checked_sub(1) else { return false };
-        let from = last.checked_sub(1).map_or(0, |before| self.frames[before].end);
-        let data = &self.data[from..self.frames[last].end];
-        data.starts_with(br#"{"type":"RUN_FINISHED""#) || data.starts_with(br#"{"type":"RUN_ERROR""#)
+        count.checked_sub(1).is_some_and(|last| self.frames(last).next().is_some_and(|frame| frame.is_end()))
+    }
+
+    /// Counts the frames up to the first, after the first `skip`, that ends an AG-UI response.
+    pub(crate) fn upto_end(&self, skip: usize) -> usize {
+        self.frames(skip).position(|frame| frame.is_end()).map_or(self.len(), |at| skip + at + 1)
     }
 
     /// Hands out the frames from one to another as they go over the wire.

@@ -21,25 +21,33 @@ pub(crate) async fn answer(
     run: &RunKey,
     answer: Answer,
 ) -> Result<(Interaction, Answered), Problem> {
-    check_size(&answer)?;
-    let mut asked = find(wire, run, &answer.interaction_id).await?;
-    // One that is settled takes no answer, but tells the one that it has.
-    if asked.answer.is_none() {
-        check::fits(&wire.checks, &asked.question, &answer).await?;
-    }
+    let mut asked = check(wire, run, &answer).await?;
     let answered = wire.log.answer(run, answer).await?;
     asked.answer = Some(answered.answer.clone());
     Ok((asked, answered))
 }
 
-/// Refuses an answer that would not be taken, and changes nothing.
-pub(crate) async fn check(wire: &Wire, run: &RunKey, answer: &Answer) -> Result<(), Problem> {
+/// Answers several questions of a run in one record; where one answer does not fit, none is given.
+pub(crate) async fn answer_all(
+    wire: &Wire,
+    run: &RunKey,
+    answers: Vec<Answer>,
+) -> Result<Vec<Answered>, Problem> {
+    for answer in &answers {
+        check(wire, run, answer).await?;
+    }
+    Ok(wire.log.answer_all(run, answers).await?)
+}
+
+/// Finds the question of an answer, and refuses the answer if it does not fit.
+async fn check(wire: &Wire, run: &RunKey, answer: &Answer) -> Result<Interaction, Problem> {
     check_size(answer)?;
     let asked = find(wire, run, &answer.interaction_id).await?;
-    match asked.answer {
-        None => check::fits(&wire.checks, &asked.question, answer).await,
-        Some(_) => Ok(()),
+    // One that is settled takes no answer, but tells the one that it has.
+    if asked.answer.is_none() {
+        check::fits(&wire.checks, &asked.question, answer).await?;
     }
+    Ok(asked)
 }
 
 /// Finds the question that is answered. That a run has ended comes before what it asked.

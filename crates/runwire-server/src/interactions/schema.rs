@@ -114,13 +114,39 @@ fn explain(error: &ValidationError<'_>, wrong: &mut Vec<Wrong>) -> Result<(), Un
             }
         }
         ValidationErrorKind::Format { format } => say(at.to_owned(), format!("is no valid {format}")),
-        _ => {
+        kind => {
             // What the person typed is known to the person; repeating it could be long.
-            let message = error.masked_with("").to_string();
+            let otherwise = || error.masked_with("").to_string();
+            let message =
+                choices_of(kind).map_or_else(otherwise, |choices| format!("is not one of {choices}"));
             say(at.to_owned(), shortened(message.trim_start()));
         }
     }
     Ok(())
+}
+
+/// Lists the values of a choice: an `enum`, or branches that are one titled constant each.
+fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
+    let value = |errors: &Vec<ValidationError<'_>>| match errors.as_slice() {
+        [error] => match error.kind() {
+            ValidationErrorKind::Constant { expected_value } => Some(expected_value.to_string()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let values = match kind {
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            context.iter().map(value).collect::<Option<Vec<_>>>()?
+        }
+        ValidationErrorKind::Enum { options } => options.as_array()?.iter().map(Value::to_string).collect(),
+        _ => return None,
+    };
+    let more = values.len().saturating_sub(limits::CHOICES_TOLD);
+    match values.as_slice() {
+        values if more > 0 => Some(format!("{} or {more} others", values[..limits::CHOICES_TOLD].join(", "))),
+        [first @ .., last] if !first.is_empty() => Some(format!("{} or {last}", first.join(", "))),
+        _ => Some(values.concat()),
+    }
 }
 
 /// Cuts a message that quotes something long.

@@ -144,7 +144,7 @@ pub const CODES: &[Code] = &[
     code(
         "interaction_closed",
         409,
-        "The question has an answer already",
+        "The question is settled already",
         "Go on with the answer in `answer`, which won.",
     ),
     code(

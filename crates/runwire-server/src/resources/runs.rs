@@ -37,6 +37,9 @@ pub(crate) struct RunView {
     interactions: Vec<InteractionView>,
     error: Option<RunError>,
     cancel_requested: bool,
+    /// What whoever has created it may not have meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,7 +106,19 @@ impl From<RunInfo> for RunView {
             interactions: summary.interactions.into_iter().map(Into::into).collect(),
             error: summary.error,
             cancel_requested: summary.cancel_requested,
+            hint: None,
         }
+    }
+}
+
+impl RunView {
+    /// Shows a run among others: what only one who looks at it alone reads is left out.
+    fn in_list(run: RunInfo) -> Self {
+        let mut view = Self::from(run);
+        if let Some(error) = &mut view.error {
+            error.details = None;
+        }
+        view
     }
 }
 
@@ -157,9 +172,16 @@ pub(crate) async fn create(
         input: request.input.filter(|input| !input.is_null()),
     };
     check(&run)?;
+    let hint = run.agent.as_deref().and_then(|name| label_hint(&wire, name));
     let created = wire.agents.create(run).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(created.value.into())))
+    Ok((status, Json(RunView { hint, ..created.value.into() })))
+}
+
+/// Says that a name is only a label, where it looks like that of an agent.
+fn label_hint(wire: &Wire, name: &str) -> Option<String> {
+    let meant = wire.agents.meant_by(name)?;
+    Some(format!("no agent of this server is called `{name}`, so none was started; is `{meant}` meant?"))
 }
 
 /// A page of runs, newest first.
@@ -193,7 +215,7 @@ pub(crate) async fn list(
     query.finish()?;
     fresh::unless_known(&wire, &tenant, &headers, async {
         let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
-        Ok(RunList { runs: runs.into_iter().map(Into::into).collect(), next })
+        Ok(RunList { runs: runs.into_iter().map(RunView::in_list).collect(), next })
     })
     .await
 }
@@ -264,5 +286,5 @@ pub(crate) async fn cancel(
         return Err(Problem::new("too_large", detail).with("field", "reason"));
     }
     let cancel = Cancel { reason: request.reason, by: None };
-    Ok(Json(wire.log.cancel(&run, cancel).await?.into()))
+    Ok(Json(wire.log.cancel(&run, cancel).await?.run.into()))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Uri;
 use runwire_log::NoticeKind;
 
+use super::address;
 use super::secret::Secret;
 use crate::limits;
 
@@ -32,6 +33,12 @@ pub struct Webhook {
 }
 
 impl Webhook {
+    /// Tells whether it is plain from its address that it may not be told: what a name stands for shows only later.
+    pub fn is_refused(&self) -> bool {
+        let is_here = self.url.host() == Some("localhost");
+        !self.allow_private && (is_here || address::check(&self.url).is_err())
+    }
+
     /// Makes a webhook that is told of everything, in the usual times.
     pub fn new(name: impl Into<String>, url: Uri, secret: Secret) -> Self {
         Self {

@@ -17,7 +17,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
-use runwire_log::{Append, Cancel, Form, RunKey, Stamp, Target, ThreadKey};
+use runwire_log::{Append, Cancel, Cancelled, Form, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::dialect::Dialect;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -268,9 +268,10 @@ impl Session {
             return Err(Problem::new("too_large", detail).with("field", "reason"));
         }
         let cancel = Cancel { reason: incoming.reason.clone(), by: None };
-        let run = self.wire.log.cancel(&self.run(run)?, cancel).await?;
+        let Cancelled { run, new } = self.wire.log.cancel(&self.run(run)?, cancel).await?;
+        let accepted = u8::from(new);
         Ok(format!(
-            r#"{{"op":"ack","id":{id},"accepted":0,"duplicates":0,"last_seq":{},"status":"{}"}}"#,
+            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":0,"last_seq":{},"status":"{}"}}"#,
             run.last_seq,
             run.status.as_str()
         ))

@@ -21,12 +21,16 @@ fn each_wrong_field_is_told_with_its_place_and_its_rule() {
         "properties": {
             "email": {"type": "string", "format": "email"},
             "age": {"type": "integer", "minimum": 18},
-            "plan": {"enum": ["a", "b"]},
+            "plan": {"enum": ["a", "b", "c", "d", 5]},
+            "many": {"enum": (0..14).collect::<Vec<_>>()},
+            "seat": {"oneOf": [{"const": "x", "title": "Aisle"}, {"const": "y"}, {"const": 3}]},
             "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]+$"}},
             "a/b": {"type": "object", "required": ["c~d"]},
         }
     });
-    let values = json!({"email": "nobody", "plan": "c", "tags": ["ok", "NO"], "a/b": {}, "extra": 1});
+    let values = json!({
+        "email": "nobody", "plan": "x", "many": 99, "seat": "z", "tags": ["ok", "NO"], "a/b": {}, "extra": 1
+    });
     let mut found: Vec<_> = check(schema.clone(), &values)
         .unwrap()
         .into_iter()
@@ -40,7 +44,9 @@ fn each_wrong_field_is_told_with_its_place_and_its_rule() {
             "/a~1b/c~0d required: is required",
             "/email format: is no valid email",
             "/extra additionalProperties: is no field of this form",
-            "/plan enum: is not one of \"a\" or \"b\"",
+            "/many enum: is not one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 or 4 others",
+            "/plan enum: is not one of \"a\", \"b\", \"c\", \"d\" or 5",
+            "/seat oneOf: is not one of \"x\", \"y\" or 3",
             "/tags/1 pattern: does not match \"^[a-z]+$\"",
         ]
     );

@@ -10,6 +10,7 @@ use runwire_client::BaseUrl;
 use super::watching::seconds;
 use super::{EXIT_CODES, InputFraming, Source, id, readable};
 use crate::failure::Failure;
+use crate::view::answer::quoted;
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
@@ -73,6 +74,15 @@ impl ServerArguments {
             message: format!("RUNWIRE_URL names no server: {fault}"),
             hint: "set it anew or unset it; --url names a server for one command",
         })
+    }
+}
+
+/// Tells what another command needs to reach a server: ` --url URL`, or nothing where it would find it anyway.
+pub(crate) fn url_flag(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    match (ServerArguments { url: None }).url() {
+        Ok(usual) if usual.to_string().trim_end_matches('/') == url => String::new(),
+        _ => format!(" --url {}", quoted(url)),
     }
 }
 

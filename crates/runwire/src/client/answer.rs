@@ -202,13 +202,24 @@ async fn converse(run: &RunHandle, asked: &Interaction, reason: Option<&str>) ->
             return Ok(Settled::No(Verdict::HasProblems));
         };
         answer.reason = answer.reason.or_else(|| reason.map(str::to_owned));
-        match run.answer(&asked.interaction_id, &answer).await {
+        match send(run, &asked.interaction_id, &answer).await {
             Ok(settled) => return Ok(Settled::Yes(Box::new(settled))),
+            // What was typed is not lost: it can be sent again when the server is back.
+            Err(error) if error.is_temporary() => screen::say_problem(plain(&error), None),
             Err(error) => match error.problem().map(runwire_client::Problem::wrong_fields) {
                 Some(wrong) if !wrong.is_empty() => asking.correct(wrong),
                 _ => return refused(error).map(Settled::No),
             },
         }
+    }
+}
+
+/// Sends an answer that a person took time for. The connection may have been closed meanwhile, and the same answer again
+/// changes nothing: one that breaks is tried once more.
+async fn send(run: &RunHandle, interaction: &str, answer: &Answer) -> Result<Interaction, Error> {
+    match run.answer(interaction, answer).await {
+        Err(Error::Broken { .. }) => run.answer(interaction, answer).await,
+        sent => sent,
     }
 }
 

@@ -28,6 +28,6 @@ fn outcome(run: &RunInfo) -> String {
     match &run.status {
         RunStatus::Cancelled => "cancelled".to_owned(),
         status if status.is_closed() => format!("the run has ended already: {status}"),
-        _ => "asked to stop; if the run has not ended in 30 s, the server ends it".to_owned(),
+        _ => "asked to stop; if the run does not end by itself soon, the server ends it".to_owned(),
     }
 }

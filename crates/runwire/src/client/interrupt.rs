@@ -1,17 +1,31 @@
 //! Ctrl-C, and what else ends a command from outside.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::failure::Failure;
+use crate::screen;
 
 /// What shells add to a signal's number where it ended a process.
 pub(crate) const BY_SIGNAL: u8 = 128;
 
 /// How long a command may take to leave; one that cannot write to its output any more is ended.
 const LEAVING_TIME: Duration = Duration::from_secs(2);
+
+/// What to say to a person who leaves while being asked: whoever waits for the signal otherwise waits for the answer.
+static FAREWELL: Mutex<Option<String>> = Mutex::new(None);
+
+/// Asks a person who may leave at any time, and is then told this.
+pub(crate) fn or_leave<T>(farewell: String, ask: impl FnOnce() -> T) -> T {
+    let say = |said| *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    say(Some(farewell));
+    let asked = ask();
+    say(None);
+    asked
+}
 
 /// Waits for the first signal that ends a command. After it, and a little time, nothing holds the process.
 pub(crate) struct Interrupt(mpsc::Receiver<Cause>);
@@ -43,6 +57,10 @@ impl Interrupt {
                 };
                 let _ = begun.send(Ok(()));
                 let first = signals.next().await;
+                if let Some(farewell) = FAREWELL.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    screen::say_plainly(format_args!("\n{farewell}"));
+                    std::process::exit(i32::from(BY_SIGNAL + first));
+                }
                 // Where nobody waits any more, the command is ending already.
                 let _ = sender.try_send(Cause::Signal(first));
                 let second = tokio::time::timeout(LEAVING_TIME, signals.next()).await;

@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod batch;
+mod beats;
 mod cancel;
 mod inbox;
 pub(crate) mod interrupt;

@@ -1,7 +1,7 @@
 //! `runwire push`: a stream becomes a run while it is read.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use runwire_client::{Error, Problem, Written};
 use runwire_model::framing::Framing;
 use tokio::sync::mpsc;
 
+use super::beats::Beats;
 use super::notes::Notes;
 use super::writer::{BEAT_TIME, Place, Producer, Writer};
 use super::{block_on, connect, resend};
@@ -110,7 +111,8 @@ async fn send_once(
         upload = upload.thread(thread);
     }
     let (sender, mut pieces) = mpsc::channel(1);
-    let sending = tokio::spawn(send(first, input, sender, BEAT_TIME));
+    let beats = Arc::new(Mutex::new(Beats::new(first.framing)));
+    let sending = tokio::spawn(send(first, input, sender, BEAT_TIME, beats.clone()));
     let body = stream::poll_fn(move |context| pieces.poll_recv(context));
     let answer = upload.send(body).await;
     if sending.is_finished()
@@ -121,7 +123,9 @@ async fn send_once(
     match answer {
         Ok(written) => Ok(written),
         Err(Error::Refused(problem)) if problem.accepted().is_some() => {
-            let (line, accepted, duplicates) = (problem.line(), problem.accepted(), problem.duplicates());
+            let beats = beats.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = problem.line().map(|line| beats.in_input(line));
+            let (accepted, duplicates) = (problem.accepted(), problem.duplicates());
             let (accepted, duplicates) = (accepted.unwrap_or(0), duplicates.unwrap_or(0));
             Err(Unsent::Refused { problem, line, accepted, duplicates })
         }
@@ -217,7 +221,9 @@ async fn send(
     mut input: Reading,
     body: mpsc::Sender<Result<Bytes, io::Error>>,
     beat_time: Duration,
+    beats: Arc<Mutex<Beats>>,
 ) -> Result<(), Failure> {
+    let beats = || beats.lock().unwrap_or_else(PoisonError::into_inner);
     let beat: &'static [u8] = match first.framing {
         Framing::Ndjson => b"\n",
         Framing::Sse => b":\n",
@@ -225,6 +231,7 @@ async fn send(
         Framing::Json => b"",
     };
     let mut at_line_start = first.bytes.last().is_none_or(|byte| *byte == b'\n');
+    beats().sent(&first.bytes);
     if !first.bytes.is_empty() && body.send(Ok(first.bytes.into())).await.is_err() {
         return Ok(());
     }
@@ -232,6 +239,7 @@ async fn send(
         let piece = match tokio::time::timeout(beat_time, input.pieces.recv()).await {
             Ok(Some(Ok(piece))) => {
                 at_line_start = piece.last() == Some(&b'\n');
+                beats().sent(&piece);
                 piece
             }
             Ok(Some(Err(failure))) => {
@@ -240,7 +248,10 @@ async fn send(
                 return Err(failure);
             }
             Ok(None) => return Ok(()),
-            Err(_) if at_line_start && !beat.is_empty() => Bytes::from_static(beat),
+            Err(_) if at_line_start && !beat.is_empty() => {
+                beats().beat();
+                Bytes::from_static(beat)
+            }
             Err(_) => continue,
         };
         // Whoever answers before the end of the body wants no more of it.
@@ -259,7 +270,8 @@ mod tests {
         let (pipe, pieces) = mpsc::channel(1);
         let (sender, mut body) = mpsc::channel(1);
         let first = First { bytes: Vec::new(), framing };
-        let sending = tokio::spawn(send(first, Reading { pieces }, sender, Duration::from_millis(5)));
+        let beats = Arc::new(Mutex::new(Beats::new(framing)));
+        let sending = tokio::spawn(send(first, Reading { pieces }, sender, Duration::from_millis(5), beats));
         pipe.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
         let sent = body.recv().await.unwrap().unwrap();
         let next = tokio::time::timeout(Duration::from_millis(200), body.recv()).await;

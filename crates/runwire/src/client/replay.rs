@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use runwire_client::{Events, Frames};
+use runwire_client::{Client, Events, Frames};
 use runwire_model::Timestamp;
 
 use super::interrupt::{BY_SIGNAL, Interrupt};
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
         match printed {
             Printed::View { plain } => {
                 let watch = Watch::new(&client.url(), plain);
-                play_events(arguments, events, pace, watch).await
+                play_events(arguments, &client, events, pace, watch).await
             }
             Printed::Frames(form, dialect) => {
                 let mut frames = run.frames(dialect).follow(false);
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
                     Some(before) => run.events().follow(false).after(runwire_client::Cursor::after(before)),
                     None => run.events().follow(false),
                 };
-                play_frames(arguments, frames, Times::new(events), pace, form).await
+                play_frames(arguments, &client, frames, Times::new(events), pace, form).await
             }
         }
     })
@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
 
 async fn play_events(
     arguments: &ReplayArguments,
+    client: &Client,
     mut events: Events,
     mut pace: Pace,
     mut watch: Watch,
@@ -69,7 +70,7 @@ async fn play_events(
             cause = interrupt.come_or_no_reader() => {
                 let signal = cause?;
                 watch.finish()?;
-                say_left("replay", &arguments.run, false, cursor);
+                say_left("replay", client, &arguments.run, false, cursor);
                 return Ok(Verdict::Exit(BY_SIGNAL + signal));
             }
             received = next => received?,
@@ -84,6 +85,7 @@ async fn play_events(
 
 async fn play_frames(
     arguments: &ReplayArguments,
+    client: &Client,
     mut frames: Frames,
     mut times: Times,
     mut pace: Pace,
@@ -110,7 +112,7 @@ async fn play_frames(
             cause = interrupt.come_or_no_reader() => {
                 let signal = cause?;
                 printer.finish()?;
-                say_left("replay", &arguments.run, false, cursor);
+                say_left("replay", client, &arguments.run, false, cursor);
                 return Ok(Verdict::Exit(BY_SIGNAL + signal));
             }
             frame = next => frame?,

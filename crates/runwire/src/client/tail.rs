@@ -7,14 +7,15 @@ use futures_util::FutureExt;
 use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal};
 
 use super::answer;
-use super::interrupt::{BY_SIGNAL, Interrupt};
+use super::interrupt::{BY_SIGNAL, Interrupt, or_leave};
 use super::printer::{Printed, Printer};
 use super::watch::{Watch, Watched};
 use super::{block_on, connect};
 use crate::Verdict;
-use crate::arguments::{ServerArguments, TailArguments};
+use crate::arguments::{ServerArguments, TailArguments, url_flag};
 use crate::failure::{Failure, plain};
 use crate::screen;
+use crate::view::answer::quoted;
 
 /// Prints a run until it ends.
 pub(crate) fn run(arguments: &TailArguments) -> Result<Verdict, Failure> {
@@ -79,7 +80,14 @@ impl Shown {
                 let mut events = run.events();
                 loop {
                     match watch.follow(&mut events, &mut interrupt).await? {
-                        Watched::Asked => answer::ask_all(server, &self.id)?,
+                        Watched::Asked => {
+                            let to = quoted(&self.id) + &url_flag(&self.client.url());
+                            let farewell = format!(
+                                "the run waits for an answer: `runwire answer {to}` asks again, `runwire cancel {to}` \
+                                 stops the run"
+                            );
+                            or_leave(farewell, || answer::ask_all(server, &self.id))?;
+                        }
                         watched => break watched,
                     }
                 }
@@ -95,7 +103,7 @@ impl Shown {
     async fn leave(&self, watched: Watched) -> Result<Verdict, Failure> {
         match watched {
             Watched::Left { signal, cursor } => {
-                say_left("tail", &self.id, self.is_thread, cursor);
+                say_left("tail", &self.client, &self.id, self.is_thread, cursor);
                 Ok(Verdict::Exit(BY_SIGNAL + signal))
             }
             Watched::Whole if self.exit_status => {
@@ -108,19 +116,22 @@ impl Shown {
 }
 
 /// Says to a person who has left how to come back, and how to stop what goes on.
-pub(super) fn say_left(command: &str, id: &str, is_thread: bool, cursor: Option<Cursor>) {
+pub(super) fn say_left(command: &str, client: &Client, id: &str, is_thread: bool, cursor: Option<Cursor>) {
     if !io::stderr().is_terminal() {
         return;
     }
+    let (id, flag) = (quoted(id), url_flag(&client.url()));
     let mut back = format!("runwire {command} {id}");
     // Writing to a string cannot fail.
     let _ = write!(back, "{}", if is_thread { " --thread" } else { "" });
     if let Some(cursor) = cursor {
         let _ = write!(back, " --after {cursor}");
     }
-    screen::say_plainly(format_args!("\n`{back}` comes back to this place"));
+    screen::say_plainly(format_args!("\n`{back}{flag}` comes back to this place"));
     if command == "tail" && !is_thread {
-        screen::say_plainly(format_args!("leaving is not stopping: `runwire cancel {id}` stops the run"));
+        screen::say_plainly(format_args!(
+            "leaving is not stopping: `runwire cancel {id}{flag}` stops the run"
+        ));
     }
 }
 

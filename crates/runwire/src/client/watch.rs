@@ -11,9 +11,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::interrupt::Interrupt;
+use crate::arguments::url_flag;
 use crate::failure::{Failure, plain};
 use crate::screen;
-use crate::view::{Style, View, terminal_columns_and_rows};
+use crate::view::{Server, Style, View, terminal_columns_and_rows};
 
 /// Time between two moves of what moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -170,7 +171,8 @@ impl Watch {
                 }
                 self.has_past = true;
                 match &received.body {
-                    Body::RunSuspended(_) => self.waits = true,
+                    // A run that waits already may ask more.
+                    Body::RunSuspended(_) | Body::InteractionRequested(_) => self.waits = true,
                     Body::RunResumed(_)
                     | Body::RunCancelled(_)
                     | Body::RunFailed(_)
@@ -218,7 +220,8 @@ impl Watch {
 }
 
 fn style(server: &str, plain: bool) -> Style {
-    let style = Style { server: Some(server.to_owned()), ..Style::of_stdout() };
+    let server = Server { url: server.to_owned(), flag: url_flag(server) };
+    let style = Style { server: Some(server), ..Style::of_stdout() };
     if plain { Style { color: false, live: false, ..style } } else { style }
 }
 

@@ -111,6 +111,9 @@ impl Layers {
             let message = format!("must be the name of an agent, and no agent is called `{name}`");
             let near = nearest(&name, agents).map(|near| format!("is `{near}` meant?"));
             let all = match agents {
+                [] if self.problems.iter().any(|problem| problem.is_about(&["agents"])) => {
+                    "the agents that there are have mistakes of their own".to_owned()
+                }
                 [] => "there are none: an agent is a table `[agents.NAME]`".to_owned(),
                 names => format!("there are {}", names.join(", ")),
             };

@@ -161,7 +161,12 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         agents,
         webhooks: layers.take_webhooks(),
     };
-    let (lines, problems, notes) = layers.finish();
+    let (lines, problems, mut notes) = layers.finish();
+    let refused = settings.webhooks.iter().filter(|webhook| webhook.is_refused());
+    notes.extend(refused.map(|webhook| {
+        let why = "its address is private; `allow_private = true` allows that";
+        format!("the webhook {} is told nothing: {why}", webhook.name)
+    }));
     Ok(Configuration { settings, lines, problems, notes })
 }
 

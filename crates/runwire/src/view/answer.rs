@@ -7,17 +7,18 @@ use runwire_model::event::{InteractionKind, InteractionRequested};
 use serde_json::{Map, Value, json};
 
 use super::line::Line;
-use super::style::Paint;
+use super::style::{Paint, Server};
 
 /// Says how to answer, given the fields that must be filled in.
 pub(super) fn lines(
     run: &str,
     asked: &InteractionRequested,
     fields: &[(String, Value)],
-    server: Option<&str>,
+    server: Option<&Server>,
 ) -> Vec<Line> {
     let command = format!("runwire answer {} {}", quoted(run), quoted(&asked.interaction_id));
-    let typed = |text: String| Line::of(Paint::Plain, "  ").and(Paint::Accent, &text);
+    let flag = server.map_or("", |server| &server.flag);
+    let typed = |text: String| Line::of(Paint::Plain, "  ").and(Paint::Accent, &format!("{text}{flag}"));
     let values: Map<String, Value> = fields.iter().cloned().collect();
     let (mut lines, body) = match asked.kind {
         InteractionKind::Approval => {
@@ -36,7 +37,7 @@ pub(super) fn lines(
         Paint::Dim,
         &match server {
             Some(server) => {
-                let url = quoted(&format!("{}{path}", server.trim_end_matches('/')));
+                let url = quoted(&format!("{}{path}", server.url.trim_end_matches('/')));
                 format!("curl {url} --json {}", quoted(&body.to_string()))
             }
             None => format!("POST {path} {body}"),
@@ -52,7 +53,7 @@ fn filled(name: &str, value: &Value) -> String {
 }
 
 /// Quotes a word for a shell, where it needs it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let harmless = |letter: char| letter.is_alphanumeric() || "_-.:/@=…,+%".contains(letter);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(harmless) {
         return word.to_owned();
@@ -93,12 +94,21 @@ mod tests {
             kind: InteractionKind::Approval,
             ..Default::default()
         };
+        let server = Server { url: "http://127.0.0.1:7420/".into(), flag: String::new() };
         assert_eq!(
-            shown(&lines("r/1", &asked, &[], Some("http://127.0.0.1:7420/"))),
+            shown(&lines("r/1", &asked, &[], Some(&server))),
             "  runwire answer r/1 'x'\\''; rm -rf ~ #' --approve\n  \
                runwire answer r/1 'x'\\''; rm -rf ~ #' --reject\n  \
                curl 'http://127.0.0.1:7420/v1/runs/r%2F1/interactions/x%27%3B%20rm%20-rf%20~%20%23' --json '{\"decision\":\"approved\"}'\n"
         );
+    }
+
+    #[test]
+    fn a_command_names_a_server_that_it_would_not_find() {
+        let asked = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
+        let server = Server { url: "http://far:1".into(), flag: " --url http://far:1".into() };
+        let shown = shown(&lines("r1", &asked, &[("days".to_owned(), json!(3))], Some(&server)));
+        assert_eq!(shown.lines().next(), Some("  runwire answer r1 f1 days=3 --url http://far:1"));
     }
 
     #[test]

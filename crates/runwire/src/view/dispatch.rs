@@ -146,7 +146,7 @@ impl<W: Write> View<W> {
                     questions.remove(0);
                 }
                 questions.push((asked.interaction_id.clone(), title));
-                let lines = question::lines(run, asked, self.server.as_deref(), width);
+                let lines = question::lines(run, asked, self.server.as_ref(), width);
                 self.lines(Block::Box, lines);
             }
             Body::InteractionResolved(resolved) => {

@@ -14,7 +14,7 @@
 //! view.finish()?;
 //! ```
 
-mod answer;
+pub(crate) mod answer;
 mod canvas;
 mod chart;
 pub(crate) mod clean;
@@ -46,7 +46,7 @@ use line::Line;
 use outcome::Tally;
 use running::Running;
 use style::Paint;
-pub(crate) use style::{Style, terminal_columns_and_rows};
+pub(crate) use style::{Server, Style, terminal_columns_and_rows};
 use texts::{OpenText, Source};
 
 /// The runs that can be open at a time; beyond, the oldest are forgotten.
@@ -55,7 +55,7 @@ const OPEN_RUNS: usize = 1024;
 /// A run, or several, as a person reads them.
 pub(crate) struct View<W> {
     canvas: Canvas<W>,
-    server: Option<String>,
+    server: Option<Server>,
     runs: Vec<Tally>,
     running: Running,
     texts: Vec<OpenText>,

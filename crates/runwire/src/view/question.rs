@@ -7,7 +7,7 @@ use super::answer;
 use super::clean::cut;
 use super::line::Line;
 use super::measure::room;
-use super::style::Paint;
+use super::style::{Paint, Server};
 use super::value::{arguments, first_text, short, short_value};
 use super::wrap::wrap;
 
@@ -24,7 +24,7 @@ const CHOICES: usize = 20;
 pub(super) fn lines(
     run: &str,
     asked: &InteractionRequested,
-    server: Option<&str>,
+    server: Option<&Server>,
     width: usize,
 ) -> Vec<Line> {
     let mut drawn = Drawn { lines: Vec::new(), width: width.saturating_sub(2) };

@@ -17,7 +17,16 @@ pub(crate) struct Style {
     /// Whether lines may change in place.
     pub(crate) live: bool,
     /// The server that an answer goes to, for the lines that say how to answer.
-    pub(crate) server: Option<String>,
+    pub(crate) server: Option<Server>,
+}
+
+/// A server, as lines for copying name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Where it is.
+    pub(crate) url: String,
+    /// What a command needs to reach it: ` --url URL`, or nothing.
+    pub(crate) flag: String,
 }
 
 impl Style {

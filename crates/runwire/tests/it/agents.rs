@@ -83,3 +83,26 @@ fn whoever_names_no_agent_gets_the_demo_in_dev_or_the_one_of_the_file() {
     assert_eq!(default(&format!("default_agent = \"other\"\n{mine}{other}")).as_deref(), Some("other"));
     assert_eq!(default("default_agent = \"none\"\n"), None);
 }
+
+#[test]
+fn an_agent_that_fails_is_told_in_the_servers_log_once_and_without_secrets() {
+    let server = Server::configured(
+        "[agents.gone]\nkind = \"http\"\nurl = \"http://li:s3cret@127.0.0.1:1/run?key=s3cret\"\ndialect = \"loom\"\n\n\
+         [agents.broken]\nkind = \"exec\"\ncommand = [\"sh\", \"-c\", \"echo no model >&2; exit 3\"]\ndialect = \"loom\"\n",
+    );
+    let url = server.url();
+    for (agent, words) in [
+        ("gone", ["code=\"agent_unreachable\"", "at 127.0.0.1:1:", "address=\"http://127.0.0.1:1/run\""]),
+        ("broken", ["code=\"exit_status\"", "exit code 3: no model", "address=\"sh\""]),
+    ] {
+        let id = format!("run-of-{agent}");
+        run(&["run", agent, "--run", &id, "--url", &url], "");
+        let log = server.log();
+        let lines: Vec<_> = log.lines().filter(|line| line.contains("WARN") && line.contains(&id)).collect();
+        let [line] = lines.as_slice() else { panic!("{log}") };
+        for word in words {
+            assert!(line.contains(word), "`{word}` is missing in: {line}");
+        }
+        assert!(!log.contains("s3cret"), "{log}");
+    }
+}

@@ -161,6 +161,44 @@ fn a_person_decides_and_what_is_shown_cannot_drive_the_terminal() {
 }
 
 #[test]
+fn a_server_that_restarts_while_a_person_types_costs_nothing_of_what_was_typed() {
+    let mut server = Server::start();
+    ask(&server, "r1", FORM);
+    let mut terminal = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
+    for (prompt, typed) in [("3 Oslo", "Oslo"), ("days *", "4"), ("email", ""), ("[true]", ""), ("snow", "")]
+    {
+        terminal.wait_for(prompt);
+        terminal.types(typed);
+    }
+    terminal.wait_for("pay.by");
+    terminal.types("");
+    terminal.wait_for("send it?");
+    server.kill();
+    terminal.types("yes");
+    terminal.wait_for("cannot reach");
+    server.restart();
+    terminal.types("yes");
+    assert!(terminal.wait().success(), "{}", terminal.screen.screen().contents());
+    assert!(terminal.shows("submitted"));
+    let expected = json!({"city": "Oslo", "days": 4, "hotel": true});
+    assert_eq!(settled(&server, "r1", "trip")["values"], expected);
+}
+
+#[test]
+fn a_person_may_take_longer_than_a_connection_lasts() {
+    let mut server = Server::start();
+    ask(&server, "r1", APPROVAL);
+    let mut terminal = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
+    terminal.wait_for("approve, reject or cancel?");
+    // Closes the connection on which the question came.
+    server.kill();
+    server.restart();
+    terminal.types("approve");
+    assert!(terminal.wait().success(), "{}", terminal.screen.screen().contents());
+    assert_eq!(settled(&server, "r1", "pay")["decision"], "approved");
+}
+
+#[test]
 fn a_watched_inbox_shows_what_is_asked_later() {
     let server = Server::start();
     ask(&server, "r1", FORM);

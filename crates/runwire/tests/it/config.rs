@@ -165,6 +165,8 @@ fn a_default_that_no_agent_is_called_is_told_with_what_there_is() {
         format!("{wrong} `else`\n  hint: there are planner, demo\n")
     );
     assert!(said("default_agent = \"demo\"\n").contains("there are none"));
+    let mistaken = said("default_agent = \"demo\"\n[agents.planner]\nkind = \"http\"\n");
+    assert!(mistaken.contains("mistakes of their own") && !mistaken.contains("there are none"), "{mistaken}");
     let variable = [("RUNWIRE_DEFAULT_AGENT", "else")];
     let told = Place::with(agents).run(&variable, &["serve"]).stderr;
     assert!(told.starts_with("RUNWIRE_DEFAULT_AGENT: must be the name of an agent"), "{told}");
@@ -318,6 +320,23 @@ fn agents_are_shown_without_what_the_environment_says() {
         assert!(outcome.stdout.contains(line), "{line}\n{}", outcome.stdout);
     }
     assert!(!outcome.stdout.contains("s3cret"));
+}
+
+#[test]
+fn a_webhook_that_would_be_refused_is_noted() {
+    let noted = |url: &str, more: &str| {
+        let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+        let file = format!("[webhooks.chat]\nurl = \"{url}\"\nsecret = \"{secret}\"\n{more}");
+        let outcome = Place::with(&file).run(&[], &["check-config"]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        outcome.stderr.contains("the webhook chat is told nothing")
+    };
+    for (url, is_refused) in
+        [("http://127.0.0.1:9/x", true), ("https://localhost/x", true), ("https://chat.example.com/x", false)]
+    {
+        assert_eq!(noted(url, ""), is_refused, "{url}");
+        assert!(!noted(url, "allow_private = true\n"), "{url}");
+    }
 }
 
 #[test]

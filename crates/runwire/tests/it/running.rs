@@ -123,13 +123,39 @@ fn whoever_watches_at_a_terminal_is_asked_what_the_run_asks_and_sees_it_go_on() 
                  \"title\":\"Pay 120?\"}\n";
     assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], asked).code, 0);
     terminal.wait_for("approve, reject or cancel?");
+    // A run that waits already may ask more.
+    let more = "{\"type\":\"interaction.requested\",\"interaction_id\":\"ship\",\"kind\":\"form\",\"schema\":\
+                {\"type\":\"object\",\"properties\":{\"street\":{\"type\":\"string\"}}}}\n";
+    assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], more).code, 0);
     terminal.types("approve");
     terminal.wait_for("approved");
+    terminal.wait_for("(may be left empty)");
+    terminal.types("High Street");
+    terminal.wait_for("send it?");
+    terminal.types("yes");
+    terminal.wait_for("submitted");
     let rest = "{\"type\":\"run.completed\",\"reply\":\"Bought.\"}\n";
     assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], rest).code, 0);
     assert!(terminal.wait().success());
     assert!(terminal.shows("completed"), "{}", terminal.screen.screen().contents());
     assert_eq!(status(&server, "r1"), "completed");
+}
+
+#[test]
+fn whoever_leaves_while_being_asked_leaves_at_once_and_is_told_how_to_come_back() {
+    let server = with_silent_agents();
+    let url = server.url();
+    let mut terminal =
+        Terminal::start(&mut runwire(&["run", "shop", "Buy it", "--run", "r1", "--url", &url]), 100);
+    server.wait_for_run("r1");
+    let asked = "{\"type\":\"interaction.requested\",\"interaction_id\":\"pay\",\"kind\":\"approval\"}\n";
+    assert_eq!(run(&["push", "r1", "--dialect", "runwire", "--url", &url], asked).code, 0);
+    terminal.wait_for("approve, reject or cancel?");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.wait().code(), Some(130));
+    let again = format!("`runwire answer r1 --url {url}` asks again");
+    assert!(terminal.shows(&again), "{}", terminal.screen.screen().contents());
+    assert_eq!(status(&server, "r1"), "suspended");
 }
 
 #[test]

@@ -64,6 +64,11 @@ export abstract class Reading<S> {
     return this.#shown;
   };
 
+  /** Reads again after an error; without one, nothing happens. */
+  readonly refresh = (): void => {
+    if (this.#state.error !== undefined && this.isWatched && this.#abort === undefined) void this.#read();
+  };
+
   #leave(): void {
     if (this.#listeners.size > 0) return;
     this.#abort?.abort();

@@ -19,6 +19,8 @@ export interface WatchedRun extends Connection {
   view: RunViewSnapshot;
   /** Every event so far: always the same array, which grows; `version` tells that it has. */
   events: readonly RunwireEvent[];
+  /** Reads again after an `error`, for instance a run that did not exist yet. */
+  refresh(): void;
   /** Asks the run to stop. */
   stop(reason?: string): Promise<Run>;
   /** Starts the same agent on the same input as a new run. */
@@ -27,7 +29,7 @@ export interface WatchedRun extends Connection {
   answer(interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type Seen = Omit<WatchedRun, "stop" | "retry" | "answer">;
+type Seen = Omit<WatchedRun, "refresh" | "stop" | "retry" | "answer">;
 
 class RunReading extends Reading<Seen> {
   readonly #client: Runwire;
@@ -71,11 +73,12 @@ export function useRun(id: string, options: { after?: string | undefined } = {})
   const seen = useSyncExternalStore(reading.subscribe, reading.snapshot, reading.snapshot);
   const acts = useMemo(
     () => ({
+      refresh: reading.refresh,
       stop: (reason?: string) => client.runs.cancel(id, reason),
       retry: () => client.runs.retry(id),
       answer: (interaction: string, answer: NewAnswer) => client.interactions.answer(id, interaction, answer),
     }),
-    [client, id],
+    [client, id, reading],
   );
   return useMemo(() => ({ ...seen, ...acts }), [seen, acts]);
 }

@@ -2,7 +2,7 @@ import { useMemo, useSyncExternalStore } from "react";
 import type { Runwire } from "../client.js";
 import type { RunwireEvent } from "../events.js";
 import { RunView, type RunViewSnapshot } from "../fold/view.js";
-import type { NewRun, Run } from "../generated.js";
+import type { Interaction, NewAnswer, NewRun, Run } from "../generated.js";
 import type { RunStream, StreamOptions } from "../stream/stream.js";
 import { useRunwire } from "./context.js";
 import { type Connection, Reading } from "./reading.js";
@@ -14,11 +14,19 @@ export interface WatchedThread extends Connection {
   runs: readonly RunViewSnapshot[];
   /** The run that is open, or nothing. */
   openRun: RunViewSnapshot | undefined;
-  /** Starts the next run in the thread. */
+  /** Reads again after an `error`. */
+  refresh(): void;
+  /** Starts the next run in the thread, and with it the thread if there was none. */
   start(run: Omit<NewRun, "thread_id">): Promise<Run>;
+  /** Asks a run of the thread to stop. */
+  stop(run: string, reason?: string): Promise<Run>;
+  /** Starts the same agent on the same input as the next run. */
+  retry(run: string): Promise<Run>;
+  /** Answers a question of a run. */
+  answer(run: string, interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type Seen = Omit<WatchedThread, "start">;
+type Seen = Omit<WatchedThread, "refresh" | "start" | "stop" | "retry" | "answer">;
 
 class ThreadReading extends Reading<Seen> {
   readonly #client: Runwire;
@@ -56,6 +64,19 @@ export function useThread(id: string, options: { after?: string | undefined } = 
   const client = useRunwire();
   const reading = useMemo(() => THREADS.get(client, id, options.after), [client, id, options.after]);
   const seen = useSyncExternalStore(reading.subscribe, reading.snapshot, reading.snapshot);
-  const start = useMemo(() => (run: Omit<NewRun, "thread_id">) => client.runs.create({ ...run, thread_id: id }), [client, id]);
-  return useMemo(() => ({ ...seen, start }), [seen, start]);
+  const acts = useMemo(
+    () => ({
+      refresh: reading.refresh,
+      start: async (run: Omit<NewRun, "thread_id">) => {
+        const started = await client.runs.create({ ...run, thread_id: id });
+        reading.refresh();
+        return started;
+      },
+      stop: (run: string, reason?: string) => client.runs.cancel(run, reason),
+      retry: (run: string) => client.runs.retry(run),
+      answer: (run: string, interaction: string, answer: NewAnswer) => client.interactions.answer(run, interaction, answer),
+    }),
+    [client, id, reading],
+  );
+  return useMemo(() => ({ ...seen, ...acts }), [seen, acts]);
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::encode::{Encode, Turn};
 use super::super::track::Tokens;
 use super::super::{APPROVAL_SCHEMA, Frames, asks_for_approval};
+use super::questions::{Listed, listed};
 use super::{ENCRYPTED, SPAN, UNNAMED_SOURCE, last_user_message};
 use crate::event::{
     Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
@@ -525,18 +526,16 @@ impl Encode for Encoder {
         let event = turn.event();
         match &event.body {
             Body::RunStarted(started) => return self.run_started(turn, out, started),
-            // A question is told when the run is suspended; one that comes later is told at once.
-            Body::InteractionRequested(_) => {
-                let follows = turn.record.entries[turn.place.index as usize..]
-                    .iter()
-                    .any(|entry| matches!(entry.event.body, Body::RunSuspended(_)));
-                if !follows {
+            Body::InteractionRequested(_) => match listed(turn) {
+                Listed::Here => return self.interrupt(turn, out, None),
+                Listed::Later => return,
+                Listed::Never => return self.slot(turn, out),
+            },
+            Body::RunSuspended(_) if !turn.track.questions.is_empty() => {
+                if listed(turn) == Listed::Here {
                     self.interrupt(turn, out, None);
                 }
                 return;
-            }
-            Body::RunSuspended(_) if !turn.track.questions.is_empty() => {
-                return self.interrupt(turn, out, None);
             }
             Body::RunCompleted(completed) => {
                 return self.finished(
@@ -582,8 +581,7 @@ impl Encode for Encoder {
             Body::InteractionResolved(resolved) => {
                 self.slot(turn, out);
                 turn.told_before();
-                let ends = turn.record.entries.iter().any(|entry| entry.event.body.is_terminal());
-                if turn.track.questions.len() > 1 && !ends {
+                if listed(turn) == Listed::Here {
                     self.interrupt(turn, out, Some(&resolved.interaction_id));
                 }
             }

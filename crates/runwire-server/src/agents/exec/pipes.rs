@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use runwire_model::Json;
 use runwire_model::event::{Event, RunStarted};
@@ -66,8 +67,7 @@ pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
 
 impl LastWords {
     fn push(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(line);
-        let line = line[..line.floor_char_boundary(limits::STDERR_LINE_BYTES)].to_owned();
+        let line = beginning(line);
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == limits::STDERR_LINES {
             lines.pop_front();
@@ -96,6 +96,33 @@ impl LastWords {
     }
 }
 
+fn beginning(line: &[u8]) -> String {
+    let line = String::from_utf8_lossy(line);
+    line[..line.floor_char_boundary(limits::STDERR_LINE_BYTES)].to_owned()
+}
+
+/// How much a program may put into the server's log: one that floods shall not fill the disk.
+struct Allowance {
+    since: Instant,
+    logged: u64,
+    left_out: u64,
+}
+
+impl Allowance {
+    /// Tells whether there is room for a line, and how many had none before it.
+    fn take(&mut self) -> Option<u64> {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            (self.since, self.logged) = (Instant::now(), 0);
+        }
+        if self.logged == limits::STDERR_LOGGED_LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.logged += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
 /// Logs what a program writes to its standard error, and keeps the last of it.
 pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, JoinHandle<()>) {
     let words = LastWords::default();
@@ -104,6 +131,18 @@ pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, Join
         let Some(mut stderr) = stderr else { return };
         let mut lines = Unframer::new(Framing::Ndjson);
         let mut piece = vec![0; limits::AGENT_PIECE_BYTES];
+        let mut allowance = Allowance { since: Instant::now(), logged: 0, left_out: 0 };
+        let tell_left_out = |lines: u64| {
+            if lines > 0 {
+                let agent = &agent.name;
+                tracing::warn!(
+                    run = &*run,
+                    agent,
+                    lines,
+                    "too many lines of standard error: not all are logged"
+                );
+            }
+        };
         loop {
             let count = stderr.read(&mut piece).await.unwrap_or(0);
             if count == 0 {
@@ -113,13 +152,32 @@ pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, Join
             while let Some(line) = lines.next() {
                 // A line of more than a million bytes is for nobody's eyes.
                 let Ok(line) = line else { continue };
-                tracing::info!(run = &*run, agent = agent.name, stderr = ?String::from_utf8_lossy(line.data));
+                if let Some(left_out) = allowance.take() {
+                    tell_left_out(left_out);
+                    tracing::info!(run = &*run, agent = agent.name, stderr = ?beginning(line.data));
+                }
                 kept.push(line.data);
             }
             if count == 0 {
-                return;
+                return tell_left_out(allowance.left_out);
             }
         }
     });
     (words, listening)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_standard_error_does_not_fill_the_log() {
+        // A second that lasts.
+        let since = Instant::now() + Duration::from_secs(3600);
+        let mut allowance = Allowance { since, logged: 0, left_out: 0 };
+        let logged = (0..10_000).filter(|_| allowance.take().is_some()).count() as u64;
+        assert_eq!(logged, limits::STDERR_LOGGED_LINES);
+        allowance.since = Instant::now() - Duration::from_secs(1);
+        assert_eq!(allowance.take(), Some(10_000 - limits::STDERR_LOGGED_LINES), "what was left out is told");
+    }
 }

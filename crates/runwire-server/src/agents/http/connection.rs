@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 
 use bytes::Bytes;
+use http::Uri;
 use http_body_util::Full;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -24,6 +25,22 @@ pub(super) fn prepare(agent: &HttpAgent) -> Result<Connections, String> {
     Ok(outgoing::client().build(connector))
 }
 
+/// Tells the host and the port of an address, without what may be secret in it.
+pub(super) fn place_of(url: &str) -> String {
+    let Ok(uri) = url.parse::<Uri>() else { return "its address".to_owned() };
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual))
+}
+
+/// Tells an address without a name, a password and a query, which may be secret.
+pub(super) fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
 /// Tells an error with what caused it: the outermost alone says little.
 pub(super) fn told(error: &(dyn StdError + 'static)) -> String {
     let mut message = error.to_string();
@@ -37,4 +54,21 @@ pub(super) fn told(error: &(dyn StdError + 'static)) -> String {
         inner = error.source();
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_secret() {
+        for (url, place, plain) in [
+            ("http://h:9000/agent", "h:9000", "http://h:9000/agent"),
+            ("https://li:pass@h/a/{run}?key=secret#x", "h:443", "https://h/a/{run}"),
+            ("http://li:p@[::1]:8?key=a@b/c", "[::1]:8", "http://[::1]:8"),
+        ] {
+            let filled = url.replace("{run}", "r1");
+            assert_eq!((place_of(&filled), shown(url)), (place.to_owned(), plain.to_owned()));
+        }
+    }
 }

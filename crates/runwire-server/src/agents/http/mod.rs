@@ -19,8 +19,14 @@ use super::delivery::{Delivery, Stop};
 use super::ending::Ending;
 use super::job::{Job, Left};
 use super::signals::{Follower, Signal};
+pub(super) use refusal::own_words;
 use request::Prepared;
 use stream::{Arrival, Asking, Over};
+
+/// Tells where an agent is, as the server's log may say it.
+pub(super) fn address(agent: &HttpAgent) -> String {
+    connection::shown(&agent.url)
+}
 
 /// Arrivals that wait to be written; the agent waits while there are more.
 const WAITING: usize = 2;
@@ -35,7 +41,7 @@ pub(super) async fn run(
 ) {
     let connections = match connection::prepare(agent) {
         Ok(connections) => connections,
-        Err(reason) => return delivery.end(Ending::failed("agent_unreachable", reason)).await,
+        Err(reason) => return job.end(&mut delivery, Ending::failed("agent_unreachable", reason)).await,
     };
     let (arrivals, arrived) = mpsc::channel(WAITING);
     let asking = Asking { connections, agent: agent.clone(), turns: job.turns.clone(), arrivals };
@@ -60,7 +66,7 @@ pub(super) async fn run(
         Err(halt) => halt,
     };
     match ending {
-        Halt::End(ending) => talk.delivery.end(ending).await,
+        Halt::End(ending) => job.end(&mut talk.delivery, ending).await,
         Halt::Leave => {}
     }
 }

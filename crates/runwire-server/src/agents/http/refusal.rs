@@ -33,6 +33,22 @@ pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
     with_details(ErrorInfo::coded("agent_not_a_stream", message), &details)
 }
 
+/// Tells of an answer that calls itself server-sent events and has none in it; nothing where it is just empty.
+pub(super) fn of_no_events(body: &[u8]) -> Option<ErrorInfo> {
+    let text = String::from_utf8_lossy(body);
+    let is_beside = |line: &str| [":", "event:", "id:", "retry:"].iter().any(|field| line.starts_with(field));
+    let rest: Vec<_> = text.lines().filter(|line| !is_beside(line)).collect();
+    let says = words(None, rest.join("\n").as_bytes());
+    if says.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "the agent answered with text/event-stream that has no whole event (`data: …` and a blank line): {says}"
+    );
+    let details = json!({"content_type": "text/event-stream", "body": says});
+    Some(with_details(ErrorInfo::coded("agent_not_a_stream", message), &details))
+}
+
 /// Tells whether a media type is one that cannot hold frames.
 pub(super) fn is_binary(media: &str) -> bool {
     let families = ["image/", "audio/", "video/", "font/"];
@@ -61,12 +77,23 @@ fn words(media: Option<&str>, body: &[u8]) -> String {
         Err(_) if is_html => in_html(&text),
         Err(_) => text.into_owned(),
     };
+    readable(&says)
+}
+
+/// Makes one short line of a text.
+fn readable(says: &str) -> String {
     let says: String = says.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
     match says.char_indices().nth(limits::AGENT_REFUSAL_TOLD) {
         Some((at, _)) => format!("{}…", &says[..at]),
         None => says,
     }
+}
+
+/// Finds what an agent says is wrong in JSON that is no frame.
+pub(in crate::agents) fn own_words(data: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(data).ok()?;
+    in_json(&value).map(|says| readable(&says))
 }
 
 /// Finds the message of an error in the places where frameworks put it.

@@ -12,9 +12,9 @@ use runwire_log::FrameBatch;
 use runwire_model::event::ErrorInfo;
 use runwire_model::framing::{Framing, FramingError, Unframer};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connection::{Connections, told};
+use super::connection::{Connections, place_of, told};
 use super::refusal;
 use super::request::Prepared;
 use crate::agents::config::HttpAgent;
@@ -128,7 +128,8 @@ impl Asking {
                 // What rustls says of an answer that is no TLS.
                 let no_tls = message.contains("InvalidContentType");
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
-                let message = format!("the agent cannot be reached: {message}{hint}");
+                let at = place_of(&prepared.url);
+                let message = format!("the agent cannot be reached at {at}: {message}{hint}");
                 let error = ErrorInfo::coded("agent_unreachable", message);
                 return Unsent { error: retryable(error), again: true };
             }
@@ -165,9 +166,12 @@ impl Asking {
             }
             _ => None,
         };
-        let mut cutter = Cutter { framing, unframer: None, first: Vec::new() };
+        let mut cutter =
+            Cutter { framing, unframer: None, first: Vec::new(), uncut: Some(Vec::new()), signs: 0 };
+        let mut heard_at = Instant::now();
         loop {
-            let frame = match timeout(self.agent.silence_time, body.frame()).await {
+            // Bytes alone are no sign of life: a line that never ends says nothing, for as long as it goes on.
+            let frame = match timeout_at(heard_at + self.agent.silence_time, body.frame()).await {
                 Err(_) => {
                     let seconds = self.agent.silence_time.as_secs();
                     let message = format!("the agent was silent for {seconds} s");
@@ -183,13 +187,24 @@ impl Asking {
             };
             // Trailers say nothing here.
             if let Ok(bytes) = frame.into_data() {
+                let signs = cutter.signs();
                 cutter.push(&bytes);
                 self.hand_on(&mut cutter).await?;
+                if cutter.signs() != signs {
+                    heard_at = Instant::now();
+                }
             }
         }
         cutter.finish();
         self.hand_on(&mut cutter).await?;
-        Ok(Over::Clean)
+        match cutter
+            .uncut
+            .filter(|_| framing == Some(Framing::Sse))
+            .and_then(|said| refusal::of_no_events(&said))
+        {
+            Some(error) => Err(Over::Failed(error.into())),
+            None => Ok(Over::Clean),
+        }
     }
 
     async fn hand_on(&self, cutter: &mut Cutter) -> Result<(), Over> {
@@ -227,19 +242,33 @@ struct Cutter {
     unframer: Option<Unframer>,
     /// Bytes that do not tell the framing yet.
     first: Vec<u8>,
+    /// How the answer begins, as long as there is no frame in it.
+    uncut: Option<Vec<u8>>,
+    /// Frames, and line ends before the framing was known.
+    signs: u64,
 }
 
 impl Cutter {
     fn push(&mut self, bytes: &[u8]) {
+        if let Some(uncut) = &mut self.uncut {
+            let room = limits::AGENT_REFUSAL_BYTES.saturating_sub(uncut.len());
+            uncut.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
         if let Some(unframer) = &mut self.unframer {
             return unframer.push(bytes);
         }
+        self.signs += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.first.extend_from_slice(bytes);
         let found = self.framing.or_else(|| Framing::detect(&self.first));
         let enough = self.first.len() >= limits::SNIFFED_BYTES;
         if let Some(framing) = found.or(enough.then_some(Framing::Ndjson)) {
             self.begin(framing);
         }
+    }
+
+    /// Counts what shows that the agent lives: whole frames, comments, blank lines.
+    fn signs(&self) -> u64 {
+        self.signs + self.unframer.as_ref().map_or(0, Unframer::beats)
     }
 
     fn begin(&mut self, framing: Framing) {
@@ -260,7 +289,12 @@ impl Cutter {
         let mut batch = FrameBatch::default();
         let Some(unframer) = &mut self.unframer else { return (batch, None) };
         while batch.len() < limits::BATCH_FRAMES && batch.bytes() < limits::BATCH_BYTES {
-            match unframer.next() {
+            let next = unframer.next();
+            if next.is_some() {
+                self.uncut = None;
+                self.signs += 1;
+            }
+            match next {
                 Some(Ok(frame)) => batch.push(frame.line, frame.name, frame.data),
                 Some(Err(error)) => return (batch, Some(error)),
                 None => break,

@@ -8,7 +8,7 @@ use super::super::Then;
 use super::super::facts::quoted;
 use super::super::teller::Teller;
 use super::super::tool::Call;
-use super::form::{Plan, Transport};
+use super::form::{Plan, Transport, interest};
 use super::{Trip, finish, part};
 
 /// The approval's id.
@@ -55,7 +55,7 @@ pub(super) fn ask(t: &mut Teller, trip: Trip, mut plan: Plan) -> Then {
     let total = price.total();
     let mut thought = t.words(
         format!("{} by {}, {currency}{wanted} in all.", people(plan.travellers), plan.transport.word()),
-        format!("{} 人，交通方式 {}，合计 {currency}{wanted}。", plan.travellers, plan.transport.word()),
+        format!("{} 人，{}出行，合计 {currency}{wanted}。", plan.travellers, plan.transport.name(t)),
     );
     if dropped {
         thought += &t.words(
@@ -171,7 +171,7 @@ fn confirmation(
 ) -> String {
     let (currency, total) = (trip.city.currency, price.total());
     let items = [
-        (plan.transport.word().to_owned(), price.travel),
+        (plan.transport.name(t), price.travel),
         (t.words(format!("hotel × {}", plan.nights), format!("酒店 × {}", plan.nights)), price.hotel),
         (t.words("insurance", "保险"), price.insurance),
     ];
@@ -188,7 +188,8 @@ fn confirmation(
         ),
         false => String::new(),
     };
-    let interests = plan.interests.join(", ");
+    let interests = plan.interests.iter().map(|value| interest(t, value)).collect::<Vec<_>>();
+    let interests = interests.join(&t.words(", ", "、"));
     let (city, email, name) = (trip.city.name, &plan.email, &plan.name);
     t.words(
         format!(

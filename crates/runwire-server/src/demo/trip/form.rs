@@ -67,12 +67,20 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
                 "description": t.words("For all travellers together", "所有人合计"),
             },
             "transport": {
-                "type": "string", "enum": ["train", "plane", "car"], "default": "train",
+                "type": "string", "default": "train",
+                "oneOf": [
+                    Transport::Train.choice(t),
+                    Transport::Plane.choice(t),
+                    Transport::Car.choice(t),
+                ],
                 "title": t.words("Transport", "交通方式"),
             },
             "interests": {
                 "type": "array", "uniqueItems": true, "maxItems": 3, "default": ["food"],
-                "items": {"type": "string", "enum": ["food", "nature", "museums", "shopping"]},
+                "items": {
+                    "type": "string",
+                    "oneOf": INTERESTS.map(|(value, _)| choice(value, interest(t, value))),
+                },
                 "title": t.words("Interests", "兴趣"),
                 "description": t.words("At most three", "最多选三项"),
             },
@@ -99,6 +107,21 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
     })
 }
 
+/// What a person may like, and its Chinese name.
+const INTERESTS: [(&str, &str); 4] =
+    [("food", "美食"), ("nature", "自然"), ("museums", "博物馆"), ("shopping", "购物")];
+
+/// Gives the word for an interest that a person reads.
+pub(super) fn interest(t: &Teller, value: &str) -> String {
+    let known = INTERESTS.iter().find(|(interest, _)| *interest == value);
+    t.words(value, known.map_or(value, |(_, chinese)| chinese))
+}
+
+/// A value to choose, and the words for it.
+fn choice(value: &str, title: String) -> Value {
+    json!({"const": value, "title": title})
+}
+
 /// How to travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
@@ -114,6 +137,19 @@ impl Transport {
             Self::Plane => "plane",
             Self::Car => "car",
         }
+    }
+
+    /// Gives the word for it that a person reads.
+    pub(super) fn name(self, t: &Teller) -> String {
+        match self {
+            Self::Train => t.words("train", "火车"),
+            Self::Plane => t.words("plane", "飞机"),
+            Self::Car => t.words("car", "自驾"),
+        }
+    }
+
+    fn choice(self, t: &Teller) -> Value {
+        choice(self.word(), self.name(t))
     }
 }
 

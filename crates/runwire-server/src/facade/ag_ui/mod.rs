@@ -19,6 +19,7 @@ use runwire_model::record::{ChatMessage, Earlier};
 
 use super::start::{self, From, agent_of, ask, newest_run};
 use crate::agents::conversation::abridged;
+use crate::feed::Reader;
 use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -43,7 +44,7 @@ async fn attach(
     let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
     let ask = ask(Dialect::AgUi, from);
-    let reader = ask.read_run(&wire, &run).await?;
+    let reader = ask.read_run(&wire, &run).await?.map(Reader::one_response);
     answer(wire, ask, reader).await
 }
 
@@ -90,7 +91,7 @@ async fn run(
         None => ask(Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
-    Ok(retold(&wire, reader, retell::as_run(shown)))
+    Ok(retold(&wire, reader.one_response(), retell::as_run(shown)))
 }
 
 /// Starts a run; one that has this id already is attached to, since only its answer can have got lost.

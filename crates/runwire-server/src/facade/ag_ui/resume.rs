@@ -12,8 +12,8 @@ use crate::problem::Problem;
 
 /// Answers what is open, and tells where the client goes on reading.
 ///
-/// Answers that do not fit change nothing: all are looked at before the first is given. A request that is repeated
-/// finds its answers given, which is no obstacle; whoever says something else is told what won.
+/// The answers are given together, or none of them is. A request that is repeated finds its answers given, which is
+/// no obstacle; whoever says something else is told what won.
 pub(super) async fn resume(
     wire: &Wire,
     thread: &ThreadKey,
@@ -21,14 +21,7 @@ pub(super) async fn resume(
 ) -> Result<(RunKey, From), Problem> {
     let run = asking_run(wire, thread, entries).await?;
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.as_str().into() };
-    let open: Vec<_> = run.summary.interactions.iter().filter(|asked| asked.is_open()).collect();
-    let is_covered = |id: &str| entries.iter().any(|entry| entry.interrupt_id == id);
-    let missing: Vec<_> =
-        open.iter().map(|asked| &*asked.interaction_id).filter(|id| !is_covered(id)).collect();
-    if !missing.is_empty() {
-        let detail = format!("`resume` must answer everything that is open; missing: {}", missing.join(", "));
-        return Err(Problem::new("invalid_answer", detail).with("field", "resume").with("missing", missing));
-    }
+    check_covered(&run, entries)?;
     let mut answers = Vec::new();
     for entry in entries {
         let id = &*entry.interrupt_id;
@@ -47,16 +40,44 @@ pub(super) async fn resume(
             check_settled(wire, &run, &key, &answer).await?;
         }
     }
-    for answer in &answers {
-        interactions::check(wire, &key, answer).await?;
-    }
-    for answer in answers {
-        interactions::answer(wire, &key, answer).await?;
-    }
-    // The client has read up to the last question. If more was written since, it has missed that.
-    let last_question = open.iter().filter_map(|asked| asked.asked_seq).max();
-    let is_told = last_question == Some(run.last_seq);
+    let answered = match answers.is_empty() {
+        true => None,
+        false => interactions::answer_all(wire, &key, answers).await?.pop(),
+    };
+    // The client has read up to its questions. If more was written than these and the answers, it has missed that.
+    let is_told = newest_asked(&run, entries) == Some(run.last_seq)
+        && answered.is_some_and(|answered| answered.run.last_seq == run.last_seq + 1);
     Ok((key, if is_told { From::Cursor(Some(Cursor::after(run.last_seq))) } else { From::Present }))
+}
+
+/// Refuses a list that answers a question twice, or leaves out one that the client knows.
+///
+/// The client was told all that was open when the newest of its questions was asked. What was asked later it may
+/// not know of: it is asked for that in the response.
+fn check_covered(run: &RunInfo, entries: &[ResumeEntry]) -> Result<(), Problem> {
+    let invalid = |detail: String| Problem::new("invalid_answer", detail).with("field", "resume");
+    let count = |id: &str| entries.iter().filter(|entry| entry.interrupt_id == id).count();
+    if let Some(twice) = entries.iter().find(|entry| count(&entry.interrupt_id) > 1) {
+        return Err(invalid(format!("`resume` answers `{}` more than once", twice.interrupt_id)));
+    }
+    let newest = newest_asked(run, entries);
+    let open = run.summary.interactions.iter().filter(|asked| asked.is_open());
+    let missing: Vec<_> = open
+        .filter(|asked| newest.is_none() || asked.asked_seq <= newest)
+        .map(|asked| &*asked.interaction_id)
+        .filter(|id| count(id) == 0)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let detail = format!("`resume` must answer every question of the list; missing: {}", missing.join(", "));
+    Err(invalid(detail).with("missing", missing))
+}
+
+/// Finds the record that asked the newest of the questions.
+fn newest_asked(run: &RunInfo, entries: &[ResumeEntry]) -> Option<u64> {
+    let asked = entries.iter().filter_map(|entry| run.summary.interaction(&entry.interrupt_id));
+    asked.filter_map(|asked| asked.asked_seq).max()
 }
 
 /// Refuses an answer to a question that has another one.

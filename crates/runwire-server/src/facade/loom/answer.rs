@@ -1,6 +1,6 @@
 //! Answers over Loom's socket, which its document asks for (`tool_approval`) and has no message for.
 
-use runwire_log::{Interaction, InteractionQuery, LogError, RunKey};
+use runwire_log::{Interaction, InteractionQuery, RunKey};
 use runwire_model::event::Decision;
 
 use super::bad;
@@ -61,9 +61,8 @@ async fn question(wire: &Wire, run: &RunKey, call: Option<&str>) -> Result<Strin
     };
     match (open.as_slice(), call) {
         ([only], _) => Ok(only.question.interaction_id.clone()),
-        ([], Some(call)) => {
-            Err(LogError::InteractionUnknown { run: run.id.to_string(), interaction: call.to_owned() }.into())
-        }
+        // It may have been answered already: an approval of Loom's has its call's id, and whoever answers knows the rest.
+        ([], Some(call)) => Ok(call.to_owned()),
         ([], None) => Err(bad("the run waits for nobody")),
         (several, _) => {
             let ids = ids(several);

@@ -87,6 +87,7 @@ async fn a_program_that_only_writes_to_standard_error_fails_with_its_last_lines(
     assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"exit_status".into()));
     let details = &events.last().unwrap()["error"]["details"];
     assert_eq!(details["exit_code"], 3);
+    assert_eq!(&run["error"]["details"], details, "the run tells them too");
     let stderr = details["stderr"].as_str().unwrap();
     assert!(stderr.starts_with("line 81\n") && stderr.ends_with("line 100"), "{stderr}");
 }

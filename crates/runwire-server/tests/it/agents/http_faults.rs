@@ -117,6 +117,7 @@ async fn what_is_no_stream_of_events_is_named() {
             run_of(move |_, mut stream| async move { whole(&mut stream, status, "text/html", body).await })
                 .await;
         failed(&run, "agent_refused", words);
+        assert!(run["error"]["details"]["status"].is_u64(), "{run}");
     }
 }
 
@@ -176,6 +177,52 @@ async fn what_stalls_says_for_how_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_never_ends_is_silence() {
+    for (media, first, more) in [
+        ("text/event-stream", "data: ", "x"),
+        ("text/event-stream", "event: x\n", "data: x\n"),
+        ("application/x-ndjson", "", "x"),
+        ("application/json", "[\"", "x"),
+        ("text/plain", "", "x"),
+    ] {
+        let (run, events) = run_of(move |_, mut stream| async move {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media}\r\n\r\n{first}");
+            let more = more.repeat((64 << 10) / more.len());
+            let mut sent = stream.write_all(head.as_bytes()).await;
+            while sent.is_ok() {
+                sent = stream.write_all(more.as_bytes()).await;
+            }
+        })
+        .await;
+        failed(&run, "agent_silent", &["silent for"]);
+        assert!(events.len() <= 4, "{media}: {events:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
+    for media in ["application/json", "application/x-ndjson", "text/plain"] {
+        let (run, _) = run_of(move |_, mut stream| async move {
+            whole(&mut stream, "200 OK", media, r#"{"error":"model overloaded"}"#).await;
+        })
+        .await;
+        failed(&run, "agent_garbled", &["loom", "model overloaded"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_not_there_is_told_with_its_place_and_without_secrets() {
+    let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let url = format!("http://{at}/run?key=secret");
+    let agent = HttpStage::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
+    let served = Served::with(|config| config.agents = vec![agent]).await;
+    served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
+    let run = served.closed("r").await;
+    failed(&run, "agent_unreachable", &[&format!("at {at}:")]);
+    assert!(!run.to_string().contains("secret"), "{run}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_second_end_in_a_later_piece_is_no_second_end() {
     let (run, events) = run_of(|_, mut stream| async move {
         begin_sse(&mut stream).await;
@@ -206,6 +253,25 @@ async fn an_address_that_speaks_no_tls_says_so() {
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     let run = served.closed("r").await;
     failed(&run, "agent_unreachable", &["cannot be reached", "may speak `http`, not `https`"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_stream_without_events_is_told_with_what_stands_in_it() {
+    for (text, says) in [
+        ("<html><body>proxy error</body></html>", "proxy error"),
+        (": ping\n\n{\"type\":\"run_start\"}\n{\"reply\":\"x\"}\n", "run_start"),
+    ] {
+        let (run, _) = run_of(move |_, mut stream| async move {
+            whole(&mut stream, "200 OK", "text/event-stream", text).await
+        })
+        .await;
+        failed(&run, "agent_not_a_stream", &["no whole event", says]);
+    }
+    let (run, _) = run_of(|_, mut stream| async move {
+        whole(&mut stream, "200 OK", "text/event-stream", ": ping\n\n").await
+    })
+    .await;
+    failed(&run, "agent_empty", &["empty"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

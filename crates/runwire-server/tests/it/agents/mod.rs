@@ -10,6 +10,8 @@ mod recovery;
 mod secure;
 pub(crate) mod stage;
 
+use std::time::Duration;
+
 use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
 use runwire_server::{Config, problem};
 use serde_json::json;
@@ -48,6 +50,24 @@ async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
     assert_eq!((&run["agent"], &run["status"]), (&"mine".into(), &"completed".into()));
     let refused = served.post("/v1/runs/r/retry", "").await.problem(404, "agent_unknown");
     assert_eq!(refused["agents"][0], "demo");
+}
+
+#[tokio::test]
+async fn a_label_that_looks_like_an_agent_is_told_and_a_run_that_nobody_writes_says_so() {
+    let options = runwire_log::sqlite::Options { lease: Duration::from_millis(50), ..Default::default() };
+    let served = Served::with_store(options, |config| config.agents = demos(true)).await;
+    let hint_of = async |run: &str, agent: &str| {
+        let words = json!({"run_id": run, "agent": agent}).to_string();
+        served.post("/v1/runs", &words).await.json()["hint"].clone()
+    };
+    let hint = hint_of("slip", "demmo").await;
+    assert!(hint.as_str().unwrap().contains("is `demo` meant?"), "{hint}");
+    assert_eq!(hint_of("mine", "my-own-agent").await, json!(null), "a label is no mistake");
+    assert_eq!(hint_of("demo", "demo").await, json!(null));
+    let lost = served.closed("slip").await;
+    assert_eq!((&lost["error"]["code"], &lost["hint"]), (&json!("producer_lost"), &json!(null)));
+    let message = lost["error"]["message"].as_str().unwrap();
+    assert!(message.contains("nothing was written") && message.contains("`demmo`"), "{message}");
 }
 
 #[tokio::test]
@@ -104,7 +124,7 @@ async fn who_finds_no_turn_waits_pending_and_can_be_cancelled() {
     let served = Served::with(|config| {
         with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
         config.agents_at_once = 1;
-        config.agent_grace = std::time::Duration::from_millis(100);
+        config.agent_grace = Duration::from_millis(100);
     })
     .await;
     served.post("/v1/runs", r#"{"run_id":"r1","agent":"a"}"#).await;
@@ -128,7 +148,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
     let served = Served::with(|config| {
         with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
         (config.agents_at_once, config.agents_open) = (1, 2);
-        config.agent_grace = std::time::Duration::from_millis(100);
+        config.agent_grace = Duration::from_millis(100);
     })
     .await;
     for run in ["r1", "r2"] {
@@ -150,7 +170,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
     served.closed("r1").await;
     crate::harness::patient(async {
         while served.post("/v1/runs", third).await.status.as_u16() != 201 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;

@@ -67,7 +67,7 @@ async fn a_resume_that_does_not_answer_everything_changes_nothing() {
         assert_eq!(statuses(&served).await, ["open", "open"]);
         problem
     };
-    assert_eq!(refused(json!([form]), 422, "invalid_answer").await["missing"], json!(["a"]));
+    assert_eq!(refused(json!([approval]), 422, "invalid_answer").await["missing"], json!(["f"]));
     let wrong = json!({"interruptId": "f", "status": "resolved", "payload": {"n": "one"}});
     assert_eq!(refused(json!([approval, wrong]), 422, "invalid_answer").await["errors"][0]["pointer"], "/n");
     let silent = json!({"interruptId": "a", "status": "resolved"});

@@ -78,6 +78,8 @@ async fn a_form_expires_when_it_says_and_the_run_goes_on() {
     // Whether somebody answers first, or the server looks first: it is too late.
     let late = submit(&served, "late", 1).await.problem(409, "interaction_closed");
     assert_eq!(late["answer"]["decision"], "expired");
+    let detail = late["detail"].as_str().unwrap();
+    assert!(detail.contains(&format!("expired at {at}")), "{detail}");
     // The server looks by itself.
     served.until_status("swept", "running").await;
     for run in ["swept", "late"] {

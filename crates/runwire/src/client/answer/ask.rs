@@ -244,11 +244,13 @@ fn prompt(text: &str) -> Said {
     let space = if text.is_empty() { "" } else { " " };
     let _ = write!(stderr, "{QUIET}{text}{QUIET:#}{space}> ");
     let _ = stderr.flush();
+    // Others may have to say something while the person thinks.
+    drop(stderr);
     let mut said = String::new();
     let read = io::stdin().lock().read_line(&mut said);
     match read.map_err(|error| Failure::Read { name: "standard input".to_owned(), error })? {
         0 => {
-            let _ = writeln!(stderr);
+            line(format_args!(""));
             Ok(None)
         }
         _ => Ok(Some(said.trim().to_owned())),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use runwire_model::json::Object;
 use runwire_model::{Event, Timestamp};
 
-use crate::view::{Style, View};
+use crate::view::{Server, Style, View};
 
 /// A line of a recorded run.
 pub(super) enum Cue {
@@ -68,7 +68,7 @@ pub(super) fn plain(cues: &[Cue]) -> String {
 
 /// Makes the style of a terminal.
 pub(super) fn terminal(width: usize) -> Style {
-    let server = Some("http://127.0.0.1:7420".to_owned());
+    let server = Some(Server { url: "http://127.0.0.1:7420".to_owned(), flag: String::new() });
     Style { color: true, width, height: 24, live: true, server }
 }
 

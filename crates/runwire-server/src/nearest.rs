@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// Finds the candidate that differs least from a word, if it differs little.
-pub(crate) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     // Long words are no typing mistakes, and comparing them costs.
     const LONGEST: usize = 64;
     let plain = plain(word);

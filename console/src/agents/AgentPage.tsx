@@ -1,0 +1,60 @@
+import { client, useLive } from "../client";
+import { Link, useRouter } from "../router";
+import { RunTable } from "../runs/RunTable";
+import { useRunList } from "../runs/useRunList";
+import { useText } from "../text";
+import { Badge, Empty, ErrorNote, Loading, Page } from "../ui";
+import { StartForm } from "./StartForm";
+import { wordsOf } from "./words";
+import style from "./AgentPage.module.css";
+
+const recent = 10;
+
+/** One agent: what it is, how to start it, and what it did last. */
+export function AgentPage({ name }: { name: string }) {
+  const { t, language } = useText();
+  const { query } = useRouter();
+  const { data, error, refresh } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
+  const runs = useRunList({ agent: name });
+  const agent = data?.agents.find((agent) => agent.name === name);
+  const words = agent === undefined ? null : wordsOf(agent, language);
+  const newest = runs.items?.slice(0, recent) ?? [];
+
+  return (
+    <Page
+      title={words?.title ?? name}
+      width="reading"
+      above={<Link to={{ name: "agents" }}>{t.agents.title}</Link>}
+      below={
+        agent && (
+          <span className={style["facts"]}>
+            <span className="mono">{agent.name}</span>
+            <Badge>{t.agents.kind[agent.kind]}</Badge>
+            <Badge>{agent.dialect}</Badge>
+          </span>
+        )
+      }
+    >
+      {error !== undefined && <ErrorNote error={error} onRetry={refresh} />}
+      {data === undefined && error === undefined && <Loading />}
+      {data !== undefined && agent === undefined && (
+        <Empty icon="agents" title={t.agents.unknown} detail={t.agents.unknownDetail(name)} />
+      )}
+      {words !== null && (
+        <>
+          {words.description !== null && <p className={style["description"]}>{words.description}</p>}
+          <StartForm agent={name} examples={words.examples} thread={query.get("thread") ?? ""} />
+        </>
+      )}
+      {newest.length > 0 && (
+        <section className={style["recent"]}>
+          <header className={style["head"]}>
+            <h2>{t.agents.recent}</h2>
+            <Link to={`/runs?agent=${encodeURIComponent(name)}`}>{t.agents.allRuns}</Link>
+          </header>
+          <RunTable runs={newest} label={t.agents.recent} without="agent" />
+        </section>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,64 @@
+import { lazy, Suspense } from "react";
+import { RunwireProvider } from "@runwire/client/react";
+import { AgentPage } from "./agents/AgentPage";
+import { AgentsPage } from "./agents/AgentsPage";
+import { client, InboxProvider } from "./client";
+import { InboxPage } from "./inbox/InboxPage";
+import { hrefOf, RouterProvider, useRouter, type Route } from "./router";
+import { RunsPage } from "./runs/RunsPage";
+import { NowherePage } from "./shell/NowherePage";
+import { Shell } from "./shell/Shell";
+import { TextProvider } from "./text";
+import { ThreadPage } from "./threads/ThreadPage";
+import { ThreadsPage } from "./threads/ThreadsPage";
+import { Boundary, Loading } from "./ui";
+
+const RunPage = lazy(async () => ({ default: (await import("./run")).RunPage }));
+
+/** The console. */
+export function App() {
+  return (
+    <TextProvider>
+      <RunwireProvider client={client}>
+        <InboxProvider>
+          <RouterProvider>
+            <Shell>
+              <CurrentPage />
+            </Shell>
+          </RouterProvider>
+        </InboxProvider>
+      </RunwireProvider>
+    </TextProvider>
+  );
+}
+
+function CurrentPage() {
+  const { route } = useRouter();
+  return (
+    <Boundary of={hrefOf(route)}>
+      <Suspense fallback={<Loading />}>{pageOf(route)}</Suspense>
+    </Boundary>
+  );
+}
+
+/** Another run, thread or agent is another page: nothing of the last one may stay in it. */
+function pageOf(route: Route) {
+  switch (route.name) {
+    case "runs":
+      return <RunsPage />;
+    case "run":
+      return <RunPage key={route.id} id={route.id} tab={route.tab} />;
+    case "threads":
+      return <ThreadsPage />;
+    case "thread":
+      return <ThreadPage key={route.id} id={route.id} />;
+    case "inbox":
+      return <InboxPage />;
+    case "agents":
+      return <AgentsPage />;
+    case "agent":
+      return <AgentPage key={route.id} name={route.id} />;
+    case "nowhere":
+      return <NowherePage />;
+  }
+}

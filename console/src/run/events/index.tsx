@@ -1,0 +1,27 @@
+import { useRouter } from "../../router";
+import { useText } from "../../text";
+import { Segments } from "../../ui";
+import type { RunTabProps } from "../tab";
+import { TimelineView } from "./TimelineView";
+import { WireView } from "./wire/WireView";
+import "./families.css";
+import style from "./Events.module.css";
+
+/** Every event of a run: on a timeline, or as the wire carries it in any dialect and framing. */
+export function EventsTab({ id, run }: RunTabProps) {
+  const { t } = useText();
+  const { query, setQuery } = useRouter();
+  const view = query.get("view") === "wire" ? "wire" : "timeline";
+  const choice = (
+    <Segments
+      label={t.inspect.view}
+      value={view}
+      options={[
+        { value: "timeline", name: t.inspect.timeline },
+        { value: "wire", name: t.inspect.wire },
+      ]}
+      onChange={(next) => setQuery({ view: next === "wire" ? "wire" : null })}
+    />
+  );
+  return <section className={style["tab"]}>{view === "wire" ? <WireView id={id} run={run} choice={choice} /> : <TimelineView id={id} run={run} choice={choice} />}</section>;
+}

@@ -1,0 +1,102 @@
+import type { RunViewSnapshot } from "@runwire/client";
+import { useMemo, useState } from "react";
+import { useText } from "../../text";
+import { Button, classes, Icon } from "../../ui";
+import { axisOf, spansOf, type Span } from "./spans";
+import style from "./Usage.module.css";
+
+const page = 150;
+
+interface WaterfallProps {
+  view: RunViewSnapshot;
+  startedAt: number;
+  /** When it ended, or now. */
+  endedAt: number;
+}
+
+/** Steps, tools and all else that took time, each where it lies in the run. A table, whose bars only help the eye. */
+export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
+  const { t, format } = useText();
+  const [isCoarse, setCoarse] = useState(false);
+  const [shown, setShown] = useState(page);
+  const { parts, steps, usage } = view;
+  const all = useMemo(() => spansOf({ parts, steps, ...(usage !== undefined && { usage }) }), [parts, steps, usage]);
+  const spans = isCoarse ? all.filter((span) => span.kind === "step" || span.kind === "tool") : all;
+  if (all.length === 0) return null;
+  const axis = axisOf(view, startedAt, endedAt);
+  const left = spans.length - shown;
+  const nameOf = (span: Span): string => {
+    if (span.kind === "thinking") return t.inspect.thinkingOf(span.name);
+    if (span.kind === "text") return t.inspect.textName;
+    return span.name === "" ? t.inspect.kind[span.kind] : span.name;
+  };
+  return (
+    <div>
+      <div className={style["head"]}>
+        <h2>{t.inspect.timeOf}</h2>
+        <label className={style["check"]}>
+          <input type="checkbox" checked={isCoarse} onChange={(change) => setCoarse(change.target.checked)} />
+          {t.inspect.hideFine}
+        </label>
+      </div>
+      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.timeOf}>
+        <table className={classes(style["table"], style["waterfall"])}>
+          <thead>
+            <tr>
+              <th scope="col">{t.inspect.what}</th>
+              <th scope="col" className={style["number"]}>
+                {t.inspect.began}
+              </th>
+              <th scope="col" className={style["number"]}>
+                {t.inspect.duration}
+              </th>
+              <th scope="col" className={style["number"]}>
+                {t.inspect.tokens}
+              </th>
+              <td aria-hidden="true" className={style["scale"]}>
+                <span className="figures">{axis.isCompressed ? t.inspect.shortened : format.duration(endedAt - startedAt)}</span>
+              </td>
+            </tr>
+          </thead>
+          <tbody>
+            {spans.slice(0, shown).map((span) => {
+              const end = span.endedAt ?? endedAt;
+              const from = axis.at(span.startedAt);
+              const width = axis.at(end) - from;
+              return (
+                <tr key={span.id} data-kind={span.kind}>
+                  <th scope="row" className={style["what"]}>
+                    <span className={style["name"]} style={{ paddingLeft: Math.min(span.depth, 8) * 16 }}>
+                      <span className={style["dot"]} aria-hidden="true" />
+                      <span className="unseen">{t.inspect.kind[span.kind]} </span>
+                      <span className={style["nameWords"]} title={nameOf(span)}>
+                        {nameOf(span)}
+                      </span>
+                      {span.hasFailed && (
+                        <span className={style["failed"]}>
+                          <Icon name="cross" size={12} />
+                          <span className="unseen">{t.status.failed}</span>
+                        </span>
+                      )}
+                    </span>
+                  </th>
+                  <td className={style["number"]}>{format.duration(span.startedAt - startedAt)}</td>
+                  <td className={style["number"]}>{span.endedAt === undefined ? t.inspect.running : format.duration(end - span.startedAt)}</td>
+                  <td className={style["number"]}>{span.tokens === undefined ? "" : format.number(span.tokens)}</td>
+                  <td aria-hidden="true" className={style["track"]}>
+                    <span className={classes(style["bar"], span.endedAt === undefined && style["open"])} style={{ left: `${from}%`, width: `max(3px, ${width}%)` }} />
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+      {left > 0 && (
+        <Button className={style["more"]} onClick={() => setShown(shown + page)}>
+          {t.action.showMore(Math.min(left, page))}
+        </Button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+import { isClosed, type RunViewSnapshot } from "@runwire/client";
+import { useMemo, type ReactNode } from "react";
+import { useText } from "../../text";
+import { Empty, Loading, useNow } from "../../ui";
+import type { RunTabProps } from "../tab";
+import { CallTable, SumTable } from "./SumTable";
+import { sumSteps, sumTools, waitedFor } from "./spans";
+import { useCalm } from "./useCalm";
+import { Waterfall } from "./Waterfall";
+import style from "./Usage.module.css";
+
+/** How often the figures of a live run are counted anew, in milliseconds. */
+const pace = 400;
+
+/** What a run has used: tokens and time, by step, by tool and by model call. */
+export function UsageTab({ run }: RunTabProps) {
+  // Figures that are only being caught up with would say something else than what is so.
+  return run.isCaughtUp ? <CalmUsage view={run.view} /> : <Loading lines={6} />;
+}
+
+function CalmUsage(props: { view: RunViewSnapshot }) {
+  const { t } = useText();
+  const view = useCalm(props.view, pace);
+  if (view.startedAt === undefined) return <Empty icon="chart" title={t.inspect.noUsage} detail={t.inspect.noUsageDetail} />;
+  return <Usage view={view} startedAt={view.startedAt} />;
+}
+
+function Usage({ view, startedAt }: { view: RunViewSnapshot; startedAt: number }) {
+  const { t, format } = useText();
+  const ticking = useNow(!isClosed(view.status));
+  const now = view.endedAt ?? Math.max(ticking, startedAt);
+  const { usage, summary } = view;
+  const steps = useMemo(() => sumSteps(view, now), [view, now]);
+  const tools = useMemo(() => sumTools(view, now), [view, now]);
+  const waited = waitedFor(view, now);
+  const calls = usage?.calls.length ?? 0;
+  return (
+    <section className={style["tab"]}>
+      <dl className={style["figures"]}>
+        <Figure name={t.inspect.duration} value={format.duration(view.endedAt === undefined ? Math.floor((now - startedAt) / 1000) * 1000 : now - startedAt)} />
+        {waited > 0 && <Figure name={t.inspect.waited} value={format.duration(waited)} />}
+        {usage !== undefined && (
+          <>
+            <Figure name={t.inspect.input} value={format.number(usage.promptTokens)} unit={t.inspect.tokens} />
+            {usage.cachedTokens !== undefined && <Figure name={t.inspect.cached} value={format.number(usage.cachedTokens)} unit={t.inspect.tokens} />}
+            <Figure name={t.inspect.output} value={format.number(usage.completionTokens)} unit={t.inspect.tokens} />
+            <Figure name={t.inspect.total} value={format.number(usage.totalTokens)} unit={t.inspect.tokens} />
+          </>
+        )}
+        {calls > 0 && <Figure name={t.inspect.modelCalls} value={format.number(calls)} />}
+        <Figure name={t.inspect.toolCalls} value={format.number(Math.max(view.counts.toolCalls, summary?.tool_calls ?? 0))} />
+      </dl>
+      {usage === undefined && <p className={style["note"]}>{t.inspect.noTokens}</p>}
+      <Waterfall view={view} startedAt={startedAt} endedAt={now} />
+      {steps.length > 0 && <SumTable title={t.inspect.byStepTitle} what={t.inspect.step} sums={steps} whole={now - startedAt} />}
+      {tools.length > 0 && <SumTable title={t.inspect.byToolTitle} what={t.inspect.kind.tool} sums={tools} whole={now - startedAt} />}
+      {usage !== undefined && calls > 0 && <CallTable usage={usage} startedAt={startedAt} />}
+    </section>
+  );
+}
+
+function Figure({ name, value, unit }: { name: string; value: ReactNode; unit?: string }) {
+  return (
+    <div className={style["figure"]}>
+      <dt>{name}</dt>
+      <dd className="figures">
+        {value} {unit && <span className={style["unit"]}>{unit}</span>}
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+import { useText, type Dictionary } from "../text";
+import { Dialog, Kbd } from "../ui";
+import style from "./KeyboardHelp.module.css";
+
+type Row = readonly [keys: readonly string[], words: keyof Dictionary["keys"]];
+
+const everywhere: readonly Row[] = [
+  [["?"], "help"],
+  [["/"], "search"],
+  [["g", "r"], "goRuns"],
+  [["g", "i"], "goInbox"],
+  [["g", "t"], "goThreads"],
+  [["g", "a"], "goAgents"],
+  [["Esc"], "close"],
+];
+
+const lists: readonly Row[] = [
+  [["j"], "next"],
+  [["k"], "previous"],
+  [["Enter"], "open"],
+];
+
+const runs: readonly Row[] = [
+  [["a"], "answer"],
+  [["Ctrl", "Enter"], "send"],
+  [["f"], "follow"],
+  [["←", "↑", "→", "↓"], "walk"],
+  [["+", "−", "0"], "zoom"],
+];
+
+/** Shows what the keyboard can do. */
+export function KeyboardHelp({ open, onClose }: { open: boolean; onClose(): void }) {
+  const { t } = useText();
+  return (
+    <Dialog open={open} onClose={onClose} title={t.keys.title}>
+      <Section title={t.keys.everywhere} rows={everywhere} />
+      <Section title={t.keys.lists} rows={lists} />
+      <Section title={t.keys.runs} rows={runs} />
+    </Dialog>
+  );
+}
+
+function Section({ title, rows }: { title: string; rows: readonly Row[] }) {
+  const { t } = useText();
+  return (
+    <section className={style["section"]}>
+      <h3 className={style["title"]}>{title}</h3>
+      <dl>
+        {rows.map(([keys, words]) => (
+          <div key={words} className={style["row"]}>
+            <dt>{t.keys[words]}</dt>
+            <dd className={style["keys"]}>
+              {keys.map((key) => (
+                <Kbd key={key}>{key}</Kbd>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

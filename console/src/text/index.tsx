@@ -1,0 +1,57 @@
+import { createContext, use, useCallback, useLayoutEffect, useMemo, useState, type ReactNode } from "react";
+import { remember, remembered } from "../shell/memory";
+import { en, type Dictionary } from "./en";
+import { formatFor, type Format, type Language } from "./format";
+import { zh } from "./zh";
+
+export type { Dictionary, Format, Language };
+
+/** Every language, and its words. */
+export const dictionaries: Record<Language, Dictionary> = { en, zh };
+
+const formats: Partial<Record<Language, Format>> = {};
+
+/** The language in use: its words, its formats, and how to change it. */
+export interface Text {
+  language: Language;
+  t: Dictionary;
+  format: Format;
+  setLanguage(language: Language): void;
+}
+
+const TextContext = createContext<Text | null>(null);
+
+/** Chooses a language from what was remembered, else from what the browser prefers. */
+export function chooseLanguage(stored: string | null, preferred: readonly string[]): Language {
+  if (stored === "en" || stored === "zh") return stored;
+  for (const tag of preferred) {
+    const name = tag.toLowerCase().split("-")[0];
+    if (name === "zh") return "zh";
+    if (name === "en") return "en";
+  }
+  return "en";
+}
+
+/** Gives the words and formats of one language to everything inside it. */
+export function TextProvider({ children }: { children: ReactNode }) {
+  const [language, choose] = useState(() => chooseLanguage(remembered("language"), navigator.languages));
+  useLayoutEffect(() => {
+    document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  }, [language]);
+  const setLanguage = useCallback((next: Language) => {
+    remember("language", next);
+    choose(next);
+  }, []);
+  const text = useMemo<Text>(
+    () => ({ language, t: dictionaries[language], format: (formats[language] ??= formatFor(language)), setLanguage }),
+    [language, setLanguage],
+  );
+  return <TextContext value={text}>{children}</TextContext>;
+}
+
+/** Gives the words and formats of the language in use. */
+export function useText(): Text {
+  const text = use(TextContext);
+  if (text === null) throw new Error("useText outside of TextProvider");
+  return text;
+}

@@ -1,0 +1,46 @@
+import { useEffect, useId, useRef, type ReactNode } from "react";
+import { useText } from "../text";
+import { IconButton } from "./Button";
+import style from "./Dialog.module.css";
+
+interface DialogProps {
+  open: boolean;
+  onClose(): void;
+  title: string;
+  children: ReactNode;
+  /** Buttons at the foot. */
+  actions?: ReactNode;
+}
+
+/** A native modal dialog: the browser keeps focus inside it, and gives it back. */
+export function Dialog({ open, onClose, title, children, actions }: DialogProps) {
+  const { t } = useText();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const shown = dialog.current;
+    if (open && shown && !shown.open) shown.showModal();
+    if (!open && shown?.open) shown.close();
+  }, [open]);
+  return (
+    <dialog
+      ref={dialog}
+      className={style["dialog"]}
+      aria-labelledby={heading}
+      onClose={onClose}
+      // A click on the ground behind the dialog hits the dialog itself, not what is in it.
+      onClick={(event) => event.target === dialog.current && onClose()}
+    >
+      {open && (
+        <div className={style["body"]}>
+          <header className={style["head"]}>
+            <h2 id={heading}>{title}</h2>
+            <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
+          </header>
+          {children}
+          {actions && <footer className={style["foot"]}>{actions}</footer>}
+        </div>
+      )}
+    </dialog>
+  );
+}

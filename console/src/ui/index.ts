@@ -1,0 +1,16 @@
+export { Button, IconButton } from "./Button";
+export { classes } from "./classes";
+export { Copy, copyText } from "./Copy";
+export { Dialog } from "./Dialog";
+export { Icon, type IconName } from "./Icon";
+export { JsonTree } from "./JsonTree";
+export { Kbd } from "./Kbd";
+export { CodeBlock, Markdown } from "./markdown/Markdown";
+export { Boundary, Empty, ErrorNote, Loading, Skeleton } from "./Notes";
+export { Page } from "./Page";
+export { Badge, Status, StatusDot, toneOf, type RunStatus, type Tone } from "./Status";
+export { Segments, Tabs } from "./Tabs";
+export { Duration, Time, useNow } from "./Time";
+export { Tooltip } from "./Tooltip";
+export { useRowKeys } from "./useRowKeys";
+export { VirtualList, type VirtualListHandle } from "./VirtualList";

@@ -1,0 +1,89 @@
+import { RunView, type Part, type RunwireEvent } from "@runwire/client";
+import { describe, expect, it } from "vitest";
+import { Chunker, rowsOf, sideBySide } from "../../src/run/conversation/chunks";
+import { doing } from "../../src/run/now";
+import { dictionaries } from "../../src/text";
+
+function viewOf(...events: Record<string, unknown>[]) {
+  const view = new RunView("r");
+  for (const [index, event] of events.entries()) {
+    const at = new Date(Date.UTC(2026, 10, 15, 2, 0, index)).toISOString();
+    view.apply({ seq: index + 1, at, thread_id: "t", run_id: "r", ...event } as unknown as RunwireEvent);
+  }
+  return view.snapshot();
+}
+
+const say = (...events: Record<string, unknown>[]) => doing(viewOf({ type: "run.started" }, ...events), dictionaries.en);
+
+describe("what a run is doing", () => {
+  it("its tool and its step", () => {
+    const call = { type: "tool.called", call_id: "c", name: "search", arguments: {}, step_id: "s" };
+    const step = { type: "step.started", name: "gather", step_id: "s" };
+    expect(say(step)).toMatchObject({ words: "Working on gather", over: false });
+    expect(say(step, call)).toMatchObject({ words: "Calling search", step: "gather" });
+    expect(say(step, call, { ...call, call_id: "d", name: "fetch" }).words).toBe("Calling fetch and 1 more");
+  });
+
+  it("thinking, writing, working", () => {
+    expect(say().words).toBe("Starting");
+    expect(say({ type: "thinking.started", message_id: "m" }).words).toBe("Thinking");
+    expect(say({ type: "text.started", message_id: "m" }).words).toBe("Writing");
+    expect(say({ type: "text.started", message_id: "m" }, { type: "text.finished", message_id: "m" }).words).toBe("Working");
+  });
+
+  it("whom it waits for, and since when", () => {
+    const asked = say({ type: "interaction.requested", interaction_id: "i", kind: "form", title: "Where to?" }, { type: "run.suspended", interaction_ids: ["i"] });
+    expect(asked).toMatchObject({ words: "Waiting for a person: Where to?", at: Date.UTC(2026, 10, 15, 2, 0, 2) });
+  });
+
+  it("that it was asked to stop", () => {
+    expect(say({ type: "run.cancel_requested" }).words).toBe("Stopping");
+    expect(say({ type: "run.cancel_requested", by: "Lin" }).words).toBe("Stopping, asked by Lin");
+  });
+
+  it("how and when it ended", () => {
+    expect(say({ type: "run.completed" })).toMatchObject({ words: "Completed", over: true, at: Date.UTC(2026, 10, 15, 2, 0, 1) });
+    expect(say({ type: "run.failed", error: { message: "no network" } }).words).toBe("Failed: no network");
+    expect(say({ type: "run.cancelled", reason: "enough" }).words).toBe("Cancelled: enough");
+  });
+
+  it("a run that nothing was written to has not started", () => {
+    expect(doing(viewOf(), dictionaries.zh).words).toBe("尚未开始");
+  });
+});
+
+describe("the parts of a conversation", () => {
+  const part = (id: number, kind: Part["kind"] = "custom", more: object = {}) => ({ kind, id: String(id), startedAt: id, value: id, ...more }) as unknown as Part;
+
+  it("one new word changes one chunk", () => {
+    const chunker = new Chunker();
+    const parts = Array.from({ length: 100 }, (_, id) => part(id));
+    const before = chunker.cut(parts);
+    const next = [...parts.slice(0, 99), part(99)];
+    const after = chunker.cut(next);
+    expect(after.flatMap((chunk) => chunk.parts)).toEqual(next);
+    expect(after.filter((chunk, index) => chunk !== before[index])).toHaveLength(1);
+    expect(chunker.cut(next)).toBe(after);
+  });
+
+  it("a chunk never changes its borders as parts are added", () => {
+    const chunker = new Chunker();
+    const starts: number[][] = [];
+    for (let count = 1; count <= 150; count++) {
+      const parts = Array.from({ length: count }, (_, id) => part(id, id % 30 < 25 ? "tool" : "custom"));
+      starts.push(chunker.cut(parts).map((chunk) => chunk.start));
+    }
+    for (const [index, cut] of starts.entries()) expect(starts.at(-1)?.slice(0, cut.length), String(index)).toEqual(cut);
+  });
+
+  it("calls of one step stand together, and a notice that repeats a failed one is left out", () => {
+    const failed = part(2, "tool", { stepId: "s", error: { message: "no answer" } });
+    const rows = rowsOf([part(1, "tool", { stepId: "s" }), failed, part(3, "notice", { message: "no answer" }), part(4, "notice", { message: "other" }), part(5, "tool", { stepId: "s" })]);
+    expect(rows.map((row) => (row.kind === "calls" ? row.calls.length : row.part.id))).toEqual([2, "4", 1]);
+  });
+
+  it("calls that went on at the same time are counted", () => {
+    expect(sideBySide([{ startedAt: 0, endedAt: 5 }, { startedAt: 5, endedAt: 9 }])).toBe(1);
+    expect(sideBySide([{ startedAt: 0 }, { startedAt: 5, endedAt: 9 }, { startedAt: 6 }])).toBe(3);
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { fieldsOf, type Field } from "../../src/run/forms/fields";
+
+function one(schema: unknown, ui?: unknown): Field {
+  const form = fieldsOf({ type: "object", properties: { it: schema } }, ui);
+  if (form.kind !== "group" || form.fields[0] === undefined) throw new Error("no field");
+  return form.fields[0];
+}
+
+describe("the fields of a schema", () => {
+  it("a text's format chooses its input", () => {
+    const inputs = ["email", "uri", "date", "time", "date-time", "ipv4"].map((format) => one({ type: "string", format }));
+    expect(inputs.map((field) => field.kind === "text" && field.input)).toEqual(["email", "url", "date", "time", "datetime-local", "text"]);
+  });
+
+  it("a text that may be long has several lines, and so has one whose ui says so", () => {
+    expect(one({ type: "string", maxLength: 2000 })).toMatchObject({ kind: "text", long: true });
+    expect(one({ type: "string", maxLength: 60 })).toMatchObject({ kind: "text", long: false });
+    expect(one({ type: "string" }, { it: { widget: "textarea", placeholder: "Say it" } })).toMatchObject({ long: true, placeholder: "Say it" });
+  });
+
+  it("a number keeps its limits and its step", () => {
+    expect(one({ type: "integer", minimum: 1, maximum: 9 })).toMatchObject({ kind: "number", whole: true, least: 1, most: 9, step: 1 });
+    expect(one({ type: "integer", exclusiveMinimum: 0 })).toMatchObject({ least: 1 });
+    expect(one({ type: "number", multipleOf: 0.5 })).toMatchObject({ whole: false, step: 0.5 });
+  });
+
+  it("few choices are seen at once, many are a list", () => {
+    expect(one({ enum: ["a", "b"] })).toMatchObject({ kind: "choice", open: true });
+    expect(one({ type: "string", enum: ["a", "b", "c", "d", "e"] })).toMatchObject({ kind: "choice", open: false });
+  });
+
+  it("titled constants are choices with their titles", () => {
+    const field = one({ oneOf: [{ const: 1, title: "One" }, { const: 2, title: "Two", description: "more" }] });
+    expect(field).toMatchObject({ kind: "choice", options: [{ value: 1, label: "One" }, { value: 2, label: "Two", description: "more" }] });
+  });
+
+  it("a list of an enumeration is a choice of several", () => {
+    expect(one({ type: "array", items: { enum: ["x", "y"] } })).toMatchObject({ kind: "many", options: [{ value: "x" }, { value: "y" }] });
+  });
+
+  it("lists, objects and constants nest", () => {
+    const field = one({ type: "array", minItems: 1, items: { type: "object", properties: { kind: { const: "stop" }, at: { type: "string" } } } });
+    expect(field).toMatchObject({ kind: "list", least: 1, item: { kind: "group", fields: [{ kind: "constant", value: "stop" }, { kind: "text", name: "at" }] } });
+  });
+
+  it("what may be null is what it is otherwise", () => {
+    expect(one({ type: ["string", "null"] })).toMatchObject({ kind: "text", nullable: true });
+    expect(one({ anyOf: [{ type: "integer" }, { type: "null" }], title: "Age" })).toMatchObject({ kind: "number", nullable: true, title: "Age" });
+  });
+
+  it("references inside the schema are followed, and allOf is taken together", () => {
+    const form = fieldsOf(
+      {
+        $defs: { place: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } },
+        type: "object",
+        properties: { home: { allOf: [{ $ref: "#/$defs/place" }, { properties: { zip: { type: "string" } } }], title: "Home" } },
+      },
+      undefined,
+    );
+    expect(form).toMatchObject({ fields: [{ kind: "group", title: "Home", fields: [{ name: "city", required: true }, { name: "zip", required: false }] }] });
+  });
+
+  it("what no field can show is JSON, and a schema that refers to itself ends", () => {
+    for (const schema of [{}, { type: "object" }, { anyOf: [{ type: "string" }, { type: "object" }] }, { $ref: "https://elsewhere/x" }, false]) {
+      expect(one(schema).kind).toBe("json");
+    }
+    const loop = { type: "object", properties: { child: { $ref: "#" } } };
+    expect(JSON.stringify(fieldsOf(loop, undefined)).length).toBeLessThan(50_000);
+    expect(fieldsOf({ $ref: "#" }, undefined).kind).toBe("json");
+  });
+
+  it("nobody agrees by a value that is filled in for them", () => {
+    expect(one({ type: "boolean", const: true, title: "I agree" })).toMatchObject({ kind: "boolean" });
+  });
+
+  it("an approval's decision is no field", () => {
+    const schema = { type: "object", properties: { approved: { type: "boolean" }, note: { type: "string" } } };
+    expect(fieldsOf(schema, undefined, ["approved"])).toMatchObject({ fields: [{ name: "note" }] });
+  });
+});

@@ -1,0 +1,134 @@
+//! Where in a record its questions are told: in one list, at the last that the record says about questions.
+//!
+//! Every list of interrupts ends a response, so a record that asks twice must not have two of them.
+
+use super::super::encode::Turn;
+use crate::event::Body;
+use crate::record::Entry;
+
+/// Where a question or its answer is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// Here: the response ends with all questions that are open now.
+    Here,
+    /// With a later event of the record.
+    Later,
+    /// Nowhere: it is settled when the record ends.
+    Never,
+}
+
+/// Finds where what an event says about questions is told.
+pub(super) fn listed(turn: &Turn<'_>) -> Listed {
+    let later = turn.record.entries.get(turn.place.index as usize + 1..).unwrap_or_default();
+    let is_settled = |id: &str| later.iter().any(|entry| settles(entry, id));
+    let ends = later.iter().any(|entry| entry.event.body.is_terminal());
+    let stays_open = match &turn.event().body {
+        Body::InteractionRequested(asked) => !is_settled(&asked.interaction_id),
+        Body::InteractionResolved(resolved) => turn
+            .track
+            .questions
+            .iter()
+            .any(|open| open.id != resolved.interaction_id && !is_settled(&open.id)),
+        _ => turn.track.questions.iter().any(|open| !is_settled(&open.id)),
+    };
+    if ends || !stays_open {
+        return Listed::Never;
+    }
+    if later.iter().any(is_about_questions) { Listed::Later } else { Listed::Here }
+}
+
+fn settles(entry: &Entry, id: &str) -> bool {
+    matches!(&entry.event.body, Body::InteractionResolved(resolved) if resolved.interaction_id == id)
+}
+
+fn is_about_questions(entry: &Entry) -> bool {
+    matches!(
+        entry.event.body,
+        Body::InteractionRequested(_) | Body::InteractionResolved(_) | Body::RunSuspended(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Timestamp;
+    use crate::dialect::{Dialect, Encoder, Fidelity, Frames};
+    use crate::event::{
+        Body, Event, InteractionRequested, InteractionResolved, RunCompleted, RunResumed, RunStarted,
+        RunSuspended,
+    };
+    use crate::record::{By, Entry, Record};
+    use crate::window::Window;
+
+    fn asked(id: &str) -> Body {
+        InteractionRequested { interaction_id: id.into(), ..Default::default() }.into()
+    }
+
+    fn settled(id: &str) -> Body {
+        InteractionResolved { interaction_id: id.into(), ..Default::default() }.into()
+    }
+
+    /// Tells what each record becomes: the types of its frames, an interrupt as its list of questions.
+    fn told(records: Vec<Vec<Body>>) -> Vec<Vec<String>> {
+        let mut encoder = Encoder::new(Dialect::AgUi, "t", "r", Fidelity::Native);
+        let mut told = Vec::new();
+        for (seq, bodies) in (1..).zip(records) {
+            let entry = |body| Entry { event: Event::new(body), by: By::Producer };
+            let entries = bodies.into_iter().map(entry).collect();
+            let record = Record { seq, at: Timestamp(0), source_time: None, dialect: None, entries };
+            let mut frames = Frames::default();
+            encoder.step(&record, &Window::default(), &mut frames);
+            let frames = frames.iter().map(|(_, data)| {
+                let frame: serde_json::Value = serde_json::from_slice(data).unwrap();
+                match frame["outcome"]["interrupts"].as_array() {
+                    Some(list) => list.iter().filter_map(|asked| asked["id"].as_str()).collect(),
+                    None => frame["name"].as_str().or(frame["type"].as_str()).unwrap().to_owned(),
+                }
+            });
+            told.push(frames.collect());
+        }
+        told
+    }
+
+    const ASKED: &str = "runwire.interaction.requested";
+    const SETTLED: &str = "runwire.interaction.resolved";
+
+    #[test]
+    fn a_record_has_one_list_of_all_that_is_open_when_it_ends() {
+        let (suspended, resumed) = (RunSuspended::default(), RunResumed::default());
+        let told = told(vec![
+            vec![RunStarted::default().into()],
+            vec![asked("a"), suspended.into(), asked("b"), asked("c")],
+            vec![asked("d")],
+            vec![settled("a"), settled("c")],
+            vec![settled("d"), settled("b"), resumed.into()],
+            vec![RunCompleted::default().into()],
+        ]);
+        let expected: [&[&str]; 6] = [
+            &["RUN_STARTED"],
+            &["abc"],
+            &["RUN_STARTED", "abcd"],
+            &["RUN_STARTED", SETTLED, SETTLED, "bd"],
+            &["RUN_STARTED", SETTLED, SETTLED],
+            &["RUN_FINISHED"],
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_is_settled_when_its_record_ends_is_asked_of_nobody() {
+        let (suspended, resumed) = (RunSuspended::default(), RunResumed::default());
+        let told = told(vec![
+            vec![RunStarted::default().into()],
+            vec![asked("a"), suspended.clone().into(), settled("a"), resumed.into()],
+            vec![asked("b"), suspended.clone().into(), asked("c"), settled("b")],
+            vec![asked("d"), settled("c"), settled("d"), RunCompleted::default().into()],
+        ]);
+        let expected: [&[&str]; 4] = [
+            &["RUN_STARTED"],
+            &[ASKED, SETTLED],
+            &[ASKED, SETTLED, "c"],
+            &["RUN_STARTED", ASKED, SETTLED, SETTLED, "RUN_FINISHED"],
+        ];
+        assert_eq!(told, expected);
+    }
+}
