@@ -5,4 +5,5 @@ mod bed;
 mod conformance;
 mod file;
 mod questions;
+mod redis;
 mod vectors;
