@@ -117,8 +117,8 @@ impl RedisTail {
 
     /// Follows a thread from after a `seq` until the guard is dropped.
     ///
-    /// Whoever follows first and reads the store afterwards, and follows from what was read, hears of everything that
-    /// Redis was told.
+    /// `after` is the last record that was read from the store: what was committed since is in the stream, or comes
+    /// over the channel.
     pub fn follow(&self, thread: i64, after: u64) -> Following {
         self.threads.follow(thread, after);
         Following::new(thread, Arc::clone(&self.threads))
