@@ -36,6 +36,7 @@
 //! - A commit that fails ends the use of the log: whether it happened is found out by opening the store again.
 
 pub mod append;
+pub mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod earlier;

@@ -32,3 +32,29 @@ pub const ERROR_DETAILS_BYTES: usize = 32 << 10;
 pub const INBOX_BYTES: usize = 4 << 20;
 /// Milliseconds that the open runs of a thread may be silent while it is being imported: a day.
 pub const IMPORT_MILLIS: u64 = 24 * 60 * 60 * 1000;
+/// Bytes of records that Redis carries in one entry; of larger ones it tells only where they lie.
+pub const REDIS_BODY_BYTES: usize = 64 << 10;
+/// Entries that Redis keeps of a thread, about.
+pub const REDIS_KEPT: usize = 64;
+/// Seconds after which Redis forgets a thread that nothing was written to.
+pub const REDIS_KEPT_SECONDS: u64 = 60;
+/// Entries that may wait to be sent to Redis; others are dropped.
+pub const REDIS_QUEUE: usize = 8192;
+/// Bytes that may wait to be sent to Redis, and as many that may wait to be taken from it; larger ones lose their body.
+pub const REDIS_QUEUE_BYTES: usize = 32 << 20;
+/// Entries that are sent to Redis at once.
+pub const REDIS_BATCH: usize = 256;
+/// Bytes of records that are sent to Redis at once; the entry that passes it is the last.
+pub const REDIS_BATCH_BYTES: usize = 1 << 20;
+/// Entries from Redis that may wait to be taken; others are missed.
+pub const REDIS_ARRIVALS: usize = 16384;
+/// Threads that Redis is asked to tell of at once.
+pub const REDIS_SUBSCRIBE: usize = 512;
+/// Threads whose missed entries are read from Redis at once, and entries of each.
+pub const REDIS_CATCH_UP: usize = 16;
+/// Milliseconds that Redis has for an answer, or to let a node in.
+pub const REDIS_ANSWER_MILLIS: u64 = 2000;
+/// Milliseconds between two looks whether Redis is still there.
+pub const REDIS_LOOK_MILLIS: u64 = 1000;
+/// Milliseconds between two tries to reach a Redis that is away, at most.
+pub const REDIS_RETRY_MILLIS: u64 = 2000;

@@ -7,4 +7,5 @@ mod conformance;
 mod file;
 mod nodes;
 mod questions;
+mod redis;
 mod vectors;

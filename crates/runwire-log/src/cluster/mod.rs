@@ -1,0 +1,3 @@
+//! What nodes that share one store need besides it.
+
+pub mod redis;

@@ -1,0 +1,155 @@
+//! How the tail is.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// How a connection to Redis is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Whether it stands.
+    pub up: bool,
+    /// Since when it stands, or does not.
+    pub since: Instant,
+    /// Why it last fell.
+    pub error: Option<String>,
+}
+
+/// How the connections to Redis are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Links {
+    /// The one that entries are sent over.
+    pub publishing: Link,
+    /// The one that entries arrive over; it stands when every thread that is followed is subscribed.
+    pub following: Link,
+}
+
+impl Links {
+    /// Tells whether both stand.
+    pub fn up(&self) -> bool {
+        self.publishing.up && self.following.up
+    }
+}
+
+/// How the tail is, and what it did since it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The connections.
+    pub links: Links,
+    /// Entries that were sent.
+    pub published: u64,
+    /// Entries that were not sent, because Redis was away or slow.
+    pub dropped: u64,
+    /// Commands that Redis refused.
+    pub refused: u64,
+    /// Entries that arrived and wait to be taken, or were taken.
+    pub arrived: u64,
+    /// Entries that arrived while too many waited to be taken.
+    pub missed: u64,
+    /// Entries that made no sense.
+    pub garbage: u64,
+    /// Entries that wait to be sent.
+    pub queued: usize,
+    /// Threads that are followed.
+    pub threads: usize,
+    /// How long an entry of this node took last to come back to it: through the queue, there and back.
+    pub lag: Option<Duration>,
+}
+
+/// What is counted.
+#[derive(Debug)]
+pub(super) struct Counters {
+    pub(super) links: watch::Sender<Links>,
+    pub(super) published: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) arrived: AtomicU64,
+    pub(super) missed: AtomicU64,
+    pub(super) garbage: AtomicU64,
+    /// In microseconds, and 0 before the first.
+    lag: AtomicU64,
+    began: Instant,
+}
+
+/// Which connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    Publishing,
+    Following,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let began = Instant::now();
+        let down = Link { up: false, since: began, error: None };
+        Self {
+            links: watch::Sender::new(Links { publishing: down.clone(), following: down }),
+            published: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            arrived: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            garbage: AtomicU64::new(0),
+            lag: AtomicU64::new(0),
+            began,
+        }
+    }
+}
+
+impl Counters {
+    /// Says that a connection stands.
+    pub(super) fn up(&self, way: Way) {
+        self.change(way, true, None);
+    }
+
+    /// Says that a connection fell, or does not come to stand.
+    pub(super) fn down(&self, way: Way, error: &str) {
+        self.change(way, false, Some(error));
+    }
+
+    fn change(&self, way: Way, up: bool, error: Option<&str>) {
+        self.links.send_if_modified(|links| {
+            let link = match way {
+                Way::Publishing => &mut links.publishing,
+                Way::Following => &mut links.following,
+            };
+            let turned = link.up != up;
+            if turned {
+                link.up = up;
+                link.since = Instant::now();
+                tracing::info!(?way, up, error, "the tail over Redis changed");
+            }
+            if let Some(error) = error {
+                link.error = Some(error.to_owned());
+            }
+            turned
+        });
+    }
+
+    /// Tells the time, as an echo carries it.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes an echo that was sent at a time.
+    pub(super) fn echoed(&self, sent: u64) {
+        self.lag.store(self.now().saturating_sub(sent).max(1), Relaxed);
+    }
+
+    pub(super) fn health(&self, queued: usize, threads: usize) -> Health {
+        let lag = self.lag.load(Relaxed);
+        Health {
+            links: self.links.borrow().clone(),
+            published: self.published.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            arrived: self.arrived.load(Relaxed),
+            missed: self.missed.load(Relaxed),
+            garbage: self.garbage.load(Relaxed),
+            queued,
+            threads,
+            lag: (lag > 0).then(|| Duration::from_micros(lag)),
+        }
+    }
+}

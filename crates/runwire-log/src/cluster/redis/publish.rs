@@ -1,0 +1,242 @@
+//! What is sent to Redis: a queue that never makes anybody wait, and the task that empties it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::aio::MultiplexedConnection;
+use redis::{Pipeline, RedisResult, ServerError, Value};
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::entry::{Names, Published, message};
+use super::health::{Counters, Way};
+use super::link::{Backoff, Connector};
+use crate::limits;
+
+/// Commands that tell of one entry.
+const COMMANDS: usize = 3;
+
+/// What waits to be sent.
+#[derive(Debug)]
+pub(super) struct Queue {
+    inner: Mutex<Waiting>,
+    wake: Notify,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    entries: VecDeque<Entry>,
+    /// Bytes of bodies.
+    bytes: usize,
+    /// Whether Redis is away, so that waiting is in vain: whoever reads finds it in the store before.
+    is_away: bool,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    thread: i64,
+    first: u64,
+    last: u64,
+    body: Option<Bytes>,
+}
+
+impl Queue {
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
+        Self { inner: Mutex::default(), wake: Notify::new(), counters }
+    }
+
+    /// Takes entries in, without their bodies or not at all where there is no room.
+    pub(super) fn push(&self, entries: impl IntoIterator<Item = Published>) {
+        let mut dropped = 0;
+        {
+            let mut waiting = self.lock();
+            for Published { thread, first, last, body } in entries {
+                if waiting.is_away || waiting.is_closed || waiting.entries.len() >= limits::REDIS_QUEUE {
+                    dropped += 1;
+                    continue;
+                }
+                let fits = body.len() <= limits::REDIS_BODY_BYTES
+                    && waiting.bytes + body.len() <= limits::REDIS_QUEUE_BYTES;
+                let body = fits.then_some(body);
+                waiting.bytes += weight(body.as_ref());
+                waiting.entries.push_back(Entry { thread, first, last, body });
+            }
+        }
+        self.counters.dropped.fetch_add(dropped, Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Tells how many wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Takes nothing more.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    /// Says whether Redis is away; if so, what waits is dropped.
+    fn set_away(&self, is_away: bool) {
+        let mut waiting = self.lock();
+        waiting.is_away = is_away;
+        if is_away {
+            let dropped = waiting.entries.len();
+            waiting.entries.clear();
+            waiting.bytes = 0;
+            self.counters.dropped.fetch_add(dropped as u64, Relaxed);
+        }
+    }
+
+    /// Waits for entries and takes some; there are none after the queue is closed.
+    ///
+    /// Whoever stops waiting has taken nothing.
+    async fn next(&self) -> Option<Vec<Entry>> {
+        loop {
+            {
+                let mut waiting = self.lock();
+                let batch = waiting.take();
+                if !batch.is_empty() {
+                    return Some(batch);
+                }
+                if waiting.is_closed {
+                    return None;
+                }
+            }
+            self.wake.notified().await;
+        }
+    }
+
+    /// A panic while it was held leaves at worst a wrong count of bytes.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take(&mut self) -> Vec<Entry> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < limits::REDIS_BATCH && bytes < limits::REDIS_BATCH_BYTES {
+            let Some(entry) = self.entries.pop_front() else { break };
+            bytes += weight(entry.body.as_ref());
+            batch.push(entry);
+        }
+        self.bytes = self.bytes.saturating_sub(bytes);
+        batch
+    }
+}
+
+fn weight(body: Option<&Bytes>) -> usize {
+    body.map_or(0, Bytes::len)
+}
+
+/// The task that empties the queue.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    connector: Connector,
+    names: Names,
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+}
+
+impl Publisher {
+    pub(super) fn new(
+        connector: Connector,
+        names: Names,
+        queue: Arc<Queue>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self { connector, names, queue, counters }
+    }
+
+    /// Sends until the queue is closed.
+    pub(super) async fn run(self) {
+        let mut backoff = Backoff::new();
+        loop {
+            let result = match self.connector.connect().await {
+                Ok(connection) => {
+                    self.queue.set_away(false);
+                    self.counters.up(Way::Publishing);
+                    backoff = Backoff::new();
+                    self.send_all(connection).await
+                }
+                Err(error) => Err(error),
+            };
+            let Err(error) = result else { return };
+            self.queue.set_away(true);
+            self.counters.down(Way::Publishing, &error.to_string());
+            if self.queue.lock().is_closed {
+                return;
+            }
+            backoff.pause().await;
+        }
+    }
+
+    async fn send_all(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
+        let mut look = interval(Duration::from_millis(limits::REDIS_LOOK_MILLIS));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                batch = self.queue.next() => {
+                    let Some(batch) = batch else { return Ok(()) };
+                    if let Err(error) = self.send(&mut connection, &batch).await {
+                        // Whether Redis has them nobody knows; to send them later would be too late.
+                        self.counters.dropped.fetch_add(batch.len() as u64, Relaxed);
+                        return Err(error);
+                    }
+                }
+                // Also shows that a connection without anything to send still stands.
+                _ = look.tick() => {
+                    let sent = self.counters.now();
+                    redis::cmd("PUBLISH").arg(self.names.echo()).arg(sent).exec_async(&mut connection).await?;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, connection: &mut MultiplexedConnection, batch: &[Entry]) -> RedisResult<()> {
+        let mut pipeline = Pipeline::with_capacity(COMMANDS * batch.len());
+        for entry in batch {
+            self.tell(&mut pipeline, entry);
+        }
+        let answers = connection.send_packed_commands(&pipeline, 0, COMMANDS * batch.len()).await?;
+        let mut read_only = None;
+        for answers in answers.chunks(COMMANDS) {
+            let refusals = answers.iter().filter_map(refusal);
+            self.counters.refused.fetch_add(refusals.clone().count() as u64, Relaxed);
+            read_only = refusals.into_iter().find(|refusal| refusal.code() == "READONLY").or(read_only);
+            let was_carried = answers.last().is_some_and(|answer| !matches!(answer, Value::ServerError(_)));
+            let counter = if was_carried { &self.counters.published } else { &self.counters.dropped };
+            counter.fetch_add(1, Relaxed);
+        }
+        // Another server has taken over; the address may lead there by now.
+        read_only.map_or(Ok(()), |refusal| Err(refusal.clone().into()))
+    }
+
+    /// Says what tells of an entry: first the stream, then the channel. Whoever subscribes between the two finds it in
+    /// the stream, which is read after that.
+    fn tell(&self, pipeline: &mut Pipeline, entry: &Entry) {
+        let Entry { thread, first, last, body } = entry;
+        let (name, body) = (self.names.of(*thread), body.as_deref());
+        let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_KEPT);
+        add.arg(format!("{last}-0")).arg("first").arg(*first);
+        if let Some(body) = body {
+            add.arg("body").arg(body);
+        }
+        pipeline.cmd("EXPIRE").arg(&name).arg(limits::REDIS_KEPT_SECONDS);
+        pipeline.cmd("PUBLISH").arg(&name).arg(message(*first, *last, body));
+    }
+}
+
+/// Tells what Redis refused. That a stream has the entry, or a later one, is no refusal: another node was faster.
+fn refusal(answer: &Value) -> Option<&ServerError> {
+    let Value::ServerError(error) = answer else { return None };
+    let is_late = error.details().is_some_and(|details| details.contains("equal or smaller"));
+    (!is_late).then_some(error)
+}

@@ -1,0 +1,167 @@
+//! The threads that a node follows, and what of them Redis does not know yet.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The threads that are followed.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    followed: HashMap<i64, Followed>,
+    /// Those that somebody began or ceased to follow since this was last taken.
+    touched: HashSet<i64>,
+}
+
+#[derive(Debug)]
+struct Followed {
+    /// How many follow it.
+    holders: usize,
+    /// The last record that was heard of.
+    seen: u64,
+    /// What is to be read from its stream once it is subscribed: everything after this.
+    catch_up: Option<u64>,
+}
+
+/// What is to be done about a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Subscribe it, where it is not, and read its stream after a `seq`.
+    Follow(u64),
+    /// Unsubscribe it, where it is subscribed.
+    Leave,
+}
+
+impl Threads {
+    /// Counts one more who follows a thread.
+    pub(super) fn follow(&self, thread: i64, after: u64) {
+        let mut inner = self.lock();
+        let mut is_new = false;
+        let followed = inner.followed.entry(thread).or_insert_with(|| {
+            is_new = true;
+            Followed { holders: 0, seen: after, catch_up: Some(after) }
+        });
+        followed.holders += 1;
+        if is_new {
+            inner.touched.insert(thread);
+            drop(inner);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Counts one less.
+    pub(super) fn leave(&self, thread: i64) {
+        let mut inner = self.lock();
+        let Some(followed) = inner.followed.get_mut(&thread) else { return };
+        followed.holders -= 1;
+        if followed.holders == 0 {
+            inner.followed.remove(&thread);
+            inner.touched.insert(thread);
+            drop(inner);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Notes that a record was heard of; tells whether anybody follows its thread.
+    pub(super) fn heard(&self, thread: i64, last: u64) -> bool {
+        let mut inner = self.lock();
+        let Some(followed) = inner.followed.get_mut(&thread) else { return false };
+        followed.seen = followed.seen.max(last);
+        true
+    }
+
+    /// Says that Redis knows of none of them.
+    pub(super) fn forgotten(&self) {
+        let mut inner = self.lock();
+        let Inner { followed, touched } = &mut *inner;
+        touched.clear();
+        touched.extend(followed.keys());
+        for followed in followed.values_mut() {
+            // What was not read yet is to be read from where it was.
+            followed.catch_up.get_or_insert(followed.seen);
+        }
+    }
+
+    /// Takes some of what is to be done; nothing is left to do where it is empty.
+    pub(super) fn take(&self, most: usize) -> Vec<(i64, Task)> {
+        let mut inner = self.lock();
+        let Inner { followed, touched } = &mut *inner;
+        let taken: Vec<i64> = touched.iter().copied().take(most).collect();
+        let tasks = taken.into_iter().map(|thread| {
+            touched.remove(&thread);
+            let followed = followed.get_mut(&thread);
+            let task = followed.map_or(Task::Leave, |followed| {
+                Task::Follow(followed.catch_up.take().unwrap_or(followed.seen))
+            });
+            (thread, task)
+        });
+        tasks.collect()
+    }
+
+    /// Waits until something is to be done.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Tells how many are followed.
+    pub(super) fn len(&self) -> usize {
+        self.lock().followed.len()
+    }
+
+    /// A panic while it was held leaves at worst a thread that is read from the store.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_followed_as_long_as_anybody_follows_it() {
+        let threads = Threads::default();
+        threads.follow(1, 5);
+        threads.follow(1, 9);
+        assert_eq!(threads.take(10), [(1, Task::Follow(5))]);
+        assert!(threads.heard(1, 6));
+        threads.leave(1);
+        assert_eq!(threads.take(10), []);
+        threads.leave(1);
+        assert!(!threads.heard(1, 7));
+        assert_eq!(threads.take(10), [(1, Task::Leave)]);
+        threads.leave(1);
+        assert_eq!((threads.take(10), threads.len()), (vec![], 0));
+    }
+
+    #[test]
+    fn what_is_left_and_followed_again_is_caught_up() {
+        let threads = Threads::default();
+        threads.follow(1, 5);
+        threads.take(10);
+        threads.leave(1);
+        threads.follow(1, 8);
+        assert!(threads.heard(1, 10));
+        assert_eq!(threads.take(10), [(1, Task::Follow(8))]);
+    }
+
+    #[test]
+    fn a_forgetful_redis_is_told_everything_again() {
+        let threads = Threads::default();
+        threads.follow(1, 0);
+        threads.take(10);
+        threads.follow(2, 0);
+        (1..=2).for_each(|thread| assert!(threads.heard(thread, 7)));
+        threads.forgotten();
+        let mut tasks = threads.take(10);
+        tasks.sort_by_key(|(thread, _)| *thread);
+        // The stream of the second was never read.
+        assert_eq!(tasks, [(1, Task::Follow(7)), (2, Task::Follow(0))]);
+    }
+}

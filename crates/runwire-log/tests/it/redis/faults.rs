@@ -1,0 +1,170 @@
+//! What a Redis that is not well costs: entries, which the store has, and never the tail.
+
+use runwire_engines::{Mode, Proxy, Redis};
+use runwire_log::cluster::redis::Links;
+use runwire_log::limits;
+
+use super::nodes::{Node, arrival, published};
+
+/// Both ways carry again, and a node that asks again hears.
+async fn carries_again(a: &Node, b: &mut Node, from: u64) -> u64 {
+    a.links(Links::up).await;
+    b.links(Links::up).await;
+    a.publish_until_heard(1, from, b).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flushed_redis_carries_on() {
+    let redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    let _following = b.tail.follow(1, 0);
+    let mut seq = 0;
+    for _ in 0..5 {
+        seq = a.publish_until_heard(1, seq + 1, &mut b).await;
+        redis.flush().unwrap();
+        assert!(b.tail.health().links.up());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_is_handed_on_as_it_is() {
+    let redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    a.publish(1, 1..=3);
+    a.health(|health| health.published == 1).await;
+    redis.flush().unwrap();
+    let _following = b.tail.follow(1, 0);
+    a.publish(1, 4..=5);
+    assert_eq!(b.next().await, arrival(1, 4..=5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_redis_is_left_and_found_again() {
+    let mut redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    let _following = b.tail.follow(1, 0);
+    let mut seq = a.publish_until_heard(1, 1, &mut b).await;
+    for _ in 0..3 {
+        redis.kill();
+        a.links(|links| !links.publishing.up && !links.following.up).await;
+        b.links(|links| !links.following.up).await;
+        let dropped = a.tail.health().dropped;
+        a.publish(1, seq + 1..=seq + 1);
+        assert_eq!(a.tail.health().dropped, dropped + 1);
+        assert!(a.tail.health().links.publishing.error.is_some());
+        redis.restart().unwrap();
+        seq = carries_again(&a, &mut b, seq + 2).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_starts_before_its_redis_does() {
+    let mut redis = Redis::start().unwrap();
+    redis.stop();
+    let (a, mut b) = (Node::begin(&redis.url(), "g"), Node::begin(&redis.url(), "g"));
+    let _following = b.tail.follow(1, 0);
+    a.health(|health| health.links.publishing.error.is_some()).await;
+    redis.restart().unwrap();
+    carries_again(&a, &mut b, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_redis_is_left_and_found_again_and_nobody_waits_for_it() {
+    let mut redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    let _following = b.tail.follow(1, 0);
+    let seq = a.publish_until_heard(1, 1, &mut b).await;
+    redis.pause();
+    // More than there is room for, without waiting for anything.
+    let more = limits::REDIS_QUEUE as u64 * 2;
+    a.tail.publish((seq + 1..=seq + more).map(|seq| published(1, seq..=seq)));
+    assert!(a.tail.health().dropped > 0);
+    // Threads come and go meanwhile.
+    let _other = b.tail.follow(2, 0);
+    drop(b.tail.follow(3, 0));
+    a.links(|links| !links.publishing.up && !links.following.up).await;
+    b.links(|links| !links.publishing.up && !links.following.up).await;
+    redis.resume();
+    carries_again(&a, &mut b, seq + more + 1).await;
+    a.publish(2, 1..=1);
+    b.lasts_until(2, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
+    let redis = Redis::start().unwrap();
+    let proxy = Proxy::start(redis.address()).await.unwrap();
+    let a = Node::start(&redis).await;
+    let mut b = Node::start_by(&redis.url_by(proxy.address()), "g").await;
+    let _following: Vec<_> = (1..=100).map(|thread| b.tail.follow(thread, 0)).collect();
+    (1..=100).for_each(|thread| a.publish(thread, 1..=1));
+    let mut heard = std::collections::HashSet::new();
+    while heard.len() < 100 {
+        heard.insert(b.next().await.thread);
+    }
+    proxy.set(Mode::Refuse);
+    proxy.cut();
+    b.links(|links| !links.publishing.up && !links.following.up).await;
+    (1..=100).for_each(|thread| a.publish(thread, 2..=2));
+    a.health(|health| health.published == 200).await;
+    proxy.set(Mode::Pass);
+    let mut heard = std::collections::HashSet::new();
+    while heard.len() < 100 {
+        let told = b.next().await;
+        if told.last == 2 {
+            assert_eq!(told, arrival(told.thread, 2..=2));
+            heard.insert(told.thread);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_way_that_swallows_everything_is_left_and_found_again() {
+    let redis = Redis::start().unwrap();
+    let proxy = Proxy::start(redis.address()).await.unwrap();
+    let a = Node::start_by(&redis.url_by(proxy.address()), "g").await;
+    let mut b = Node::start_by(&redis.url_by(proxy.address()), "g").await;
+    let _following = b.tail.follow(1, 0);
+    let seq = a.publish_until_heard(1, 1, &mut b).await;
+    proxy.set(Mode::Stall);
+    a.links(|links| !links.publishing.up && !links.following.up).await;
+    b.links(|links| !links.publishing.up && !links.following.up).await;
+    proxy.set(Mode::Pass);
+    carries_again(&a, &mut b, seq + 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_redis_closes_are_opened_again() {
+    let redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    let _following = b.tail.follow(1, 0);
+    let seq = a.publish_until_heard(1, 1, &mut b).await;
+    redis.cut_connections().unwrap();
+    b.links(|links| !links.following.up).await;
+    carries_again(&a, &mut b, seq + 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_passed_over() {
+    let redis = Redis::start().unwrap();
+    let (a, mut b) = (Node::start(&redis).await, Node::start(&redis).await);
+    // Entries of somebody else, one that is not a stream, and names that are none of ours.
+    redis.query(&["XADD", "runwire:g:1", "1-1", "first", "x"]).unwrap();
+    redis.query(&["XADD", "runwire:g:1", "1-2", "nothing", "here"]).unwrap();
+    for part in 3..100 {
+        redis.query(&["XADD", "runwire:g:1", &format!("1-{part}"), "first", "9"]).unwrap();
+    }
+    redis.query(&["SET", "runwire:g:2", "text"]).unwrap();
+    a.tail.publish([published(1, 2..=2), published(3, 1..=1)]);
+    a.health(|health| health.published == 2).await;
+    let _following: Vec<_> = [1, 2, 3].into_iter().map(|thread| b.tail.follow(thread, 0)).collect();
+    b.lasts_until(3, 1).await;
+    for garbage in ["", "x", "0 0", "5 4\nbody", "1 2 3", "18446744073709551616 1"] {
+        redis.query(&["PUBLISH", "runwire:g:1", garbage]).unwrap();
+    }
+    b.health(|health| health.garbage >= 6).await;
+    a.publish(2, 1..=1);
+    b.lasts_until(2, 1).await;
+    a.health(|health| health.refused > 0).await;
+    assert!(b.tail.health().links.up());
+}

@@ -1,0 +1,5 @@
+//! The live tail over a real Redis.
+
+mod faults;
+mod flow;
+mod nodes;
