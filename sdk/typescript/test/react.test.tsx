@@ -153,6 +153,22 @@ test("a thread and a run that did not exist are watched once they do", async () 
   await waitFor(() => expect(result.current.run).toMatchObject({ status: "completed", error: undefined }), PATIENT);
 });
 
+test("a thread that comes to be while the answer that there is none is on its way is watched", async () => {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const late: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (response.status === 404) await released;
+    return response;
+  };
+  const slow = new Runwire({ url: server.url, fetch: late });
+  const { result } = renderHook(() => useThread("late-talk"), { wrapper: ({ children }: { children: ReactNode }) => <RunwireProvider client={slow}>{children}</RunwireProvider> });
+  const run = await act(() => result.current.start({ agent: "thought-tree", message: "24" }));
+  expect(result.current.error).toBeUndefined();
+  release();
+  await waitFor(() => expect(result.current.runs.map((each) => [each.runId, each.status])).toEqual([[run.run_id, "completed"]]), PATIENT);
+});
+
 test("the runs of a thread are answered, stopped and retried", async () => {
   const { result } = renderHook(() => useThread("long-talk"), { wrapper });
   const { run_id } = await act(() => result.current.start({ agent: "demo", message: "hello" }));

@@ -28,6 +28,8 @@ export abstract class Reading<S> {
   #abort: AbortController | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
   #hasEnded = false;
+  /** Whether somebody asked to read again while the answer to the last request was still on its way. */
+  #isAskedAgain = false;
   #shown: S | undefined;
   #state: Connection = { connection: "connecting", isCaughtUp: false, interruption: undefined, error: undefined, version: 0 };
 
@@ -64,9 +66,10 @@ export abstract class Reading<S> {
     return this.#shown;
   };
 
-  /** Reads again after an error; without one, nothing happens. */
+  /** Reads again after an error, or if the request that is under way ends in one; else nothing happens. */
   readonly refresh = (): void => {
-    if (this.#state.error !== undefined && this.isWatched && this.#abort === undefined) void this.#read();
+    if (this.#abort !== undefined) this.#isAskedAgain = true;
+    else if (this.#state.error !== undefined && this.isWatched) void this.#read();
   };
 
   #leave(): void {
@@ -79,10 +82,13 @@ export abstract class Reading<S> {
     const abort = new AbortController();
     const { signal } = abort;
     this.#abort = abort;
+    this.#isAskedAgain = false;
     const slices = new Slices();
     if (this.#state.error !== undefined) this.#change({ error: undefined, connection: "connecting" });
     const onStatus = (status: StreamStatus, detail?: RunwireError): void => {
-      if (!signal.aborted) this.#change({ connection: status, interruption: status === "waiting" ? detail : undefined });
+      if (signal.aborted) return;
+      if (status === "catching-up") this.#isAskedAgain = false;
+      this.#change({ connection: status, interruption: status === "waiting" ? detail : undefined });
     };
     try {
       // What was read before is not asked for again.
@@ -103,6 +109,7 @@ export abstract class Reading<S> {
     } catch (error) {
       if (signal.aborted) return;
       this.#abort = undefined;
+      if (this.#isAskedAgain && this.isWatched) return void this.#read();
       this.#change({ error: error instanceof Error ? error : new Error(String(error)) });
     }
   }
