@@ -3,9 +3,12 @@
 //! Nothing here is asserted in a test: figures belong to a machine and an hour.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
+mod cluster;
 mod codecs;
 mod memory;
 mod program;
+mod report;
+mod statistics;
 mod wire;
 mod workload;
 
@@ -17,6 +20,7 @@ usage: cargo xtask bench NAME
   codecs [--rounds N] [DIALECT]...   decoding and encoding beside serde_json, each dialect
   memory [--mebibytes N]             the peak memory of `convert` on a large input
   wire [OPTION]... [SECTION]...      the server under load, beside its HTTP stack with nothing behind it
+  cluster [OPTION]... [SECTION]...   nodes on Postgres and Redis, beside plain statements and commands
 
 sections of wire: append, fan-out, catch-up, resume, emit, tail, import (all of them unless some are named)
 options of wire:
@@ -26,6 +30,10 @@ options of wire:
   --server PATH    a `runwire` that is there, instead of building it
   --folder PATH    where the stores are, instead of the system's temporary folder
   --floor-only     nothing but the floor
+
+sections of cluster: append, delivery, nodes
+options of cluster: --quick, --rounds N, --json, --server PATH as above, and
+  --statements     also which statements the store was busy with
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +46,7 @@ fn main() -> ExitCode {
         "codecs" => codecs::run(rest),
         "memory" => memory::run(rest),
         "wire" => wire::run(rest),
+        "cluster" => cluster::run(rest),
         wire::FLOOR => wire::serve_floor(),
         _ => Err(USAGE.into()),
     };

@@ -3,16 +3,14 @@
 //! Server and floor are child processes, so that each one's CPU time is known. Rounds of both alternate, and what
 //! is told are medians: figures belong to a machine and an hour, quotients much less so.
 
-mod append;
-mod client;
-mod fan_out;
+pub(crate) mod append;
+pub(crate) mod client;
+pub(crate) mod fan_out;
 mod floor;
-mod frame;
-mod process;
+pub(crate) mod frame;
+pub(crate) mod process;
 mod replay;
-mod report;
 mod sdk;
-mod statistics;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,8 +21,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use self::append::Load;
 use self::fan_out::Crowd;
 use self::process::{Kind, Server};
-use self::report::{Figure, Goal};
 use crate::program::build_runwire;
+use crate::report::{Figure, Goal, Report};
 use crate::{Failure, take_flag, take_option, take_text};
 
 pub(crate) use self::floor::serve as serve_floor;
@@ -120,35 +118,11 @@ impl Launcher {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).args(["serve", "--listen", "127.0.0.1:0", "--store"]);
         command.arg(format!("sqlite:{}", store.display()));
-        // Settings of whoever measures are no part of what is measured.
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"RUNWIRE_") {
-                command.env_remove(name);
-            }
-        }
         Server::start(Kind::Runwire, &mut command).map(Some)
     }
 
     fn floor(&self) -> Result<Server, Failure> {
         Server::start(Kind::Floor, Command::new(std::env::current_exe()?).arg(FLOOR))
-    }
-}
-
-/// Figures as they come: people see each at once, programs get all of them at the end.
-struct Report {
-    json: bool,
-    figures: Vec<Figure>,
-}
-
-impl Report {
-    fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
-        for figure in figures {
-            let measured = !figure.server.is_empty() || !figure.beside.is_empty();
-            if measured && !self.json {
-                report::print_row(&figure);
-            }
-            self.figures.push(figure);
-        }
     }
 }
 
@@ -170,10 +144,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut launcher = Launcher { program, folder, started: 0 };
     raise_open_files()?;
 
-    let mut report = Report { json: plan.json, figures: Vec::new() };
-    if !plan.json {
-        report::print_heading();
-    }
+    let mut report = Report::begin(plan.json);
     // One thread is enough to generate the load, and leaves the other cores to what is measured.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -200,9 +171,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         Ok::<_, Failure>(())
     })?;
-    if plan.json {
-        report::print_json(&report.figures);
-    }
+    report.end();
     Ok(())
 }
 
@@ -268,12 +237,12 @@ async fn fan_outs(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> 
         ];
         for round in 0..plan.fan_out_rounds {
             let run = format!("crowd-{}-{round}", crowd.readers);
-            let floor = fan_out::measure(&floor, crowd, &run, plan.fan_out).await?;
+            let floor = fan_out::measure([&floor; 2], crowd, &run, plan.fan_out).await?;
             for (figure, value) in figures.iter_mut().zip(values_of(&floor)) {
                 figure.beside.push(value);
             }
             let Some(server) = &server else { continue };
-            let server = fan_out::measure(server, crowd, &run, plan.fan_out).await?;
+            let server = fan_out::measure([server; 2], crowd, &run, plan.fan_out).await?;
             for (figure, value) in figures.iter_mut().zip(values_of(&server)) {
                 figure.server.push(value);
             }

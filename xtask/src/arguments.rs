@@ -7,6 +7,8 @@ const FUZZ_MINUTES: u64 = 60;
 pub(crate) enum Task {
     Help,
     Test { long: bool, fuzz_minutes: u64 },
+    Cluster { long: bool },
+    Deploy,
     Vectors,
     Console,
     Tidy,
@@ -28,6 +30,8 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Task, String> {
             }
             Ok(Task::Test { long: flags.long, fuzz_minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
         }
+        "cluster" => Flags::parse(rest, &["--long"]).map(|flags| Task::Cluster { long: flags.long }),
+        "deploy" => Flags::parse(rest, &[]).map(|_| Task::Deploy),
         "vectors" => Flags::parse(rest, &[]).map(|_| Task::Vectors),
         "console" => Flags::parse(rest, &[]).map(|_| Task::Console),
         "tidy" => Flags::parse(rest, &[]).map(|_| Task::Tidy),
@@ -82,6 +86,8 @@ mod tests {
     fn commands_and_their_flags_are_understood() {
         assert_eq!(parsed("test"), Ok(Task::Test { long: false, fuzz_minutes: 60 }));
         assert_eq!(parsed("test --long --minutes 5"), Ok(Task::Test { long: true, fuzz_minutes: 5 }));
+        assert_eq!(parsed("cluster --long"), Ok(Task::Cluster { long: true }));
+        assert_eq!(parsed("deploy"), Ok(Task::Deploy));
         assert_eq!(parsed("fuzz"), Ok(Task::Fuzz { minutes: 60 }));
         assert_eq!(parsed("vectors"), Ok(Task::Vectors));
         assert_eq!(parsed("console"), Ok(Task::Console));

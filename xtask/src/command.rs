@@ -46,7 +46,7 @@ pub(crate) fn first_line(command: &mut Command) -> Option<String> {
 }
 
 /// Writes a command as one would type it, the variables set for it included.
-fn command_line(command: &Command) -> String {
+pub(crate) fn command_line(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.to_string_lossy(), quoted(&value?.to_string_lossy())))
     });

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod command;
+mod deploy;
 mod fuzz;
 mod stages;
 mod tidy;
@@ -17,13 +18,17 @@ use std::process::ExitCode;
 
 use arguments::Task;
 use command::{Failure, cargo, run};
+use stages::Context;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [--long] [--minutes N]   format, lint, tests, docs and every other check, with the time of each
-                                --long adds more property cases and N minutes of fuzzing (default 60)
-  vectors                       write the expectations in vectors/ the tables in docs/ and the model's schema anew
+                                --long adds more property cases, an hour of chaos in the cluster and
+                                N minutes of fuzzing (default 60)
+  cluster [--long]              only the tests with PostgreSQL and Redis
+  deploy                        only the checks of the files in deploy/
+  vectors                       write the expectations in vectors/, the tables in docs/ and the model's schema anew
   console                       build the console anew into console/dist, which the server embeds
   tidy                          only the checks of the tree itself: links, lock files, stray paths
   fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)
@@ -55,7 +60,9 @@ fn perform(task: Task) -> Result<(), Failure> {
             print!("{USAGE}");
             Ok(())
         }
-        Task::Test { long, fuzz_minutes } => stages::run_all(&stages::Context { root, long, fuzz_minutes }),
+        Task::Test { long, fuzz_minutes } => stages::run_all(&Context { root, long, fuzz_minutes }),
+        Task::Cluster { long } => stages::cluster(&Context { root, long, fuzz_minutes: 0 }),
+        Task::Deploy => deploy::check(&Context { root, long: false, fuzz_minutes: 0 }),
         Task::Vectors => run(cargo(&root)
             .args(["test", "--package", "runwire-model", "--lib", "--test", "it", "--"])
             .args(["vectors", "docs", "schema::"])

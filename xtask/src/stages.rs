@@ -5,13 +5,22 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Failure, cargo, run};
 use crate::web::Package;
-use crate::{fuzz, tidy, tools, web};
+use crate::{deploy, fuzz, tidy, tools, web};
 
 /// How many cases each property gets with `--long`.
 const LONG_PROPTEST_CASES: &str = "20000";
 
 /// How often the crash tests kill the server with `--long`.
 const LONG_CRASH_ROUNDS: &str = "200";
+
+/// How long the cluster is disturbed with `--long`.
+const LONG_CHAOS_SECONDS: &str = "3600";
+
+/// How the names of tests begin that start PostgreSQL or Redis. They have a stage of their own.
+const ENGINE_TESTS: [&str; 4] = ["cluster", "nodes", "postgres", "redis"];
+
+/// The package whose tests all do.
+const ENGINES: &str = "runwire-engines";
 
 /// What every stage may need to know.
 pub(crate) struct Context {
@@ -34,12 +43,14 @@ fn stages(context: &Context) -> Vec<Stage> {
         Stage { name: "format", run: format },
         Stage { name: "lint", run: lint },
         Stage { name: "tests", run: tests },
+        Stage { name: "cluster", run: cluster },
         Stage { name: "docs", run: docs },
         Stage { name: "ag-ui oracle", run: ag_ui_oracle },
         Stage { name: "clients", run: clients },
         Stage { name: "sdk", run: web::sdk },
         Stage { name: "console", run: web::console },
         Stage { name: "browser", run: web::browser },
+        Stage { name: "deploy", run: deploy::check },
         Stage { name: "tidy", run: |context| tidy::run(&context.root) },
     ];
     if context.long {
@@ -122,11 +133,38 @@ fn tests(context: &Context) -> Result<(), Failure> {
         command
     };
     if tools::nextest(&context.root).is_none() {
-        return run(&mut command(&["test", "--workspace", "--locked"]));
+        let skip = ENGINE_TESTS.iter().flat_map(|name| ["--skip".to_owned(), format!("{name}::")]);
+        let everything = ["test", "--workspace", "--exclude", ENGINES, "--locked", "--"];
+        return run(command(&everything).args(skip));
     }
-    run(&mut command(&["nextest", "run", "--workspace", "--locked"]))?;
+    let without_engines = format!("not ({})", engine_tests());
+    run(command(&["nextest", "run", "--workspace", "--locked", "--filterset"]).arg(without_engines))?;
     // nextest does not know the examples in doc comments.
     run(&mut command(&["test", "--doc", "--workspace", "--locked"]))
+}
+
+/// Runs what needs PostgreSQL and Redis: the store of a cluster, and several nodes that are disturbed.
+pub(crate) fn cluster(context: &Context) -> Result<(), Failure> {
+    tools::engines()?;
+    let command = |arguments: &[&str]| {
+        let mut command = cargo(&context.root);
+        command.args(arguments);
+        if context.long {
+            command.env("RUNWIRE_LONG", "1").env("RUNWIRE_CHAOS_SECONDS", LONG_CHAOS_SECONDS);
+        }
+        command
+    };
+    if tools::nextest(&context.root).is_none() {
+        let only = ENGINE_TESTS.iter().map(|name| format!("{name}::"));
+        run(command(&["test", "--workspace", "--test", "it", "--locked", "--"]).args(only))?;
+        return run(&mut command(&["test", "--package", ENGINES, "--locked"]));
+    }
+    run(command(&["nextest", "run", "--workspace", "--locked", "--filterset"]).arg(engine_tests()))
+}
+
+/// Writes for nextest which tests need engines.
+fn engine_tests() -> String {
+    format!("package({ENGINES}) or (binary(it) and test(/^({})::/))", ENGINE_TESTS.join("|"))
 }
 
 fn docs(context: &Context) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! The programs that the stages need: what is there, and installing what is not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::{Failure, cargo, first_line, run};
@@ -11,6 +11,12 @@ const OLDEST_NODE: u32 = 20;
 /// What Chromium is called, where it comes from Debian and where it does not.
 const CHROMIUMS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
+
+/// What HAProxy is called: Debian puts it where only root looks.
+pub(crate) const HAPROXY: &str = "/usr/sbin/haproxy";
+
+/// Where Debian puts the versions of PostgreSQL, each in a folder of its own.
+const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
 /// Makes sure that every tool of the other stages is there, and prints which it found.
 pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
@@ -59,6 +65,66 @@ pub(crate) fn chromium() -> Result<String, Failure> {
     let found = found.ok_or_else(|| Failure::new("Chromium is missing, also after installing it"))?;
     report("chromium", first_line(Command::new(found).arg("--version")).as_deref().unwrap_or_default());
     Ok(found.to_owned())
+}
+
+/// Finds Redis and PostgreSQL, or installs them. The tests start servers of their own; one that the packages start is
+/// never used.
+pub(crate) fn engines() -> Result<(), Failure> {
+    ensure(&[
+        Needed { name: "redis", package: "redis-server", version: || version("redis-server", "--version") },
+        Needed { name: "postgres", package: "postgresql", version: postgres },
+    ])
+}
+
+/// Finds what the files in `deploy/` are checked with, or installs it.
+pub(crate) fn deploy() -> Result<(), Failure> {
+    ensure(&[
+        Needed { name: "haproxy", package: "haproxy", version: || version(HAPROXY, "-v") },
+        Needed { name: "systemd", package: "systemd", version: || version("systemd-analyze", "--version") },
+        Needed { name: "python", package: "python3-venv", version: python_with_venv },
+    ])
+}
+
+/// A program that comes from a package of Debian's.
+struct Needed {
+    name: &'static str,
+    package: &'static str,
+    version: fn() -> Option<String>,
+}
+
+/// Installs those that are missing, all at once, and prints the versions of all.
+fn ensure(programs: &[Needed]) -> Result<(), Failure> {
+    let missing: Vec<&str> = programs
+        .iter()
+        .filter(|program| (program.version)().is_none())
+        .map(|program| program.package)
+        .collect();
+    if !missing.is_empty() {
+        apt_install(&missing)?;
+    }
+    for program in programs {
+        let missing = || Failure::new(format!("{} is missing, also after installing it", program.package));
+        report(program.name, &(program.version)().ok_or_else(missing)?);
+    }
+    Ok(())
+}
+
+fn version(program: &str, flag: &str) -> Option<String> {
+    first_line(Command::new(program).arg(flag))
+}
+
+/// Returns the version of PostgreSQL that is on the path, else of one that Debian's packages have installed.
+fn postgres() -> Option<String> {
+    let installed = std::fs::read_dir(POSTGRES_VERSIONS).into_iter().flatten().flatten();
+    let programs = installed.map(|version| version.path().join("bin/postgres"));
+    std::iter::once(PathBuf::from("postgres"))
+        .chain(programs)
+        .find_map(|program| first_line(Command::new(program).arg("--version")))
+}
+
+/// Returns the version of Python, if it can make environments: Debian has that in a package of its own.
+fn python_with_venv() -> Option<String> {
+    first_line(Command::new("python3").args(["-c", "import ensurepip, sys; print(sys.version)"]))
 }
 
 fn report(tool: &str, found: &str) {

@@ -7,13 +7,13 @@ use tokio::task::JoinSet;
 use super::client::{self, Connection};
 use super::frame;
 use super::process::{Kind, Server};
-use super::statistics::percentile;
 use crate::Failure;
+use crate::statistics::percentile;
 
 /// Connections that write at the same time.
 const CONNECTIONS: usize = 64;
 /// Runs that are written to, one request after the other.
-const RUNS: usize = 100;
+pub(crate) const RUNS: usize = 100;
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

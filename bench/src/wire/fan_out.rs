@@ -12,8 +12,8 @@ use super::append::{begin, expect_success, finish};
 use super::client::{self, Connection};
 use super::frame;
 use super::process::{Kind, Server};
-use super::statistics::percentile;
 use crate::Failure;
+use crate::statistics::percentile;
 
 /// What a waiting reader keeps for reading.
 const READER_BYTES: usize = 4 << 10;
@@ -39,9 +39,9 @@ pub(crate) struct Delivered {
     pub(crate) deliveries_per_cpu_second: f64,
 }
 
-/// Writes events at an even pace and measures when each reader has them.
+/// Writes events at an even pace and measures when each reader has them: to one server, and from that or another.
 pub(crate) async fn measure(
-    server: &Server,
+    [server, near_readers]: [&Server; 2],
     crowd: Crowd,
     run: &str,
     duration: Duration,
@@ -53,7 +53,7 @@ pub(crate) async fn measure(
     }
     let latencies = Arc::new(Mutex::new(Vec::with_capacity(crowd.readers * events as usize)));
     let mut readers = JoinSet::new();
-    for connection in attach(server, run, crowd.readers).await? {
+    for connection in attach(near_readers, run, crowd.readers).await? {
         readers.spawn(read(connection, epoch, events, Arc::clone(&latencies)));
     }
     sleep(REST).await;

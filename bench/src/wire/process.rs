@@ -37,6 +37,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server and waits until it says where it listens.
     pub(crate) fn start(kind: Kind, command: &mut Command) -> Result<Self, Failure> {
+        // Settings of whoever measures are no part of what is measured.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"RUNWIRE_") {
+                command.env_remove(name);
+            }
+        }
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -6,8 +6,8 @@ use super::append::{expect_success, last_seq};
 use super::client::{self, Connection};
 use super::frame;
 use super::process::Server;
-use super::statistics::median;
 use crate::Failure;
+use crate::statistics::median;
 
 /// Events that are written at once to fill a run.
 const FILL_AT_ONCE: usize = 500;

@@ -6,7 +6,7 @@ use runwire_model::run::Status;
 
 use crate::interaction::Resolution;
 
-/// Why the log did not do what it was asked. Nothing has changed.
+/// Why the log did not do what it was asked. Nothing has changed, but for [`LogError::Uncertain`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// No run has the id.
@@ -119,6 +119,9 @@ pub enum LogError {
     /// The store cannot be used.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// The store failed while it committed: it is not known whether what was asked for is written.
+    #[error("it is not known whether it was written: {0}")]
+    Uncertain(String),
 }
 
 /// Tells what became of a question that takes no answer any more.
@@ -152,7 +155,7 @@ impl LogError {
             Self::TooManyRuns(_) => "too_many_runs",
             Self::CursorTrimmed { .. } => "cursor_trimmed",
             Self::CursorBeyondEnd { .. } => "cursor_beyond_end",
-            Self::Unavailable(_) => "store_unavailable",
+            Self::Unavailable(_) | Self::Uncertain(_) => "store_unavailable",
         }
     }
 }

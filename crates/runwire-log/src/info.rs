@@ -37,6 +37,19 @@ pub struct NewRun {
     pub message_id: Option<String>,
     /// What the agent was given.
     pub input: Option<Json>,
+    /// Whether the server that creates it starts the agent on it, so that another takes it up when that one is gone.
+    pub is_started_here: bool,
+}
+
+/// An open run of an agent whose server is gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeftRun {
+    /// Whose it is.
+    pub tenant: String,
+    /// The run.
+    pub run: RunInfo,
+    /// What created it.
+    pub asked: NewRun,
 }
 
 /// What was asked for, and whether it was made just now.

@@ -28,7 +28,10 @@
 //! - A question has one answer, which is a record of its run: the first that is committed. After it expired, or
 //!   its run has ended, it takes none.
 //! - Ids of threads and runs are used once. Those of a deleted thread stay used up.
-//! - Every open run has a lease; [`Log::sweep`] closes those whose lease ran out.
+//! - Every open run has a lease; [`Log::sweep`] closes those whose lease ran out. While no node at all could reach
+//!   the store, no lease runs.
+//! - A run whose agent a server has started is that server's. Once it is gone, [`Log::take_up`] gives the run to one
+//!   other; what the first may still write is refused by the epoch of its producer.
 //! - A notice is committed with its event. It stays until [`Log::told`] says that it is done, whatever happens to
 //!   the run; only deleting the thread removes what was waiting before.
 //! - A thread can move to another log: what [`Log::export`] gives and [`Log::import`] takes makes the same records
@@ -53,6 +56,7 @@ mod reading;
 pub mod record;
 pub mod sqlite;
 pub mod tail;
+pub mod vitals;
 mod work;
 
 use std::sync::Arc;
@@ -68,7 +72,7 @@ pub use earlier::{KnownState, Lookup, RecordSource};
 pub use error::{Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
-    Created, InteractionInfo, LatestRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery,
+    Created, InteractionInfo, LatestRun, LeftRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery,
     RunSpan, RunSummary, ThreadInfo,
 };
 pub use interaction::{
@@ -79,6 +83,7 @@ pub use moved::{Exported, ImportFault, ImportProblem, Imported, Moved, Part};
 pub use notice::{Notice, NoticeKind, Subscriber, Told};
 pub use record::Stored;
 pub use tail::{Head, Tail};
+pub use vitals::{Away, Dependency, Health, Vitals};
 
 /// Records of a thread, in order.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +121,15 @@ pub struct Retention {
     pub ended_before: Option<Timestamp>,
     /// As many as it takes to keep the records of all threads within this many bytes.
     pub most_bytes: Option<u64>,
+}
+
+/// The versions of a store's tables, before and after they were migrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version that it had; 0 is a store without tables.
+    pub from: u32,
+    /// The version that it has.
+    pub to: u32,
 }
 
 /// How a run is translated: a checkpoint belongs to one of these.
@@ -194,8 +208,14 @@ pub trait Log: Send + Sync + 'static {
     /// Lists runs, newest first.
     async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError>;
 
-    /// Lists the tenants that have runs that are open, so that whoever starts can see to what was left.
-    async fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError>;
+    /// Takes up open runs of these agents, at most so many, whose server has started the agent and is gone. Each is
+    /// given once: it belongs to whoever asked.
+    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError>;
+
+    /// Tells whether this node keeps house for all: one node at a time tells webhooks and removes what is old.
+    fn on_duty(&self) -> bool {
+        true
+    }
 
     /// Tells of a question, open or not.
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError>;
@@ -203,7 +223,8 @@ pub trait Log: Send + Sync + 'static {
     /// Lists the questions that are open, newest first.
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError>;
 
-    /// Says who is to be told of which events from now on; what waits for anyone else is forgotten.
+    /// Says who is to be told of which events from now on; what waits for anyone else is forgotten: at once, or after
+    /// a day where other nodes may know them.
     ///
     /// Events that are imported are told to nobody: they happened elsewhere.
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError>;
@@ -278,6 +299,16 @@ pub trait Log: Send + Sync + 'static {
 
     /// Tells whether the log can be read and written.
     async fn ready(&self) -> Result<(), LogError>;
+
+    /// Tells whether the log can be used, and what it leans on. Answers soon, also where nothing else does.
+    async fn health(&self) -> Health {
+        Health { store: Dependency::asked("store", self.ready().await), tail: None }
+    }
+
+    /// Tells how the node stands, without asking anybody.
+    fn vitals(&self) -> Vitals {
+        Vitals::default()
+    }
 
     /// Finishes what was begun and closes the store.
     async fn close(&self);

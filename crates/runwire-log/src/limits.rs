@@ -58,3 +58,41 @@ pub const REDIS_ANSWER_MILLIS: u64 = 2000;
 pub const REDIS_LOOK_MILLIS: u64 = 1000;
 /// Milliseconds between two tries to reach a Redis that is away, at most.
 pub const REDIS_RETRY_MILLIS: u64 = 2000;
+/// Milliseconds that Postgres has to let a node in.
+pub const STORE_CONNECT_MILLIS: u64 = 5_000;
+/// Milliseconds that Postgres has for an answer; then the connection is given up.
+pub const STORE_ANSWER_MILLIS: u64 = 10_000;
+/// Milliseconds after which Postgres gives up a statement by itself.
+pub const STORE_STATEMENT_MILLIS: u64 = 9_000;
+/// Milliseconds that a statement waits for a thread that another node is writing to.
+pub const STORE_LOCK_MILLIS: u64 = 3_000;
+/// Milliseconds after which Postgres takes back the transaction of a node that has fallen silent.
+pub const STORE_SILENT_MILLIS: u64 = 5_000;
+/// Milliseconds that a request is tried for while Postgres is away or other nodes are faster.
+pub const STORE_PATIENCE_MILLIS: u64 = 10_000;
+/// Milliseconds that a node waits to learn whether a commit happened whose answer was lost.
+pub const STORE_DOUBT_MILLIS: u64 = 15_000;
+/// Milliseconds between two tries to reach a Postgres that is away, at most.
+pub const STORE_RETRY_MILLIS: u64 = 250;
+/// Milliseconds between two looks at how far the threads are that a node follows, while Redis tells of them.
+pub const HEADS_MILLIS: u64 = 1000;
+/// The same, while Redis is away or there is none, and after it has failed to tell of something.
+pub const HEADS_ALONE_MILLIS: u64 = 50;
+/// Milliseconds that what is missing has to arrive from Redis, before it is read from the store.
+pub const LATE_MILLIS: u64 = 10;
+/// Threads that are looked for by name at once.
+pub const LOOK_NAMES: usize = 512;
+/// Threads whose missing records are read at once.
+pub const LOOK_THREADS: usize = 64;
+/// Commits of a thread whose records are read at once because they are missing; of more, readers read themselves.
+pub const LOOK_COMMITS: usize = 256;
+/// Milliseconds between two tries to look into a store that is away, at most.
+pub const LOOK_RETRY_MILLIS: u64 = 1000;
+/// Milliseconds after which a node that shows no sign of life counts as gone.
+pub const NODE_MILLIS: u64 = 10_000;
+/// Milliseconds after which nodes that are gone, and what waits for subscribers that nobody knows, are forgotten: a day.
+pub const FORGET_AFTER_MILLIS: u64 = 24 * 60 * 60 * 1000;
+/// Seconds between two looks for what can be forgotten.
+pub const FORGET_EVERY_SECONDS: u64 = 60;
+/// Runs that retention looks at in one go, and runs of one thread.
+pub const TRIM_RUNS: usize = 256;

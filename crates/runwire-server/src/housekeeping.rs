@@ -1,4 +1,4 @@
-//! What the server does for the log without being asked: leases, retention and webhooks.
+//! What the server does for the log without being asked: leases, runs that are left, retention and webhooks.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,6 +45,7 @@ async fn sweep(wire: Arc<Wire>) {
             Ok(closed) => tracing::info!(closed, "closed runs whose lease ran out"),
             Err(error) => tracing::warn!(%error, "cannot look for runs whose lease ran out"),
         }
+        wire.agents.recover().await;
     }
 }
 
@@ -52,6 +53,9 @@ async fn trim(wire: Arc<Wire>) {
     let mut ticks = ticks(limits::TRIM_TIME);
     loop {
         ticks.tick().await;
+        if !wire.log.on_duty() {
+            continue;
+        }
         let kept = wire.config.retention;
         let retention = runwire_log::Retention {
             ended_before: kept

@@ -7,6 +7,7 @@
 //! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
 //! | `write` | a producer's body becomes appends to the log |
 //! | `agents` | agents that the server starts itself |
+//! | `outage` | how a store is waited for that is away for a while |
 //! | `outgoing` | connections to other servers |
 //! | `programs` | programs, each with everything that it starts |
 //! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
@@ -49,6 +50,7 @@ mod metrics;
 pub mod nearest;
 mod openapi;
 mod origin;
+mod outage;
 mod outgoing;
 mod prefixed;
 pub mod problem;
@@ -85,6 +87,8 @@ pub struct Config {
     pub body_idle: Duration,
     /// How often blank lines and comments of an open body renew the lease; well below the lease itself.
     pub beat: Duration,
+    /// How long frames of an open body are tried again that the store cannot take, on top of what it does itself.
+    pub outage: Duration,
     /// How long connections may take to finish when the server stops.
     pub grace: Duration,
     /// What is removed when it is old, or when there is too much.
@@ -123,6 +127,7 @@ impl Default for Config {
             keep_alive: limits::KEEP_ALIVE_TIME,
             body_idle: limits::BODY_IDLE_TIME,
             beat: limits::BEAT_TIME,
+            outage: limits::OUTAGE_TIME,
             grace: limits::GRACE_TIME,
             retention: Retention::default(),
             agents: Vec::new(),
@@ -197,7 +202,6 @@ impl Server {
         let Self { listener, stop, wire, .. } = self;
         // Before anything happens that is to be told.
         wire.webhooks.subscribe().await.map_err(io::Error::other)?;
-        // Before anyone can start an agent: what is open then is of an earlier server.
         wire.agents.recover().await;
         let housekeeping = housekeeping::start(&wire);
         let served = listener::serve(listener, &wire, shutdown, stop).await;

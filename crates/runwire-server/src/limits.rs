@@ -91,8 +91,18 @@ pub const LIST_ITEMS_DEFAULT: usize = 50;
 pub const FOLDED_RUNS: usize = 100;
 /// Bytes of calls, data and questions that one request folds into messages; texts have a limit of their own.
 pub const FOLDED_BYTES: usize = 64 << 20;
+/// Time after which something is tried again that the store could not do; each further time is twice as long.
+pub const OUTAGE_FIRST_RETRY_TIME: Duration = Duration::from_millis(50);
+/// Longest time between two such tries.
+pub const OUTAGE_RETRY_TIME: Duration = Duration::from_secs(1);
+/// Time for which the frames of an open body or a WebSocket are tried again, on top of what the store does itself.
+pub const OUTAGE_TIME: Duration = Duration::from_secs(10);
+/// How long the store may take to tell its figures, before `/metrics` is answered without them.
+pub const FIGURES_TIME: Duration = Duration::from_secs(3);
 /// Time between two sweeps for runs whose lease ran out.
 pub const SWEEP_TIME: Duration = Duration::from_secs(1);
+/// Runs of servers that are gone that are taken up with one sweep.
+pub const TAKE_UP_RUNS: usize = 256;
 /// Time between two removals of what retention does not keep.
 pub const TRIM_TIME: Duration = Duration::from_secs(60);
 
@@ -108,6 +118,8 @@ pub const RETRY_MILLIS: std::ops::Range<u64> = 500..5000;
 pub const MESSAGE_BYTES: usize = 4 << 20;
 /// Messages that wait to be sent on one WebSocket; subscriptions wait while it is full.
 pub const SOCKET_QUEUE: usize = 32;
+/// Time that the answer to a ping on a WebSocket waits for the leases to be renewed.
+pub const RENEWAL_TIME: Duration = Duration::from_secs(1);
 /// Subscriptions of one WebSocket, and runs whose leases its pings renew.
 pub const SUBSCRIPTIONS: usize = 64;
 

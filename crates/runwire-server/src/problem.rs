@@ -1,5 +1,8 @@
 //! Every way to say no: one table of codes, and the one place that turns errors into answers (RFC 9457).
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -62,6 +65,11 @@ impl Problem {
         self.code.code
     }
 
+    /// Tells whether the store is away.
+    pub(crate) fn is_outage(&self) -> bool {
+        self.code.code == "store_unavailable"
+    }
+
     /// Tells the status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -105,10 +113,18 @@ pub(crate) fn hint_at_retry(response: &mut Response) {
 
 impl From<LogError> for Problem {
     fn from(error: LogError) -> Self {
-        if let LogError::Unavailable(reason) = &error {
-            // The reason may name files and addresses, which are the operator's business alone.
-            tracing::error!(reason, "the store is not available");
-            return Self::new(error.code(), "the store is not available");
+        match &error {
+            LogError::Unavailable(reason) => {
+                tell_operator(reason);
+                return Self::new(error.code(), "the store does not answer just now");
+            }
+            LogError::Uncertain(reason) => {
+                tell_operator(reason);
+                let detail = "the store went away while it wrote this; whether it is written is not known";
+                let hint = "Repeat it in the same words: with `Producer-Id`, or an id of your own, nothing is there twice.";
+                return Self::new(error.code(), detail).with("uncertain", true).with("hint", hint);
+            }
+            _ => {}
         }
         let problem = Self::new(error.code(), error.to_string());
         match error {
@@ -141,8 +157,19 @@ impl From<LogError> for Problem {
                 problem.with("oldest", oldest).with("after", (oldest - 1).to_string())
             }
             LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
-            LogError::DialectAmbiguous(_) | LogError::Unavailable(_) => problem,
+            LogError::DialectAmbiguous(_) | LogError::Unavailable(_) | LogError::Uncertain(_) => problem,
         }
+    }
+}
+
+/// Logs why the store is away, at most once a second: in an outage every request would say the same.
+///
+/// The reason may name files and addresses, which are the operator's business alone.
+fn tell_operator(reason: &str) {
+    static TOLD_AT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    if TOLD_AT.swap(now, Ordering::Relaxed) != now {
+        tracing::error!(reason, "the store is not available");
     }
 }
 
@@ -214,6 +241,7 @@ mod tests {
             LogError::CursorTrimmed { after: 1, oldest: 2 },
             LogError::CursorBeyondEnd { after: 2, head: 1 },
             LogError::Unavailable(name()),
+            LogError::Uncertain(name()),
         ];
         for error in log {
             let code = error.code();
@@ -240,7 +268,11 @@ mod tests {
 
     #[test]
     fn what_the_store_says_of_itself_stays_with_the_operator() {
-        let problem = Problem::from(LogError::Unavailable("/srv/secret/runwire.db".into()));
-        assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));
+        let reason = || "/srv/secret/runwire.db".to_owned();
+        for error in [LogError::Unavailable(reason()), LogError::Uncertain(reason())] {
+            let problem = Problem::from(error);
+            assert!(problem.is_outage());
+            assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));
+        }
     }
 }

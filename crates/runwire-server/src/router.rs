@@ -38,7 +38,7 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/webhooks", get(webhooks::list))
         .route("/openapi.json", get(openapi::show))
         .route("/healthz", get(resources::healthz))
-        .route("/readyz", get(resources::readyz))
+        .route("/readyz", get(resources::readiness::readyz))
         .route("/metrics", get(metrics::show))
         .merge(read::routes())
         .merge(facade::routes())

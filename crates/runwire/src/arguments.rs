@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub(crate) use answering::{AnswerArguments, InboxArguments};
 pub(crate) use client::{PushArguments, RunsArguments, ServerArguments, ShowArguments, url_flag};
 pub(crate) use exec::ExecArguments;
-pub(crate) use server::{CheckConfigArguments, DevArguments, ServeArguments};
+pub(crate) use server::{CheckConfigArguments, DevArguments, MigrateArguments, ServeArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use transfer::{ExportArguments, ImportArguments};
 pub(crate) use watching::{
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Dev(DevArguments),
     /// Start a server
     Serve(ServeArguments),
+    /// Make the tables of a store, or bring those of an older version to this one
+    Migrate(MigrateArguments),
     /// Show what the server would go by, or what is wrong with its configuration
     CheckConfig(CheckConfigArguments),
     /// Write a stream of events to a run, as they come

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use runwire_client::Error;
+use runwire_log::postgres;
 
 use crate::table::tame;
 
@@ -24,6 +25,8 @@ pub(crate) enum Failure {
     Usage { message: String, hint: &'static str },
     #[error("cannot open the store: {0}")]
     Store(#[from] runwire_log::sqlite::OpenError),
+    #[error("cannot open the store: {0}")]
+    SharedStore(#[from] postgres::OpenError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
     #[error("the server stopped: {0}")]
@@ -79,11 +82,40 @@ impl Failure {
             Self::BrokenWrite(_) => Some(
                 "how much was written is not known; with --producer and --seq it can be sent again safely",
             ),
+            Self::SharedStore(error) => help_with(error),
             Self::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
                 Some("another program listens there; --listen 127.0.0.1:0 takes any port that is free")
             }
             _ => None,
         }
+    }
+}
+
+/// Tells what helps where a store in Postgres cannot be opened.
+fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
+    match error {
+        postgres::OpenError::Unreadable(_) => {
+            Some("an address is postgres://USER:PASSWORD@HOST:PORT/DATABASE; `%40` is an @ in a password")
+        }
+        postgres::OpenError::Away(_) => Some("start Postgres, or name the address that it listens on"),
+        postgres::OpenError::Credentials(_) => Some(
+            "check user and password in the address; an @ in them is written `%40`, a / `%2F`, a : `%3A`",
+        ),
+        postgres::OpenError::NoDatabase(_) => {
+            Some("an administrator of Postgres creates it: CREATE DATABASE … OWNER …")
+        }
+        postgres::OpenError::NotAllowed(_) => {
+            Some("the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as one that may")
+        }
+        postgres::OpenError::LosesCommits(_) => {
+            Some("what Runwire acknowledges must be kept: ALTER ROLE … SET synchronous_commit = on")
+        }
+        postgres::OpenError::Insecure(_) => Some(
+            "`sslmode` in the address says whether there must be TLS and what is checked, `sslrootcert` names a \
+             file of certificates that are trusted",
+        ),
+        postgres::OpenError::Tail(_) => Some("an address is redis://:PASSWORD@HOST:PORT, with TLS rediss://…"),
+        postgres::OpenError::Unusable(_) | postgres::OpenError::Newer { .. } => None,
     }
 }
 

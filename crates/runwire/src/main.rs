@@ -14,6 +14,7 @@ mod failure;
 mod hint;
 mod input;
 mod man;
+mod migrate;
 mod output;
 #[cfg(test)]
 mod reference;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use runwire_server::nearest;
 
 /// Events are many small pieces of text; this allocator is made for them.
@@ -35,12 +37,13 @@ use runwire_server::nearest;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| hide_password(error).exit());
     let verdict = match &arguments.command {
         Command::Convert(arguments) => convert::run(arguments),
         Command::Validate(arguments) => validate::run(arguments),
         Command::Dev(arguments) => serve::dev(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Migrate(arguments) => migrate::run(arguments),
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Push(arguments) => client::push(arguments),
         Command::Tail(arguments) => client::tail(arguments),
@@ -67,6 +70,17 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Takes passwords out of what a mistake on the command line quotes: what is said of it may be logged somewhere.
+fn hide_password(mut error: clap::Error) -> clap::Error {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
+        if let Some(ContextValue::String(value)) = error.get(kind) {
+            let value = ContextValue::String(config::without_password(value).into_owned());
+            error.insert(kind, value);
+        }
+    }
+    error
 }
 
 /// What was found out about the stream, or the configuration.

@@ -929,6 +929,23 @@ export interface MessageList {
   next: string | null;
 }
 
+/** Whether a server can do its work, and what it leans on for it. */
+export interface Readiness {
+  ready: boolean;
+  store: Dependency;
+  tail?: Dependency;
+}
+
+/** Something that a server leans on. */
+export interface Dependency {
+  kind: "sqlite" | "postgres" | "redis" | "store";
+  state: "up" | "away";
+  /** Since when it is away, where that is known. */
+  since?: string;
+  /** Why it is away. */
+  reason?: string;
+}
+
 /** The same words in two languages. */
 export interface Words {
   en: string;

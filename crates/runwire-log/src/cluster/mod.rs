@@ -1,3 +1,44 @@
-//! What nodes that share one store need besides it.
+//! What nodes that share one store need besides it: how the readers of every node learn of the commits of all.
+//!
+//! The store is the truth. A node follows each thread that is read on it once, however many its readers are, and keeps
+//! its [`Tail`](crate::Tail) filled from three sides:
+//!
+//! - **Its own commits** are shown when they are committed.
+//! - **What Redis tells** ([`redis`]): the commits of other nodes, with their records. Only speed.
+//! - **What the store tells** (`eyes.rs`): now and then one query asks how far all threads are that are followed. So
+//!   whatever Redis has not told is found, also where there is no Redis.
+//!
+//! They meet in the tail, which shows a record once and in order. What comes before something that it follows waits
+//! some milliseconds for it; then the store is asked for what is missing. That is a *heal*: one read a thread, whoever
+//! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
+mod ears;
+mod eyes;
+mod figures;
+mod parcel;
+mod readers;
 pub mod redis;
+mod sight;
+
+use std::fmt;
+
+pub use figures::{Figures, Sighting};
+pub(crate) use parcel::Parcel;
+pub(crate) use readers::{Desk, Place, Readers};
+pub(crate) use sight::{Located, Moved, Opener, Read, Sight};
+
+/// Where the live tail is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TailOptions {
+    /// The address of Redis: `redis://` or, with TLS, `rediss://`.
+    pub url: String,
+    /// PEM of the certificates that are trusted instead of the system's.
+    pub trust: Option<Vec<u8>>,
+}
+
+/// The address may hold a password.
+impl fmt::Debug for TailOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("TailOptions").finish_non_exhaustive()
+    }
+}

@@ -85,16 +85,6 @@ pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
     assert!(left[1].wait > Duration::from_secs(3000));
 }
 
-/// Who is no subscriber any more takes along what waited for it.
-pub async fn what_waits_for_nobody_is_forgotten(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("old", &NoticeKind::ALL), ("new", &NoticeKind::ALL)]).await;
-    stage.write(to_run("a", &[STARTED, COMPLETED])).await;
-    subscribe(&stage, &[("new", &NoticeKind::ALL)]).await;
-    assert_eq!(waiting(&stage, "new").await.len(), 1);
-    assert!(waiting(&stage, "old").await.is_empty());
-}
-
 /// Of a deleted thread only the end that the deletion brought is told.
 pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;

@@ -1,16 +1,23 @@
 //! A connection that is used from one thread at a time, which waits for it.
 //!
 //! The verbs and the reads are synchronous. So a connection brings the runtime that drives it, and no other thread
-//! has to be woken for an answer.
+//! has to be woken for an answer. Nothing waits for ever: a server that does not answer in time costs the connection.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::{join, join_all};
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Row, Statement};
 
+use super::address::Address;
+use super::count::Count;
 use super::failure::{Db, Failure};
+use crate::limits;
 
 /// What a statement is given.
 pub(super) type By<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -20,41 +27,105 @@ pub(super) struct Connection {
     runtime: Option<Runtime>,
     client: Client,
     statements: RefCell<HashMap<String, Statement>>,
+    /// How long an answer may take.
+    limit: Option<Duration>,
+    state: Cell<State>,
+    count: Arc<Count>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Sound,
+    /// It has ended.
+    Broken,
+    /// An answer did not come in time. It may come yet, so nothing else can be asked.
+    Silent,
 }
 
 impl Connection {
     /// Connects, and waits for it.
-    pub(super) fn open(config: &Config) -> Db<Self> {
+    pub(super) fn open(address: &Address) -> Db<Self> {
+        let limit = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
+        Self::connect(address, &address.with_limits(), Some(limit))
+    }
+
+    /// Connects for work that may take as long as it takes.
+    pub(super) fn open_patient(address: &Address) -> Db<Self> {
+        Self::connect(address, &address.config, None)
+    }
+
+    fn connect(address: &Address, config: &Config, limit: Option<Duration>) -> Db<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (client, connection) = runtime.block_on(config.connect(NoTls))?;
+        let places = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
+        let patience = Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(places).unwrap_or(1);
+        let connecting = async { timeout(patience, config.connect(address.tls.clone())).await };
+        let (client, connection) = runtime.block_on(connecting).map_err(|_| Failure::Silent(patience))??;
         runtime.spawn(async move {
             if let Err(error) = connection.await {
-                tracing::warn!(%error, "a connection to the store has ended");
+                tracing::debug!(%error, "a connection to the store has ended");
             }
         });
-        Ok(Self { runtime: Some(runtime), client, statements: RefCell::default() })
+        let (statements, state) = (RefCell::default(), Cell::new(State::Sound));
+        address.count.opened();
+        Ok(Self { runtime: Some(runtime), client, statements, limit, state, count: address.count.clone() })
     }
 
     /// Tells whether it can be used no more.
     pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.state.get() != State::Sound || self.client.is_closed()
+    }
+
+    /// Tells whether it was given up because no answer came.
+    pub(super) fn is_silent(&self) -> bool {
+        self.state.get() == State::Silent
     }
 
     /// Runs statements that give nothing.
     pub(super) fn run(&self, sql: &str) -> Db<()> {
-        Ok(self.wait(self.client.batch_execute(sql))?)
+        self.wait(self.client.batch_execute(sql))
     }
 
     /// Runs a statement, and counts the rows that it has changed.
     pub(super) fn execute(&self, sql: &str, by: By<'_>) -> Db<u64> {
         let statement = self.prepared(sql)?;
-        Ok(self.wait(self.client.execute(&statement, by))?)
+        self.wait(self.client.execute(&statement, by))
     }
 
     /// Reads rows.
     pub(super) fn query(&self, sql: &str, by: By<'_>) -> Db<Vec<Row>> {
         let statement = self.prepared(sql)?;
-        Ok(self.wait(self.client.query(&statement, by))?)
+        self.wait(self.client.query(&statement, by))
+    }
+
+    /// Runs a statement that gives nothing and then others, all sent at once; gives the rows of each.
+    ///
+    /// They are done one after the other. Within a transaction, after one has failed all others do.
+    pub(super) fn run_then(&self, first: &str, others: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
+        let statements = self.all_prepared(others)?;
+        let asked = statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
+        self.wait(async {
+            let (begun, read) = join(self.client.batch_execute(first), join_all(asked)).await;
+            begun?;
+            read.into_iter().collect()
+        })
+    }
+
+    /// Runs statements and then one that gives nothing, all sent at once.
+    pub(super) fn run_before(&self, others: &[(&str, By<'_>)], last: &str) -> Db<()> {
+        let statements = self.all_prepared(others)?;
+        let asked = statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
+        self.wait(async {
+            let (read, ended) = join(join_all(asked), self.client.batch_execute(last)).await;
+            read.into_iter().try_for_each(|rows| rows.map(drop))?;
+            ended
+        })
+    }
+
+    /// Reads with several statements that are sent at once.
+    pub(super) fn query_all(&self, asked: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
+        let statements = self.all_prepared(asked)?;
+        let asked = statements.iter().zip(asked).map(|(statement, (_, by))| self.client.query(statement, by));
+        self.wait(async { join_all(asked).await.into_iter().collect() })
     }
 
     /// Reads the first row, if there is one.
@@ -67,6 +138,10 @@ impl Connection {
         self.first(sql, by)?.ok_or_else(|| Failure::Damaged("a row is missing".into()))
     }
 
+    fn all_prepared(&self, asked: &[(&str, By<'_>)]) -> Db<Vec<Statement>> {
+        asked.iter().map(|(sql, _)| self.prepared(sql)).collect()
+    }
+
     fn prepared(&self, sql: &str) -> Db<Statement> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
@@ -76,16 +151,33 @@ impl Connection {
         Ok(statement)
     }
 
-    fn wait<F: Future>(&self, work: F) -> F::Output {
-        match &self.runtime {
-            Some(runtime) => runtime.block_on(work),
-            None => unreachable!("only dropping takes the runtime away"),
-        }
+    fn wait<T>(&self, work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Db<T> {
+        let Some(runtime) = self.runtime.as_ref().filter(|_| self.state.get() == State::Sound) else {
+            return Err(Failure::Broken);
+        };
+        let done = match self.limit {
+            None => runtime.block_on(work),
+            Some(limit) => match runtime.block_on(async { timeout(limit, work).await }) {
+                Ok(done) => done,
+                Err(_) => {
+                    self.state.set(State::Silent);
+                    return Err(Failure::Silent(limit));
+                }
+            },
+        };
+        done.map_err(|error| {
+            let failure = Failure::Postgres(error);
+            if failure.has_ended_connection() {
+                self.state.set(State::Broken);
+            }
+            failure
+        })
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.count.closed(self.is_closed());
         // Also where waiting is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

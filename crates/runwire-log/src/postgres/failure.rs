@@ -1,6 +1,8 @@
 //! What can go wrong with Postgres.
 
-use tokio_postgres::error::SqlState;
+use std::time::Duration;
+
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::LogError;
 use crate::record::Damaged;
@@ -15,6 +17,12 @@ pub(super) enum Failure {
     /// Postgres refuses, or cannot be reached.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
+    /// No answer has come. What was asked may be done all the same.
+    #[error("Postgres has not answered for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The connection was given up before.
+    #[error("the connection is broken")]
+    Broken,
     /// No connection can be driven.
     #[error(transparent)]
     Runtime(#[from] std::io::Error),
@@ -29,22 +37,73 @@ pub(super) enum Failure {
 impl Failure {
     /// Tells whether the same work may succeed when it is done again from the start: another node was faster.
     pub(super) fn is_race(&self) -> bool {
-        let error = match self {
-            Self::Overtaken => return true,
-            Self::Postgres(error) => error,
-            Self::Runtime(_) | Self::Damaged(_) => return false,
-        };
-        error.code().is_some_and(|code| {
-            [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE]
-                .contains(code)
-        })
+        match self {
+            Self::Overtaken => true,
+            Self::Postgres(error) => error.code().is_some_and(|code| RACES.contains(code)),
+            _ => false,
+        }
     }
+
+    /// Tells whether the store is away, or only reads: what was asked for may succeed when it is back.
+    pub(super) fn is_away(&self) -> bool {
+        let error = match self {
+            Self::Silent(_) | Self::Broken | Self::Runtime(_) => return true,
+            Self::Postgres(error) => error,
+            Self::Overtaken | Self::Damaged(_) => return false,
+        };
+        match error.as_db_error() {
+            Some(refused) => is_fatal(refused) || passes(refused.code()),
+            None => error.is_closed() || is_of_the_way(error),
+        }
+    }
+
+    /// Tells whether the connection has ended with it.
+    pub(super) fn has_ended_connection(&self) -> bool {
+        match self {
+            Self::Postgres(error) => error.as_db_error().is_none_or(is_fatal),
+            Self::Silent(_) | Self::Broken => true,
+            _ => false,
+        }
+    }
+}
+
+/// What another node was faster with, or is still busy with.
+const RACES: [SqlState; 4] = [
+    SqlState::UNIQUE_VIOLATION,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    SqlState::LOCK_NOT_AVAILABLE,
+];
+
+fn is_fatal(refused: &DbError) -> bool {
+    matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+}
+
+/// Tells whether a refusal passes by itself: the way is broken, the server ends or starts or has no room, a statement
+/// took too long, or the server is not yet the one that writes.
+fn passes(code: &SqlState) -> bool {
+    let classes = ["08", "53", "57", "58"];
+    classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.is::<std::io::Error>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn told(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(refused) => refused.to_string(),
-        None => error.to_string(),
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
     }
 }
 

@@ -3,32 +3,46 @@
 //! Whoever writes to a thread has locked its row until the commit, so the first commit wins every race. A node has
 //! one thread that writes, and a few connections that read.
 
+mod address;
+mod begin;
+mod cache;
+mod commit;
 mod connection;
+mod count;
+mod doubt;
 mod failure;
 mod flush;
+mod health;
+mod history;
 mod lists;
+mod nodes;
 mod notices;
+mod opening;
+mod pool;
+mod purge;
 mod read;
 mod retention;
 mod rows;
 mod schema;
+mod sight;
 mod tables;
+mod tls;
 mod writer;
 
-use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio_postgres::Config;
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
+use crate::cluster::{Readers, TailOptions};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
-use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::info::{Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
@@ -36,11 +50,12 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
 use crate::work::{Asked, Op};
-use crate::{Cancel, Cancelled, Form, Log, Page, Retention, limits};
+use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
-use failure::{Db, Failure};
+pub use nodes::Nodes;
+pub use opening::OpenError;
+use pool::Pool;
 use read::Reader;
-use rows::whole_number;
 use writer::{Listeners, Order, Terms, Writer};
 
 /// How the store behaves.
@@ -50,6 +65,12 @@ pub struct Options {
     pub lease: Duration,
     /// How long a producer has to end a run that was asked to stop.
     pub cancel_grace: Duration,
+    /// What people call this node.
+    pub node_name: String,
+    /// After which silence a node counts as gone.
+    pub node_term: Duration,
+    /// The live tail; without one, nodes learn of each other's commits by looking.
+    pub tail: Option<TailOptions>,
 }
 
 impl Default for Options {
@@ -57,43 +78,24 @@ impl Default for Options {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
+            node_name: String::new(),
+            node_term: Duration::from_millis(limits::NODE_MILLIS),
+            tail: None,
         }
     }
 }
 
-/// Why a store cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// What names it cannot be read.
-    #[error("the store cannot be named like that: {0}")]
-    Unreadable(String),
-    /// It cannot be reached or used.
-    #[error("cannot open the store: {0}")]
-    Unusable(String),
-    /// A newer version has written it.
-    #[error(
-        "the store has schema version {found}, and this program knows versions up to {known}; use a newer runwire"
-    )]
-    Newer {
-        /// The version that it has.
-        found: u32,
-        /// The newest version that is known here.
-        known: u32,
-    },
-}
-
-/// Connections that read.
-const READERS: usize = 4;
-
 /// A log in Postgres.
 pub struct Postgres {
-    config: Config,
     requests: mpsc::Sender<Order>,
     tails: Arc<Tails>,
     noticed: Arc<watch::Sender<()>>,
     meter: Arc<Meter>,
-    idle: Arc<Mutex<Vec<Reader>>>,
-    readers: Arc<Semaphore>,
+    terms: Terms,
+    nodes: Arc<nodes::Known>,
+    beating: nodes::Stop,
+    readers: Pool,
+    cluster: Readers,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -105,28 +107,39 @@ impl std::fmt::Debug for Postgres {
 impl Postgres {
     /// Opens a store, or makes its tables. Blocks while it connects and migrates.
     pub fn open(url: &str, options: &Options) -> Result<Self, OpenError> {
-        let config = Config::from_str(url).map_err(|error| OpenError::Unreadable(error.to_string()))?;
-        let unusable = |failure: Failure| OpenError::Unusable(failure.to_string());
-        let connection = Connection::open(&config).map_err(unusable)?;
-        let found = schema::migrate(&connection).map_err(unusable)?;
-        if found > schema::newest() {
-            return Err(OpenError::Newer { found, known: schema::newest() });
-        }
+        let address = opening::config(url)?;
+        opening::prepare(&Connection::open_patient(&address)?)?;
+        let connection = Connection::open(&address)?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
-        renew_leases(&connection, terms).map_err(unusable)?;
+        let card = nodes::Card::new(&options.node_name, options.node_term);
+        let nodes = nodes::Known::register(&connection, card, terms)?;
         let tails = Arc::new(Tails::default());
         let noticed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
-        let listeners = Listeners { tails: tails.clone(), noticed: noticed.clone(), meter: meter.clone() };
-        let writer = Writer::new(config.clone(), connection, terms, listeners);
+        let cluster = sight::follow(&address, options.tail.as_ref(), &nodes.generation)?;
+        let (desk, meter_here) = (cluster.desk().clone(), meter.clone());
+        let listeners = Listeners { tails: tails.clone(), desk, noticed: noticed.clone(), meter: meter_here };
+        let writer = Writer::new(address.clone(), connection, terms, nodes.card.id.clone(), listeners);
         std::thread::Builder::new()
             .name("log-writer".into())
             .spawn(move || writer.run(inbox))
             .map_err(|error| OpenError::Unusable(error.to_string()))?;
-        let (idle, readers) = (Arc::default(), Arc::new(Semaphore::new(READERS)));
-        Ok(Self { config, requests, tails, noticed, meter, idle, readers })
+        let beating = nodes::start(address.clone(), Connection::open(&address)?, nodes.clone(), noticed.clone())
+            .map_err(|error| OpenError::Unusable(error.to_string()))?;
+        let readers = Pool::new(address);
+        Ok(Self { requests, tails, noticed, meter, terms, nodes, beating, readers, cluster })
+    }
+
+    /// Tells how the readers of this node learn of what other nodes commit.
+    pub fn cluster(&self) -> crate::cluster::Figures {
+        self.cluster.figures()
+    }
+
+    /// Tells which nodes are there, as this one knows it.
+    pub fn nodes(&self) -> Nodes {
+        self.nodes.tell()
     }
 
     async fn order<T>(
@@ -134,10 +147,13 @@ impl Postgres {
         order: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Order,
     ) -> Result<T, LogError> {
         let (reply, answer) = oneshot::channel();
-        let stopped = || LogError::Unavailable("the store has stopped".into());
-        self.requests.send(order(reply)).await.map_err(|_| stopped())?;
-        let unknown = || LogError::Unavailable("the store failed; it is not known what was written".into());
-        answer.await.map_err(|_| unknown())?
+        let refused = |why: &str| LogError::Unavailable(format!("{why}; nothing was written"));
+        let patience = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
+        self.requests.send_timeout(order(reply), patience).await.map_err(|error| match error {
+            SendTimeoutError::Timeout(_) => refused("too many requests wait for the store"),
+            SendTimeoutError::Closed(_) => refused("the store was closed"),
+        })?;
+        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
     }
 
     /// Has one of the log's verbs performed.
@@ -146,51 +162,24 @@ impl Postgres {
         request: Q,
         op: impl FnOnce(Asked<Q, T>) -> Op,
     ) -> Result<T, LogError> {
-        self.order(|reply| Order::Op(op(Asked::new(request, reply)))).await
+        self.order(|reply| Order::Op(op(Asked::new(request, reply)), Instant::now())).await
     }
 
-    /// Uses a connection on a thread where waiting for it stops nobody.
+    /// Uses a connection that reads.
     async fn using<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        work: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        let stopped = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
-        let permit = self.readers.clone().acquire_owned().await.map_err(|error| stopped(&error))?;
-        let (idle, config) = (self.idle.clone(), self.config.clone());
-        let reading = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            let reader = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut reader = match reader.filter(|reader| !reader.connection.is_closed()) {
-                Some(reader) => reader,
-                None => Reader::new(Connection::open(&config)?),
-            };
-            let result = work(&mut reader);
-            // After a failure nobody knows what state a connection is in.
-            if !matches!(result, Err(LogError::Unavailable(_))) {
-                idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
-            }
-            result
-        });
-        reading.await.map_err(|error| stopped(&error))?
+        self.readers.using(work).await
     }
 
     /// Reads at one moment.
     async fn reading<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        read: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        self.using(move |reader| reader.at_one_moment(read)?).await
+        self.using(move |reader| reader.at_one_moment(&read)?).await
     }
-}
-
-/// Gives every open run a full term: while no node was there, no producer could show a sign of life.
-fn renew_leases(connection: &Connection, terms: Terms) -> Db<()> {
-    let now = tables::now(connection)?.0;
-    let sql = "UPDATE run SET lease_until = greatest(lease_until, $2) WHERE lease = $1";
-    for (lease, term) in [(1_i16, terms.lease), (2_i16, terms.grace)] {
-        connection.execute(sql, &[&lease, &whole_number(now.saturating_add(term))])?;
-    }
-    Ok(())
 }
 
 #[async_trait]
@@ -242,8 +231,7 @@ impl Log for Postgres {
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
-        let trims = self.reading(move |reader| reader.plan(retention)).await?;
-        self.using(move |reader| trims.iter().try_fold(0, |runs, trim| Ok(runs + reader.trim(trim)?))).await
+        self.using(move |reader| reader.trim_all(retention)).await
     }
 
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
@@ -255,8 +243,14 @@ impl Log for Postgres {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
-        self.reading(|reader| reader.tenants_with_open_runs()).await
+    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        let (nodes, terms) = (self.nodes.clone(), self.terms);
+        self.using(move |reader| reader.take_up(&nodes, terms, &agents, limit)).await
+    }
+
+    fn on_duty(&self) -> bool {
+        self.nodes.is_on_duty()
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
@@ -269,9 +263,8 @@ impl Log for Postgres {
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
-        let kept = subscribers.clone();
-        self.order(|reply| Order::Subscribe(subscribers, reply)).await?;
-        self.using(move |reader| reader.keep_notices_of(&kept)).await
+        self.nodes.subscribe(subscribers.iter().map(|known| known.name.clone()).collect());
+        self.order(|reply| Order::Subscribe(subscribers, reply)).await
     }
 
     async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
@@ -350,7 +343,11 @@ impl Log for Postgres {
     }
 
     fn tail(&self, thread: &ThreadKey) -> Arc<Tail> {
-        self.tails.of(thread)
+        let (tail, is_new) = self.tails.find(thread);
+        if is_new {
+            self.cluster.begin(thread, &tail);
+        }
+        tail
     }
 
     async fn figures(&self) -> Result<Figures, LogError> {
@@ -365,13 +362,21 @@ impl Log for Postgres {
         self.using(|reader| Ok(reader.connection.run("SELECT 1")?)).await
     }
 
+    async fn health(&self) -> Health {
+        self.look().await
+    }
+
+    fn vitals(&self) -> Vitals {
+        self.stand()
+    }
+
     async fn close(&self) {
-        let reads = self.readers.acquire_many(READERS as u32).await;
-        self.readers.close();
-        drop(reads);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.readers.close().await;
         // The writer lets go of its requests after everything else.
         let _ = self.requests.send(Order::Close).await;
         self.requests.closed().await;
+        self.cluster.close().await;
+        // What it leaves open is now others'.
+        self.beating.leave().await;
     }
 }

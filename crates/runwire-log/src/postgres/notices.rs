@@ -12,16 +12,9 @@ use super::tables::now;
 use crate::error::LogError;
 use crate::figures::{Figures, Waiting};
 use crate::key::RunKey;
-use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+use crate::notice::{Notice, NoticeKind, Told};
 
 impl Reader {
-    /// Forgets what waits for others than these.
-    pub(super) fn keep_notices_of(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
-        let names: Vec<&str> = subscribers.iter().map(|known| known.name.as_str()).collect();
-        self.connection.execute("DELETE FROM notice WHERE subscriber <> ALL($1)", &[&names])?;
-        Ok(())
-    }
-
     /// Lists what a subscriber is to be told, what is due first, first.
     pub(super) fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
         let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \

@@ -47,12 +47,6 @@ impl Reader {
         self.spans_of(row.id)
     }
 
-    pub(super) fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
-        let sql = "SELECT DISTINCT tenant FROM run \
-                   WHERE status IN ('pending', 'running', 'suspended') ORDER BY tenant";
-        Ok(self.connection.query(sql, &[])?.iter().map(|row| row.get(0)).collect())
-    }
-
     pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> Db<Option<i64>> {
         let sql = format!("SELECT id FROM {table} WHERE tenant = $1 AND name = $2");
         Ok(self.connection.first(&sql, &[&tenant, &name])?.map(|row| row.get(0)))

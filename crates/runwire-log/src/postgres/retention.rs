@@ -1,45 +1,85 @@
 //! Removing the runs that retention does not keep.
+//!
+//! Runs are looked at in the order they ended, some at a time, so that a large store costs no memory. What goes is only
+//! marked; see `purge.rs` for its rows.
+
+use std::collections::BTreeSet;
 
 use runwire_model::Timestamp;
 
 use super::failure::{Db, Failure};
 use super::read::Reader;
 use super::rows::{maybe_number, number, whole_number};
-use crate::Retention;
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::reading::before;
 use crate::work::{Base, Candidate, Cut, choose_cuts};
+use crate::{Retention, limits};
 
-/// What retention removes from a thread, and the messages and the state before what is left of it.
-pub(super) struct Trim {
-    cut: Cut,
-    base: String,
+/// Rows whose bytes are counted at once.
+const COUNTED: i64 = 20_000;
+
+/// The runs that ended next.
+struct Ended {
+    /// When the last of them did, and its number.
+    upto: (i64, i64),
+    threads: BTreeSet<i64>,
 }
 
 impl Reader {
-    /// Finds out what retention removes.
-    pub(super) fn plan(&mut self, retention: Retention) -> Result<Vec<Trim>, LogError> {
-        let runs = self.candidates()?;
-        let cuts = choose_cuts(
-            &runs,
-            retention,
-            || self.kept_bytes(),
-            |thread, after, upto| self.bytes_between(thread, after, upto),
-        )?;
-        let mut trims = Vec::with_capacity(cuts.len());
-        for cut in cuts {
-            let window = before(self, &cut.key, cut.oldest)?;
-            let base = serde_json::to_string(&Base::of(&window)).map_err(Failure::from)?;
-            trims.push(Trim { cut, base });
+    /// Removes what retention does not keep, and tells how many runs.
+    pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
+        let (mut removed, mut from) = (0, (0, 0));
+        let mut excess = match retention.most_bytes {
+            Some(most) => self.kept_bytes()?.saturating_sub(most),
+            None => 0,
+        };
+        while let Some(ended) = self.ended_after(from)? {
+            let is_old = |moment: Timestamp| from.0 < whole_number(moment.0);
+            if excess == 0 && !retention.ended_before.is_some_and(is_old) {
+                break;
+            }
+            for cut in self.plan(&ended, retention, excess)? {
+                excess = excess.saturating_sub(self.bytes_between(cut.thread, 0, cut.oldest - 1)?);
+                removed += self.trim(&cut)?;
+            }
+            from = ended.upto;
         }
-        Ok(trims)
+        Ok(removed)
+    }
+
+    /// Lists the runs that ended next and are kept.
+    fn ended_after(&self, from: (i64, i64)) -> Db<Option<Ended>> {
+        let sql = "SELECT ended_at, id, thread FROM run WHERE NOT trimmed AND first_seq IS NOT NULL \
+                   AND ended_at IS NOT NULL AND (ended_at, id) > ($1, $2) ORDER BY ended_at, id LIMIT $3";
+        let rows = self.connection.query(sql, &[&from.0, &from.1, &(limits::TRIM_RUNS as i64)])?;
+        let threads = rows.iter().map(|row| row.get(2)).collect();
+        Ok(rows.last().map(|last| Ended { upto: (last.get(0), last.get(1)), threads }))
+    }
+
+    /// Finds out what goes of the threads in which runs ended.
+    fn plan(&mut self, ended: &Ended, retention: Retention, excess: u64) -> Result<Vec<Cut>, LogError> {
+        self.at_one_moment(|reader| {
+            let runs = reader.candidates(ended)?;
+            Ok(choose_cuts(
+                &runs,
+                retention,
+                || Ok(retention.most_bytes.unwrap_or(0).saturating_add(excess)),
+                |thread, after, upto| reader.bytes_between(thread, after, upto),
+            )?)
+        })?
     }
 
     /// Removes what was planned, and tells how many runs.
-    pub(super) fn trim(&self, trim: &Trim) -> Result<usize, LogError> {
+    fn trim(&mut self, cut: &Cut) -> Result<usize, LogError> {
+        let window = match self.at_one_moment(|reader| before(reader, &cut.key, cut.oldest))? {
+            // It was deleted meanwhile.
+            Err(LogError::ThreadDeleted(_)) => return Ok(0),
+            window => window?,
+        };
+        let base = serde_json::to_string(&Base::of(&window)).map_err(Failure::from)?;
         self.connection.run("BEGIN")?;
-        let done = self.trim_thread(trim).and_then(|runs| {
+        let done = self.trim_thread(cut, &base).and_then(|runs| {
             self.connection.run("COMMIT")?;
             Ok(runs)
         });
@@ -49,12 +89,12 @@ impl Reader {
         Ok(done?)
     }
 
-    fn trim_thread(&self, Trim { cut, base }: &Trim) -> Db<usize> {
+    fn trim_thread(&self, cut: &Cut, base: &str) -> Db<usize> {
         // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
         let oldest = whole_number(cut.oldest);
-        let sql = "UPDATE thread SET oldest = $2, base = $3 \
+        let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
-        if self.connection.execute(sql, &[&cut.thread, &oldest, base])? == 0 {
+        if self.connection.execute(sql, &[&cut.thread, &oldest, &base])? == 0 {
             return Ok(0);
         }
         let sql = "UPDATE run SET trimmed = true WHERE thread = $1 AND name = ANY($2)";
@@ -62,35 +102,53 @@ impl Reader {
         let sql = "DELETE FROM checkpoint WHERE run IN \
                    (SELECT id FROM run WHERE thread = $1 AND name = ANY($2))";
         self.connection.execute(sql, &[&cut.thread, &cut.runs])?;
-        // A row that holds records on both sides of the oldest one stays; what is too old in it is passed over.
-        let sql = "DELETE FROM chunk WHERE thread = $1 AND last < $2";
-        self.connection.execute(sql, &[&cut.thread, &oldest])?;
         Ok(cut.runs.len())
     }
 
-    /// Lists the runs that are kept, thread by thread in the order they began.
-    fn candidates(&self) -> Db<Vec<Candidate>> {
+    /// Lists the runs at the beginning of threads, thread by thread in the order they began.
+    fn candidates(&self, ended: &Ended) -> Db<Vec<Candidate>> {
         let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, \
-                   run.ended_at FROM thread JOIN run ON run.thread = thread.id \
-                   WHERE thread.deleted_at IS NULL AND NOT run.trimmed AND run.first_seq IS NOT NULL \
-                   ORDER BY thread.id, run.first_seq";
-        let rows = self.connection.query(sql, &[])?;
-        let candidate = |row: &tokio_postgres::Row| Candidate {
-            thread: row.get(0),
-            key: ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2)),
-            run: row.get(3),
-            first_seq: number(row, 4),
-            last_seq: number(row, 5),
-            ended_at: maybe_number(row, 6).map(Timestamp),
-        };
-        Ok(rows.iter().map(candidate).collect())
+                   run.ended_at, run.id FROM thread CROSS JOIN LATERAL (SELECT * FROM run WHERE thread = thread.id \
+                   AND NOT trimmed AND first_seq IS NOT NULL ORDER BY first_seq LIMIT $2) AS run \
+                   WHERE thread.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY thread.id, run.first_seq";
+        let threads: Vec<i64> = ended.threads.iter().copied().collect();
+        // One more than are removed at once: what overlaps the next run stays.
+        let most = limits::TRIM_RUNS + 1;
+        let rows = self.connection.query(sql, &[&threads, &(most as i64)])?;
+        let mut runs: Vec<Candidate> = Vec::with_capacity(rows.len());
+        let mut of_thread = 0;
+        for row in &rows {
+            let thread = row.get(0);
+            let is_same = runs.last().is_some_and(|last| last.thread == thread);
+            of_thread = if is_same { of_thread + 1 } else { 1 };
+            // Its turn comes later, after what ended before it.
+            let is_later = row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
+            let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
+            runs.push(Candidate {
+                thread,
+                key: ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2)),
+                run: row.get(3),
+                first_seq: number(row, 4),
+                last_seq: number(row, 5),
+                ended_at: ended_at.map(Timestamp),
+            });
+        }
+        Ok(runs)
     }
 
+    /// Counts the bytes of all records that are kept, some rows at a time: no statement takes long.
     fn kept_bytes(&self) -> Db<u64> {
-        let sql = "SELECT coalesce(sum(length(body)), 0)::bigint FROM chunk \
-                   JOIN thread ON thread.id = chunk.thread \
-                   WHERE thread.deleted_at IS NULL AND chunk.last >= thread.oldest";
-        Ok(number(&self.connection.one(sql, &[])?, 0))
+        let sql = "WITH page AS (SELECT thread, last, length(body) AS bytes FROM chunk \
+                   WHERE (thread, last) > ($1, $2) ORDER BY thread, last LIMIT $3), \
+                   upto AS (SELECT thread, last FROM page ORDER BY thread DESC, last DESC LIMIT 1) \
+                   SELECT upto.thread, upto.last, (SELECT coalesce(sum(bytes), 0)::bigint FROM page \
+                   JOIN thread ON thread.id = page.thread AND deleted_at IS NULL AND page.last >= oldest) FROM upto";
+        let (mut bytes, mut from) = (0, (0_i64, 0_i64));
+        while let Some(row) = self.connection.first(sql, &[&from.0, &from.1, &COUNTED])? {
+            from = (row.get(0), row.get(1));
+            bytes += number(&row, 2);
+        }
+        Ok(bytes)
     }
 
     /// Counts the bytes of the rows of a thread that end after one `seq` and not after another.

@@ -50,21 +50,28 @@ fn lease_of(number: i16, until: u64) -> Lease {
     }
 }
 
+pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, created_at, head, head_at, deleted_at, \
+     oldest, ARRAY(SELECT run.id FROM run WHERE run.thread = thread.id \
+     AND status IN ('pending', 'running', 'suspended') ORDER BY run.id), \
+     (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1)";
+
+/// Reads a thread's row, without its producers.
+pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
+    let key = ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2));
+    let mut thread = ThreadHead::new(row.get(0), key, row.get(3), time(row, 4));
+    (thread.seq, thread.at, thread.oldest) = (number(row, 5), time(row, 6), number(row, 8));
+    thread.deleted = row.get::<_, Option<i64>>(7).is_some();
+    (thread.open, thread.latest) = (row.get(9), row.get(10));
+    thread.new = false;
+    thread
+}
+
 /// Loads a thread that is locked.
 pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<ThreadHead>>> {
-    let sql = "SELECT tenant, name, parallel, created_at, head, head_at, deleted_at, oldest, \
-               ARRAY(SELECT id FROM run WHERE run.thread = thread.id \
-               AND status IN ('pending', 'running', 'suspended') ORDER BY id), \
-               (SELECT id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL \
-               ORDER BY first_seq DESC LIMIT 1) FROM thread WHERE id = $1";
-    let Some(row) = connection.first(sql, &[&id])? else { return Ok(None) };
-    let key = ThreadKey::new(row.get::<_, &str>(0), row.get::<_, &str>(1));
-    let mut thread = ThreadHead::new(id, key, row.get(2), time(&row, 3));
-    (thread.seq, thread.at, thread.oldest) = (number(&row, 4), time(&row, 5), number(&row, 7));
-    thread.deleted = row.get::<_, Option<i64>>(6).is_some();
-    (thread.open, thread.latest) = (row.get(8), row.get(9));
+    let sql = format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = $1");
+    let Some(row) = connection.first(&sql, &[&id])? else { return Ok(None) };
+    let mut thread = thread_of_row(&row);
     thread.producers = load_producers(connection, "thread", id)?;
-    thread.new = false;
     Ok(Some(Box::new(thread)))
 }
 
@@ -95,6 +102,7 @@ pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
         lease: lease_of(row.get(15), number(row, 16)),
         leased: false,
         trimmed: row.get(12),
+        owner: None,
         stored_status: head.state.status,
         head,
         producers: HashMap::new(),
@@ -120,12 +128,12 @@ pub(super) fn load_producers(
     owner: i64,
 ) -> Db<HashMap<String, ProducerHead>> {
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2";
-    let mut producers = HashMap::new();
-    for row in connection.query(sql, &[&scope, &owner])? {
-        let speech = serde_json::from_str(row.get(3))?;
-        let (epoch, next) = (number(&row, 1), number(&row, 2));
-        let producer = ProducerHead { epoch, next, speech, dirty: false, unnoted: false };
-        producers.insert(row.get(0), producer);
-    }
-    Ok(producers)
+    connection.query(sql, &[&scope, &owner])?.iter().map(|row| producer_of_row(row, 0)).collect()
+}
+
+/// Reads a producer's row from a column on: its name, and how far it is.
+pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHead)> {
+    let speech = serde_json::from_str(row.get(from + 3))?;
+    let (epoch, next) = (number(row, from + 1), number(row, from + 2));
+    Ok((row.get(from), ProducerHead { epoch, next, speech, dirty: false, unnoted: false }))
 }

@@ -5,9 +5,32 @@
 
 use super::connection::Connection;
 use super::failure::Db;
+use crate::work::mint;
+use crate::Migrated;
 
 /// The steps from an empty store to the newest version; the version of a store is how many it has taken.
 const MIGRATIONS: &[&str] = &["
+-- One row. Its version is in it from before the first migration.
+-- What tells this life of the store from others: it changes when a backup is restored.
+ALTER TABLE store ADD COLUMN generation text;
+-- The server and the timeline of the history that the store was in last.
+ALTER TABLE store ADD COLUMN history text;
+-- When a node showed last that any is there.
+ALTER TABLE store ADD COLUMN alive_at bigint NOT NULL DEFAULT 0;
+-- Until when nobody need ask whether any node could show it: before that, no lease ran out unseen.
+ALTER TABLE store ADD COLUMN alive_until bigint NOT NULL DEFAULT 0;
+
+CREATE TABLE node (
+    id         text   PRIMARY KEY,
+    -- What people call it.
+    name       text   NOT NULL,
+    -- The version of its program.
+    version    text   NOT NULL,
+    started_at bigint NOT NULL,
+    -- Until when it counts as there.
+    seen_until bigint NOT NULL
+);
+
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
@@ -23,9 +46,14 @@ CREATE TABLE thread (
     head_at    bigint  NOT NULL,
     -- Messages and state before the oldest seq, as JSON.
     base       text,
+    -- Changes with each commit that touches the thread, one of its runs or one of their producers.
+    version    bigint  NOT NULL DEFAULT 0,
     deleted_at bigint,
+    -- Whether rows of it are to be removed: it is deleted, or was trimmed.
+    unpurged   boolean NOT NULL DEFAULT false,
     UNIQUE (tenant, name)
 );
+CREATE INDEX thread_unpurged ON thread (id) WHERE unpurged;
 CREATE INDEX thread_newest ON thread (tenant, id) WHERE deleted_at IS NULL;
 
 CREATE TABLE run (
@@ -47,6 +75,8 @@ CREATE TABLE run (
     -- Its lease, and when that runs out: see rows.rs.
     lease       smallint NOT NULL,
     lease_until bigint   NOT NULL,
+    -- The node whose server has started an agent on it.
+    owner       text,
     -- The revision of the translation that its cursors are of.
     revision    integer  NOT NULL,
     trimmed     boolean  NOT NULL,
@@ -58,7 +88,10 @@ CREATE TABLE run (
 );
 CREATE INDEX run_of_thread ON run (thread, first_seq);
 CREATE INDEX run_open ON run (thread, id) WHERE status IN ('pending', 'running', 'suspended');
+CREATE INDEX run_owned ON run (agent, id)
+    WHERE owner IS NOT NULL AND status IN ('pending', 'running', 'suspended');
 CREATE INDEX run_leased ON run (lease_until) WHERE lease > 0;
+CREATE INDEX run_kept ON run (ended_at, id) WHERE NOT trimmed AND first_seq IS NOT NULL AND ended_at IS NOT NULL;
 CREATE INDEX run_newest ON run (tenant, id);
 CREATE INDEX run_by_status ON run (tenant, status, id);
 CREATE INDEX run_by_agent ON run (tenant, agent, id) WHERE agent IS NOT NULL;
@@ -134,21 +167,37 @@ pub(super) const REVISION: i32 = 1;
 /// Only one node migrates at a time: the others wait here. The number is ours alone.
 const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
-/// Brings a store to the newest version, and tells the version that it has then.
-pub(super) fn migrate(connection: &Connection) -> Db<u32> {
+/// Brings a store to the newest version, and tells the versions that it had and has.
+pub(super) fn migrate(connection: &Connection) -> Db<Migrated> {
+    // Whoever may not make tables may use them, and where there is nothing to do nobody waits.
+    let found = version(connection)?;
+    if found >= newest() {
+        return Ok(Migrated { from: found, to: found });
+    }
     connection.run("BEGIN")?;
     connection.run(MIGRATING)?;
     connection.run("CREATE TABLE IF NOT EXISTS store (version integer NOT NULL)")?;
-    let found = connection.first("SELECT version FROM store", &[])?;
-    let found = found.map_or(0, |row| row.get::<_, i32>(0) as u32);
+    let found = version(connection)?;
     for step in MIGRATIONS.iter().skip(found as usize) {
         connection.run(step)?;
     }
-    if found < newest() {
-        connection.run(&format!("DELETE FROM store; INSERT INTO store VALUES ({})", newest()))?;
+    if found == 0 {
+        let sql = "INSERT INTO store (version, generation) VALUES ($1, $2)";
+        connection.execute(sql, &[&(newest() as i32), &mint()])?;
+    } else if found < newest() {
+        connection.execute("UPDATE store SET version = $1", &[&(newest() as i32)])?;
     }
     connection.run("COMMIT")?;
-    Ok(found.max(newest()))
+    Ok(Migrated { from: found, to: found.max(newest()) })
+}
+
+/// Tells the version of a store; 0 is one without tables.
+fn version(connection: &Connection) -> Db<u32> {
+    if !connection.one("SELECT to_regclass('store') IS NOT NULL", &[])?.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    let row = connection.first("SELECT version FROM store", &[])?;
+    Ok(row.map_or(0, |row| row.get::<_, i32>(0) as u32))
 }
 
 /// Tells the newest version.

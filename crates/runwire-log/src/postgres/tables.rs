@@ -8,35 +8,48 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 
-use super::connection::Connection;
+use super::cache::{Cache, RunPlace};
+use super::connection::{By, Connection};
 use super::failure::{Db, Failure};
 use super::rows::{load_run, load_thread, whole_number};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Records, Stored};
-use crate::work::{Base, RunHead, Store, ThreadHead};
+use crate::work::{Base, Heads, RunHead, Store, ThreadHead};
 
 /// The store of one writer, in a transaction.
 pub(super) struct Tables {
     pub(super) connection: Connection,
-    /// Threads that the transaction has locked.
-    locked: RefCell<HashSet<i64>>,
+    /// What is at hand from earlier transactions.
+    pub(super) cache: RefCell<Cache>,
+    /// Threads that the transaction has locked, and the versions that they have.
+    pub(super) locked: RefCell<HashMap<i64, i64>>,
+    /// Whether threads were locked after the transaction had begun.
+    locked_later: Cell<bool>,
+    /// What was not there when it had begun.
+    pub(super) absent_threads: HashSet<ThreadKey>,
+    pub(super) absent_runs: HashSet<RunKey>,
     /// Whether the request at hand was told that something is not there.
     missed: Cell<bool>,
     /// The thread that a request could not begin with, and must.
-    wanted: Cell<Option<i64>>,
+    pub(super) wanted: Cell<Option<i64>>,
     names: RefCell<Names>,
-    threads: VecDeque<i64>,
-    runs: VecDeque<i64>,
+    /// Numbers that nobody has yet.
+    pub(super) threads: VecDeque<i64>,
+    pub(super) runs: VecDeque<i64>,
 }
 
-/// Numbers that are taken from a sequence at once.
-const IDS: i64 = 32;
+/// Runs whose lease ran out that are closed at once.
+const DUE: i64 = 256;
 
 impl Tables {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
             connection,
+            cache: RefCell::default(),
             locked: RefCell::default(),
+            locked_later: Cell::new(false),
+            absent_threads: HashSet::new(),
+            absent_runs: HashSet::new(),
             missed: Cell::new(false),
             wanted: Cell::new(None),
             names: RefCell::default(),
@@ -45,23 +58,15 @@ impl Tables {
         }
     }
 
-    /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
-    /// Tells the store's time.
-    pub(super) fn begin(&self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Db<Timestamp> {
+    /// Forgets what belongs to the transaction before.
+    pub(super) fn reset(&mut self) {
         self.locked.borrow_mut().clear();
-        self.connection.run("BEGIN")?;
-        let (thread_tenants, thread_names) = columns(threads.iter().map(|key| (&*key.tenant, &*key.id)));
-        let (run_tenants, run_names) = columns(runs.iter().map(|key| (&*key.tenant, &*key.id)));
-        let sql = "SELECT id FROM thread WHERE id IN (\
-                   SELECT id FROM thread JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
-                   USING (tenant, name) UNION ALL \
-                   SELECT thread FROM run JOIN unnest($3::text[], $4::text[]) AS known (tenant, name) \
-                   USING (tenant, name) UNION ALL SELECT $5::bigint) ORDER BY id FOR UPDATE";
-        let by: super::connection::By<'_> =
-            &[&thread_tenants, &thread_names, &run_tenants, &run_names, &self.wanted.take()];
-        let locked = self.connection.query(sql, by)?;
-        self.locked.borrow_mut().extend(locked.iter().map(|row| row.get::<_, i64>(0)));
-        now(&self.connection)
+        self.locked_later.set(false);
+        self.absent_threads.clear();
+        self.absent_runs.clear();
+        // Older numbers would make what is new look older than what other nodes have made since.
+        self.threads.clear();
+        self.runs.clear();
     }
 
     /// Begins the next request of the transaction.
@@ -69,57 +74,108 @@ impl Tables {
         self.missed.set(false);
     }
 
+    /// Keeps the heads of a transaction that is committed; `changed` has another version since.
+    pub(super) fn keep(&self, heads: Heads, changed: &HashSet<i64>, version: i64) {
+        let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
+        changed.iter().for_each(|thread| cache.advance(*thread, version));
+        let version_of = |thread: i64| match changed.contains(&thread) {
+            true => Some(version),
+            false => locked.get(&thread).copied(),
+        };
+        let (threads, runs) = heads.into_parts();
+        for thread in threads.filter(|thread| !thread.deleted) {
+            if let Some(version) = version_of(thread.id) {
+                cache.keep_thread(thread, version);
+            }
+        }
+        for run in runs {
+            if let Some(version) = version_of(run.thread) {
+                cache.keep_run(run, version);
+            }
+        }
+        cache.shrink();
+    }
+
     /// Locks a thread.
     ///
     /// What was missing before may have come with it: another node can have made both. A commit would find that out,
     /// but a refusal would not. So the request begins anew, with the thread locked before anything is looked for.
     fn lock(&self, thread: i64) -> Db<()> {
-        if self.locked.borrow_mut().insert(thread) {
-            if self.missed.get() {
-                self.wanted.set(Some(thread));
-                return Err(Failure::Overtaken);
-            }
-            self.connection.execute("SELECT 1 FROM thread WHERE id = $1 FOR UPDATE", &[&thread])?;
+        if self.locked.borrow().contains_key(&thread) {
+            return Ok(());
+        }
+        if self.missed.get() {
+            self.wanted.set(Some(thread));
+            return Err(Failure::Overtaken);
+        }
+        let sql = "SELECT version FROM thread WHERE id = $1 FOR UPDATE";
+        if let Some(row) = self.connection.first(sql, &[&thread])? {
+            self.has_locked(thread, row.get(0));
         }
         Ok(())
     }
 
-    fn run_of(&self, found: Option<tokio_postgres::Row>) -> Db<Option<Box<RunHead>>> {
-        let Some(row) = found else {
-            self.missed.set(true);
-            return Ok(None);
-        };
-        let (run, thread): (i64, i64) = (row.get(0), row.get(1));
-        self.lock(thread)?;
-        load_run(&self.connection, "run.id = $1", &[&run])
+    fn has_locked(&self, thread: i64, version: i64) {
+        self.locked_later.set(true);
+        self.locked.borrow_mut().insert(thread, version);
+        self.cache.borrow_mut().check(thread, version);
     }
-}
 
-fn columns<'a>(keys: impl Iterator<Item = (&'a str, &'a str)>) -> (Vec<&'a str>, Vec<&'a str>) {
-    keys.unzip()
+    fn run_at(&self, place: RunPlace) -> Db<Option<Box<RunHead>>> {
+        self.lock(place.thread)?;
+        let kept = self.cache.borrow_mut().take_run(place.run);
+        match kept {
+            Some(run) => Ok(Some(run)),
+            None => load_run(&self.connection, "run.id = $1", &[&place.run]),
+        }
+    }
+
+    fn place_of(&self, sql: &str, by: By<'_>) -> Db<Option<RunPlace>> {
+        let row = self.connection.first(sql, by)?;
+        Ok(row.map(|row| RunPlace { run: row.get(0), thread: row.get(1) }))
+    }
+
+    /// Finds a run by its name.
+    fn place_named(&self, key: &RunKey) -> Db<Option<RunPlace>> {
+        let known = self.cache.borrow().run_named(key);
+        if known.is_some() || (self.absent_runs.contains(key) && !self.locked_later.get()) {
+            return Ok(known);
+        }
+        let sql = "SELECT id, thread FROM run WHERE tenant = $1 AND name = $2";
+        self.place_of(sql, &[&&*key.tenant, &&*key.id])
+    }
+
+    /// Finds a thread by its name.
+    fn thread_named(&self, key: &ThreadKey) -> Db<Option<i64>> {
+        let known = self.cache.borrow().thread_named(key);
+        if known.is_some() || (self.absent_threads.contains(key) && !self.locked_later.get()) {
+            return Ok(known);
+        }
+        let sql = "SELECT id FROM thread WHERE tenant = $1 AND name = $2";
+        Ok(self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.map(|row| row.get(0)))
+    }
 }
 
 /// Tells the time by the store's clock.
 pub(super) fn now(connection: &Connection) -> Db<Timestamp> {
-    let sql = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-    Ok(super::rows::time(&connection.one(sql, &[])?, 0))
+    Ok(super::rows::time(&connection.one(&format!("SELECT {NOW}"), &[])?, 0))
 }
 
+pub(super) const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 fn take_id(connection: &Connection, sequence: &str, ready: &mut VecDeque<i64>) -> Db<i64> {
-    if ready.is_empty() {
-        let sql = format!("SELECT nextval('{sequence}') FROM generate_series(1, $1::bigint)");
-        ready.extend(connection.query(&sql, &[&IDS])?.iter().map(|row| row.get::<_, i64>(0)));
+    match ready.pop_front() {
+        Some(id) => Ok(id),
+        None => Ok(connection.one(&format!("SELECT nextval('{sequence}')"), &[])?.get(0)),
     }
-    ready.pop_front().ok_or_else(|| Failure::Damaged("a sequence gives no number".into()))
 }
 
 impl Store for Tables {
     type Error = Failure;
 
     fn thread(&self, key: &ThreadKey) -> Db<Option<Box<ThreadHead>>> {
-        let sql = "SELECT id FROM thread WHERE tenant = $1 AND name = $2";
-        match self.connection.first(sql, &[&&*key.tenant, &&*key.id])? {
-            Some(row) => self.thread_by_id(row.get(0)),
+        match self.thread_named(key)? {
+            Some(id) => self.thread_by_id(id),
             None => {
                 self.missed.set(true);
                 Ok(None)
@@ -129,21 +185,40 @@ impl Store for Tables {
 
     fn thread_by_id(&self, id: i64) -> Db<Option<Box<ThreadHead>>> {
         self.lock(id)?;
-        load_thread(&self.connection, id)
+        let kept = self.cache.borrow_mut().take_thread(id);
+        match kept {
+            Some(thread) => Ok(Some(thread)),
+            None => load_thread(&self.connection, id),
+        }
     }
 
     fn run(&self, key: &RunKey) -> Db<Option<Box<RunHead>>> {
-        let sql = "SELECT id, thread FROM run WHERE tenant = $1 AND name = $2";
-        self.run_of(self.connection.first(sql, &[&&*key.tenant, &&*key.id])?)
+        match self.place_named(key)? {
+            Some(place) => self.run_at(place),
+            None => {
+                self.missed.set(true);
+                Ok(None)
+            }
+        }
     }
 
     fn run_by_id(&self, id: i64) -> Db<Option<Box<RunHead>>> {
-        self.run_of(self.connection.first("SELECT id, thread FROM run WHERE id = $1", &[&id])?)
+        let kept = self.cache.borrow().thread_of(id).map(|thread| RunPlace { run: id, thread });
+        let place = match kept {
+            Some(place) => Some(place),
+            None => self.place_of("SELECT id, thread FROM run WHERE id = $1", &[&id])?,
+        };
+        match place {
+            Some(place) => self.run_at(place),
+            None => {
+                self.missed.set(true);
+                Ok(None)
+            }
+        }
     }
 
     fn has_run(&self, key: &RunKey) -> Db<bool> {
-        let sql = "SELECT 1 FROM run WHERE tenant = $1 AND name = $2";
-        let found = self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.is_some();
+        let found = self.place_named(key)?.is_some();
         self.missed.set(self.missed.get() || !found);
         Ok(found)
     }
@@ -166,11 +241,21 @@ impl Store for Tables {
 
     fn due(&self, now: Timestamp) -> Db<Vec<i64>> {
         // What another node is working on is left to it.
-        let sql = "SELECT run.id, run.thread FROM run JOIN thread ON thread.id = run.thread \
-                   WHERE run.lease > 0 AND run.lease_until <= $1 FOR UPDATE OF thread SKIP LOCKED";
-        let rows = self.connection.query(sql, &[&whole_number(now.0)])?;
-        self.locked.borrow_mut().extend(rows.iter().map(|row| row.get::<_, i64>(1)));
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.
+        let sql = "SELECT run.id, run.thread, thread.version FROM run JOIN thread ON thread.id = run.thread \
+                   WHERE run.lease > 0 AND run.lease_until <= $1 \
+                   AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) \
+                   ORDER BY run.lease_until LIMIT $2 FOR UPDATE OF thread SKIP LOCKED";
+        let due = self.connection.query(sql, &[&whole_number(now.0), &DUE])?;
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        due.iter().for_each(|row| self.has_locked(row.get(1), row.get(2)));
+        // A lease that was renewed before its thread was locked has not run out.
+        let due: Vec<i64> = due.iter().map(|row| row.get(0)).collect();
+        let sql = "SELECT id FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
+        let due = self.connection.query(sql, &[&due, &whole_number(now.0)])?;
+        Ok(due.iter().map(|row| row.get(0)).collect())
     }
 
     fn new_thread_id(&mut self) -> Db<i64> {

@@ -1,19 +1,19 @@
 //! The writer of a node: takes whatever has queued up, and commits it as one transaction.
 //!
-//! While a commit is waited for, requests queue up; the next one takes them all. Where another node was faster, the
-//! transaction is taken back, and its requests are tried one by one: none suffers for its neighbours.
+//! While a commit is waited for, requests queue up; the next one takes them all. What becomes of them when another
+//! node is faster, or the store is away, is in `commit.rs`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_postgres::Config;
 
+use super::address::Address;
+use super::commit::Request;
 use super::connection::{By, Connection};
-use super::failure::Db;
-use super::flush::flush;
 use super::rows::whole_number;
 use super::tables::Tables;
+use crate::cluster::Desk;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
@@ -24,8 +24,8 @@ use crate::{Form, limits};
 
 /// What the writer is asked to do.
 pub(super) enum Order {
-    /// One of the log's verbs.
-    Op(Op),
+    /// One of the log's verbs, and when it was asked for.
+    Op(Op, Instant),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
@@ -49,36 +49,43 @@ pub(super) struct Terms {
 /// What a commit tells.
 pub(super) struct Listeners {
     pub(super) tails: Arc<Tails>,
+    pub(super) desk: Arc<Desk>,
     pub(super) noticed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
 }
 
 pub(super) struct Writer {
-    config: Config,
-    work: Work<Tables>,
-    terms: Terms,
+    pub(super) address: Address,
+    pub(super) work: Work<Tables>,
+    pub(super) terms: Terms,
     listeners: Listeners,
+    /// Why the store is away, if it is.
+    pub(super) away: Option<String>,
 }
 
-/// How often work is done again for which another node was faster.
-const TRIES: usize = 16;
-
 impl Writer {
-    pub(super) fn new(config: Config, connection: Connection, terms: Terms, listeners: Listeners) -> Self {
-        let work = Work::new(Tables::new(connection), runwire_model::Timestamp(0));
-        Self { config, work, terms, listeners }
+    pub(super) fn new(
+        address: Address,
+        connection: Connection,
+        terms: Terms,
+        node: Arc<str>,
+        listeners: Listeners,
+    ) -> Self {
+        let mut work = Work::new(Tables::new(connection), runwire_model::Timestamp(0));
+        work.node = Some(node);
+        Self { address, work, terms, listeners, away: None }
     }
 
     /// Works until it is told to close, or nobody is left to ask.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Order>) {
         while let Some(first) = requests.blocking_recv() {
-            let (mut ops, mut bytes, mut next) = (Vec::new(), 0, Some(first));
+            let (mut asked, mut bytes, mut next) = (Vec::new(), 0, Some(first));
             let mut closing = false;
             while let Some(order) = next {
                 match order {
-                    Order::Op(op) => {
+                    Order::Op(op, since) => {
                         bytes += op.bytes();
-                        ops.push(op);
+                        asked.push(Request::new(op, since));
                     }
                     Order::Subscribe(subscribers, reply) => {
                         self.work.subscribers = subscribers;
@@ -87,16 +94,20 @@ impl Writer {
                     Order::Checkpoint(checkpoint) => self.keep(&checkpoint),
                     Order::Close => closing = true,
                 }
-                let full = ops.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
+                let full = asked.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
                 next = if full || closing { None } else { requests.try_recv().ok() };
             }
-            self.commit(ops);
+            self.commit(asked);
             if closing {
                 break;
             }
         }
         requests.close();
-        while requests.blocking_recv().is_some() {}
+        while let Some(order) = requests.blocking_recv() {
+            if let Order::Op(op, _) = order {
+                op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
+            }
+        }
     }
 
     /// Keeps a checkpoint. It is a cache: where that fails, it is lost.
@@ -110,85 +121,27 @@ impl Writer {
         }
     }
 
-    /// Commits requests together, or one by one where that fails.
-    fn commit(&mut self, mut ops: Vec<Op>) {
-        if ops.is_empty() {
-            return;
-        }
-        match self.attempt(&mut ops) {
-            Ok(()) => self.release(ops),
-            Err(failure) if failure.is_race() => {
-                for op in ops {
-                    self.commit_alone(op);
-                }
-            }
-            // Whoever waits is told by this that nobody knows.
-            Err(failure) => tracing::error!(%failure, "the store failed; it is not known what was written"),
-        }
-    }
-
-    fn commit_alone(&mut self, op: Op) {
-        let mut ops = vec![op];
-        for _ in 0..TRIES {
-            match self.attempt(&mut ops) {
-                Ok(()) => return self.release(ops),
-                Err(failure) if failure.is_race() => {}
-                Err(failure) => {
-                    tracing::error!(%failure, "the store failed; it is not known what was written");
-                    return;
-                }
-            }
-        }
-        tracing::error!("other nodes were faster each time");
-    }
-
-    /// Works requests out and commits them. Where that fails, nothing is at hand, and all of it can be tried again.
-    fn attempt(&mut self, ops: &mut [Op]) -> Db<()> {
-        self.work.forget();
-        if self.work.store.connection.is_closed() {
-            self.work.store = Tables::new(Connection::open(&self.config)?);
-        }
-        let done = self.transact(ops);
-        if done.is_err() {
-            self.work.forget();
-            // Where also this fails the connection is gone, and with it the transaction.
-            let _ = self.work.store.connection.run("ROLLBACK");
-        }
-        done
-    }
-
-    fn transact(&mut self, ops: &mut [Op]) -> Db<()> {
-        let begun = Instant::now();
-        let (threads, runs): (Vec<_>, Vec<_>) = ops.iter().map(Op::names).unzip();
-        let threads: Vec<_> = threads.iter().flatten().collect();
-        let runs: Vec<_> = runs.iter().flatten().collect();
-        self.work.now = self.work.store.begin(&threads, &runs)?;
-        for op in ops {
-            self.work.store.next();
-            self.work.perform(op)?;
-        }
-        flush(&mut self.work, self.terms)?;
-        self.work.store.connection.run("COMMIT")?;
-        self.listeners.meter.note(self.tally(), begun.elapsed());
-        Ok(())
-    }
-
-    fn tally(&self) -> Tally {
+    /// Counts what a commit has written.
+    fn count(&self, took: Duration) {
         let mut tally = Tally::default();
         for (_, stored) in self.work.batch.pending.values().flat_map(|pending| &pending.records) {
             tally.records += 1;
             tally.events += stored.record.entries.len() as u64;
             tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
         }
-        tally
+        self.listeners.meter.note(tally, took);
     }
 
     /// Shows what is committed to readers, then tells whoever asked for it.
-    fn release(&mut self, ops: Vec<Op>) {
-        for (_, pending) in self.work.batch.pending.drain() {
+    pub(super) fn release(&mut self, requests: Vec<Request>, took: Duration) {
+        self.count(took);
+        let desk = &self.listeners.desk;
+        let pending = &self.work.batch.pending;
+        desk.tell(pending.iter().filter_map(|(thread, pending)| pending.parcel(*thread).cloned()));
+        for (thread, pending) in self.work.batch.pending.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
-                tail.publish(&records);
+                desk.show(thread, &tail, &records);
             }
         }
         for (_, thread) in self.work.batch.deleted.drain(..) {
@@ -199,8 +152,8 @@ impl Writer {
         if !self.work.batch.notices.is_empty() {
             self.listeners.noticed.send_replace(());
         }
-        for op in ops {
-            op.into_reply()();
+        for request in requests {
+            request.op.into_reply()();
         }
     }
 }

@@ -9,6 +9,7 @@ mod fold;
 mod inbox;
 mod journal;
 mod leases;
+mod left;
 mod lists;
 mod notices;
 mod read;
@@ -34,7 +35,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use crate::append::{Append, Appended};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
-use crate::info::{Created, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::info::{Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
@@ -42,9 +43,10 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
 use crate::work::{Asked, Op, clock};
-use crate::{Cancel, Cancelled, Form, Log, Page, Retention, limits};
+use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
+use left::Left;
 use read::Reader;
 use retention::plan;
 use schema::Found;
@@ -103,6 +105,19 @@ pub enum OpenError {
     },
 }
 
+/// Opens a file, whose tables are then of this version.
+fn migrated(path: &Path) -> Result<(Connection, Migrated), OpenError> {
+    let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
+    let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
+    match schema::migrate(&mut connection).map_err(|error| unusable(error.to_string()))? {
+        Found::Ours(migrated) => Ok((connection, migrated)),
+        Found::Newer(found) => {
+            Err(OpenError::Newer { path: path.to_owned(), found, known: schema::newest() })
+        }
+        Found::Anothers => Err(unusable("it is a database of another program".into())),
+    }
+}
+
 /// Connections that read.
 const READERS: usize = 4;
 
@@ -118,6 +133,7 @@ pub struct Sqlite {
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
+    left: Arc<tokio::sync::Mutex<Left>>,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -127,18 +143,17 @@ impl std::fmt::Debug for Sqlite {
 }
 
 impl Sqlite {
+    /// Makes the tables of a store, or brings them to this version. Blocks.
+    pub fn migrate(path: &Path) -> Result<Migrated, OpenError> {
+        let _lock = lock(path)?;
+        Ok(migrated(path)?.1)
+    }
+
     /// Opens a store, or makes one. Blocks while it recovers what a crash has left.
     pub fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let unusable = |problem: String| OpenError::Unusable { path: path.to_owned(), problem };
         let lock = lock(path)?;
-        let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
-        match schema::migrate(&mut connection).map_err(|error| unusable(error.to_string()))? {
-            Found::Ours => {}
-            Found::Newer(found) => {
-                return Err(OpenError::Newer { path: path.to_owned(), found, known: schema::newest() });
-            }
-            Found::Anothers => return Err(unusable("it is a database of another program".into())),
-        }
+        let (mut connection, _) = migrated(path)?;
         schema::prepare(&connection).map_err(|error| unusable(error.to_string()))?;
         // What a failed flush may have left in the write-ahead log is written and flushed anew before anyone
         // sees it.
@@ -151,6 +166,8 @@ impl Sqlite {
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
         let folder =
             Folder::watch(path, &mut connection, &fatal).map_err(|error| unusable(error.to_string()))?;
+        let left = Left::find(&connection).map_err(|error| unusable(error.to_string()))?;
+        let left = Arc::new(tokio::sync::Mutex::new(left));
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
@@ -167,7 +184,7 @@ impl Sqlite {
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         let idle = Arc::default();
-        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, meter, clock, idle, readers })
+        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, meter, clock, idle, readers, left })
     }
 
     async fn order<T>(
@@ -315,9 +332,15 @@ impl Log for Sqlite {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
+    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+        // Each is given once, so whoever asks next waits.
+        let mut left = self.left.clone().lock_owned().await;
+        if left.is_over() || agents.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
         self.seal(Sealing::Everything).await?;
-        self.reading(|reader| reader.tenants_with_open_runs()).await
+        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        self.reading(move |reader| left.give(reader, &agents, limit)).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
@@ -442,6 +465,10 @@ impl Log for Sqlite {
 
     async fn ready(&self) -> Result<(), LogError> {
         self.order(Order::Ping).await
+    }
+
+    async fn health(&self) -> Health {
+        Health { store: Dependency::asked("sqlite", self.ready().await), tail: None }
     }
 
     async fn close(&self) {

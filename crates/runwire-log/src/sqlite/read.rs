@@ -49,13 +49,6 @@ impl Reader {
         self.spans_of(row.id)
     }
 
-    pub(super) fn tenants_with_open_runs(&self) -> Result<Vec<String>, LogError> {
-        let sql = "SELECT DISTINCT tenant FROM run INDEXED BY run_open \
-                   WHERE status IN ('pending', 'running', 'suspended') ORDER BY tenant";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
-    }
-
     pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> rusqlite::Result<Option<i64>> {
         let sql = format!("SELECT id FROM {table} WHERE tenant = ?1 AND name = ?2");
         self.connection.prepare_cached(&sql)?.query_row(params![tenant, name], |row| row.get(0)).optional()

@@ -185,6 +185,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         lease: Lease::None,
         leased: false,
         trimmed: row.get(12)?,
+        owner: None,
         stored_status: head.state.status,
         head,
         producers: HashMap::new(),

@@ -5,6 +5,8 @@
 
 use rusqlite::Connection;
 
+use crate::Migrated;
+
 /// The steps from an empty file to the newest version; the version of a file is how many it has taken.
 const MIGRATIONS: &[&str] = &[
     "
@@ -162,7 +164,7 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// What a file is, by its version and its tables.
 pub(super) enum Found {
     /// A store of ours, of this version now.
-    Ours,
+    Ours(Migrated),
     /// One that a newer version has written.
     Newer(u32),
     /// A database that is none of ours.
@@ -182,7 +184,7 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
         transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
         transaction.commit()?;
     }
-    Ok(Found::Ours)
+    Ok(Found::Ours(Migrated { from: version, to: newest() }))
 }
 
 /// Tells the newest version.

@@ -74,6 +74,7 @@ impl<S: Store> Work<S> {
         let mut run = self.new_run(key, &thread, request, self.now)?;
         thread.open.push(run.id);
         run.renew_lease();
+        run.owner = self.node.clone().filter(|_| new.is_started_here);
         let info = run.info();
         self.put(thread, run);
         Ok(Ok(Created { value: info, new: true }))

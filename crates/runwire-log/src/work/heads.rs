@@ -1,6 +1,7 @@
 //! What is at hand of threads, runs and producers: loaded when needed, written back at the commit.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use runwire_model::Timestamp;
 use runwire_model::dialect::Decoder;
@@ -11,7 +12,7 @@ use super::Tried;
 use super::base::Base;
 use super::lease::Lease;
 use super::store::Store;
-use crate::info::{NewRun, RunInfo, RunSummary, beginning};
+use crate::info::{LeftRun, NewRun, RunInfo, RunSummary, beginning};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 
@@ -66,6 +67,8 @@ pub(crate) struct RunHead {
     /// Whether the lease begins with the commit at hand.
     pub(crate) leased: bool,
     pub(crate) trimmed: bool,
+    /// The node whose server starts an agent on it, where it is new.
+    pub(crate) owner: Option<Arc<str>>,
     pub(crate) head: Head,
     /// The status that the store has.
     pub(crate) stored_status: Status,
@@ -103,6 +106,9 @@ pub(crate) struct Request {
     /// Whether a request created it, rather than the first frame.
     #[serde(default)]
     pub(crate) asked: bool,
+    /// Whether the server that created it starts the agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) started: bool,
 }
 
 impl Request {
@@ -114,6 +120,7 @@ impl Request {
             message_id: run.message_id.clone(),
             input: run.input.as_ref().map(|input| input.text().to_owned()),
             asked: true,
+            started: run.is_started_here,
         }
     }
 
@@ -209,6 +216,7 @@ impl RunHead {
             lease: Lease::None,
             leased: false,
             trimmed: false,
+            owner: None,
             head: Head { state, summary: RunSummary::default() },
             stored_status: Status::Pending,
             producers: HashMap::new(),
@@ -233,6 +241,22 @@ impl RunHead {
             trimmed: self.trimmed,
             summary: self.summary(),
         }
+    }
+
+    /// Tells of a run whose server is gone.
+    pub(crate) fn left(&self) -> LeftRun {
+        let request = self.request.clone();
+        let asked = NewRun {
+            tenant: self.key.tenant.to_string(),
+            run_id: Some(self.key.id.to_string()),
+            thread_id: request.thread_id,
+            agent: request.agent,
+            message: request.message,
+            message_id: request.message_id,
+            input: request.input.and_then(|input| runwire_model::Json::parse(&input).ok()),
+            is_started_here: request.started,
+        };
+        LeftRun { tenant: asked.tenant.clone(), run: self.info(), asked }
     }
 
     /// What is counted; before the first record, what the person asked is known from the request alone.
@@ -357,6 +381,13 @@ impl Heads {
             self.threads.clear();
             self.thread_ids.clear();
         }
+    }
+
+    /// Gives all threads and all runs that are at hand.
+    pub(crate) fn into_parts(
+        self,
+    ) -> (impl Iterator<Item = Box<ThreadHead>>, impl Iterator<Item = Box<RunHead>>) {
+        (self.threads.into_values(), self.runs.into_values())
     }
 
     /// Drops a deleted thread and its runs from what is at hand.

@@ -330,5 +330,6 @@ fn request_of(facts: &RunFacts) -> Request {
         message_id: facts.message_id.clone(),
         input: facts.input.as_ref().map(|input| input.text().to_owned()),
         asked: facts.asked,
+        started: false,
     }
 }

@@ -25,13 +25,14 @@ mod route;
 mod source;
 mod store;
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_model::Timestamp;
 
 pub(crate) use answer::{Place, question_in, resolution_in};
 pub(crate) use base::Base;
-pub(crate) use batch::Batch;
+pub(crate) use batch::{Batch, NewNotice};
 pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use op::{Asked, Op};
@@ -55,6 +56,8 @@ pub(crate) struct Work<S> {
     pub(crate) batch: Batch,
     /// Who is to be told of which events.
     pub(crate) subscribers: Vec<Subscriber>,
+    /// This node, where a store has several.
+    pub(crate) node: Option<Arc<str>>,
     /// The time of the batch: one for all its records.
     pub(crate) now: Timestamp,
 }
@@ -62,7 +65,7 @@ pub(crate) struct Work<S> {
 impl<S: Store> Work<S> {
     /// Begins with nothing at hand.
     pub(crate) fn new(store: S, now: Timestamp) -> Self {
-        Self { store, heads: Heads::default(), batch: Batch::default(), subscribers: Vec::new(), now }
+        Self { store, heads: Heads::default(), batch: Batch::default(), subscribers: Vec::new(), node: None, now }
     }
 
     /// Drops what is at hand: the batch was not committed, or others may write before the next one.

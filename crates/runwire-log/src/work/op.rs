@@ -28,6 +28,11 @@ impl<Q, T: Send + 'static> Asked<Q, T> {
         self.outcome = Some(Box::new(outcome));
     }
 
+    /// Tells whoever asked why nothing came of it.
+    fn refuse(self, error: LogError) {
+        let _ = self.reply.send(Err(error));
+    }
+
     /// Lets go of the request; what is left tells whoever asked what came of it.
     fn into_reply(self) -> Box<dyn FnOnce() + Send> {
         let (outcome, reply) = (self.outcome, self.reply);
@@ -88,6 +93,21 @@ impl Op {
             Self::Heartbeat(asked) => (None, Some(asked.request.clone())),
             Self::Sweep(_) => (None, None),
             Self::Delete(asked) => (Some(asked.request.0.clone()), None),
+        }
+    }
+
+    /// Tells whoever asked why nothing came of it.
+    pub(crate) fn refuse(self, error: LogError) {
+        match self {
+            Self::Append(asked) => asked.refuse(error),
+            Self::Import(asked) => asked.refuse(error),
+            Self::CreateRun(asked) => asked.refuse(error),
+            Self::CreateThread(asked) => asked.refuse(error),
+            Self::Cancel(asked) => asked.refuse(error),
+            Self::Answer(asked) => asked.refuse(error),
+            Self::Heartbeat(asked) => asked.refuse(error),
+            Self::Sweep(asked) => asked.refuse(error),
+            Self::Delete(asked) => asked.refuse(error),
         }
     }
 

@@ -1,5 +1,8 @@
 //! The store of a cluster passes the suite.
 
+mod failures;
+mod readers;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -21,7 +24,8 @@ impl PostgresBed {
 #[async_trait]
 impl Bed for PostgresBed {
     async fn open(&self, timing: Timing) -> Arc<dyn Log> {
-        let options = Options { lease: timing.lease, cancel_grace: timing.cancel_grace };
+        let options =
+            Options { lease: timing.lease, cancel_grace: timing.cancel_grace, ..Options::default() };
         let url = self.server.url("postgres");
         // Opening waits, which a thread of the runtime must not.
         let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap());

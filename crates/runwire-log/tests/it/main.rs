@@ -4,6 +4,7 @@
 mod bed;
 mod cluster;
 mod conformance;
+mod departing;
 mod file;
 mod nodes;
 mod questions;

@@ -3,17 +3,21 @@
 //! Two producers write the run. One is the agent: its frames go as they are. The other is the server, in canonical
 //! events: frames that cannot be read, and the end that an exit or a broken connection decides. A producer has one
 //! dialect, so they cannot be one.
+//!
+//! Both have one epoch, which tells this server from another that has taken the run over. What the store cannot take
+//! now is written again under the same stamp when it is back, so nothing is lost and nothing is there twice.
 
 use std::sync::Arc;
 
-use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Stamp, Target};
+use runwire_log::{Append, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
+use tokio::sync::watch;
 
 use super::ending::Ending;
 use super::http::own_words;
-use crate::limits;
+use crate::{limits, outage};
 
 /// What the agent is called as a producer.
 const AGENT: &str = "runwire-agent";
@@ -22,7 +26,7 @@ const OWN: &str = "runwire-agent-own";
 
 /// Tells whether an agent of a server has written to a run.
 pub(super) async fn has_written(log: &dyn Log, run: &RunKey) -> Result<bool, LogError> {
-    Ok(log.producer(run, AGENT).await?.is_some() || log.producer(run, OWN).await?.is_some())
+    Ok(known(log, run).await?.iter().any(Option::is_some))
 }
 
 /// Why nothing more of an agent can be written.
@@ -34,6 +38,9 @@ pub(super) enum Stop {
     /// Too much of what the agent says cannot be read.
     #[error("{0}")]
     Garbled(String),
+    /// Another server has taken the run over.
+    #[error("another server has taken the run over")]
+    Fenced,
     /// The log takes nothing.
     #[error(transparent)]
     Log(LogError),
@@ -49,6 +56,8 @@ pub(super) struct Delivery {
     strays: usize,
     /// The first frame that could not be read, and why.
     first_stray: Option<String>,
+    /// Until when a store that is away is waited for.
+    shutdown: Option<watch::Receiver<bool>>,
 }
 
 /// One producer, and its place.
@@ -59,21 +68,49 @@ struct Lane {
     dialect: Dialect,
 }
 
-impl Lane {
-    /// Takes up a producer under a new epoch, where it was left or from the beginning.
-    async fn take_up(log: &dyn Log, run: &RunKey, name: &str, dialect: Dialect) -> Result<Self, LogError> {
-        let known = log.producer(run, name).await?;
-        let (epoch, next) = known.map_or((1, 0), |known| (known.epoch + 1, known.next));
-        Ok(Self { producer: name.into(), epoch, next, dialect })
-    }
-}
-
 impl Delivery {
-    /// Takes up a run where it was left, or from its beginning.
+    /// Begins a run that nobody has worked on.
+    pub(super) async fn begin(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
+        let known = known(&*log, run).await?;
+        let epoch = newest_epoch(&known) + 1;
+        Ok(Self::at(log, run, dialect, &known, epoch))
+    }
+
+    /// Takes up a run where another server has left it. Whatever that server still says is refused from now on.
     pub(super) async fn take_up(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
-        let agent = Lane::take_up(&*log, run, AGENT, dialect).await?;
-        let own = Lane::take_up(&*log, run, OWN, Dialect::Runwire).await?;
-        Ok(Self { log, run: run.clone(), agent, own, last_seq: 0, strays: 0, first_stray: None })
+        let left = known(&*log, run).await?;
+        // One that has written nothing yet has the first epoch.
+        let epoch = newest_epoch(&left).max(1) + 1;
+        let claimed = Self::at(log, run, dialect, &left, epoch);
+        for lane in [&claimed.agent, &claimed.own] {
+            claimed.log.append(lane.append(run, FrameBatch::default(), false)).await?;
+        }
+        // What it has written until then counts.
+        let left = known(&*claimed.log, run).await?;
+        Ok(Self::at(claimed.log, run, dialect, &left, epoch))
+    }
+
+    fn at(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect, known: &Known, epoch: u64) -> Self {
+        let lane = |name: &str, dialect, known: &Option<ProducerInfo>| {
+            let next = known.as_ref().map_or(0, |known| known.next);
+            Lane { producer: name.into(), epoch, next, dialect }
+        };
+        let [agent, own] = known;
+        Self {
+            log,
+            run: run.clone(),
+            agent: lane(AGENT, dialect, agent),
+            own: lane(OWN, Dialect::Runwire, own),
+            last_seq: 0,
+            strays: 0,
+            first_stray: None,
+            shutdown: None,
+        }
+    }
+
+    /// Waits for a store that is away, until the server stops.
+    pub(super) fn until(self, shutdown: watch::Receiver<bool>) -> Self {
+        Self { shutdown: Some(shutdown), ..self }
     }
 
     /// Counts the frames that the agent has written.
@@ -134,7 +171,7 @@ impl Delivery {
         }
         match self.append(Who::Server, &frames, complete).await {
             Ok(None) => return true,
-            Err(Stop::Closed) | Ok(Some((_, "run_closed", _))) => {}
+            Err(Stop::Closed | Stop::Fenced) | Ok(Some((_, "run_closed", _))) => {}
             Ok(Some((_, _, why))) => tracing::error!(run = &*self.run.id, why, "a run cannot be ended"),
             Err(stop) => tracing::warn!(run = &*self.run.id, %stop, "a run cannot be ended"),
         }
@@ -192,25 +229,51 @@ impl Delivery {
             Who::Agent => &mut self.agent,
             Who::Server => &mut self.own,
         };
-        let stamp = Stamp { producer: lane.producer.clone(), epoch: lane.epoch, index: lane.next };
-        let append = Append {
-            target: Target::Run(self.run.clone()),
-            thread: None,
-            dialect: Some(lane.dialect),
-            stamp: Some(stamp),
-            frames: frames.clone(),
-            end,
+        let (log, run) = (&self.log, &self.run);
+        let attempt = || log.append(lane.append(run, frames.clone(), end));
+        let appended = match &self.shutdown {
+            Some(shutdown) => outage::outlast(shutdown, attempt).await,
+            None => attempt().await,
         };
-        match self.log.append(append).await {
+        match appended {
             Ok(appended) => {
-                lane.next += appended.accepted;
+                // Frames that were there have come in an attempt whose outcome nobody could tell.
+                lane.next += appended.accepted + appended.duplicates;
                 self.last_seq = self.last_seq.max(appended.last_seq);
                 Ok(appended.fault.map(|fault| (fault.index, fault.problem.code(), fault.problem.to_string())))
             }
             Err(LogError::ThreadDeleted(_)) => Err(Stop::Closed),
+            Err(LogError::ProducerFenced { .. }) => Err(Stop::Fenced),
             Err(error) => Err(Stop::Log(error)),
         }
     }
+}
+
+impl Lane {
+    /// Stamps frames with what comes next.
+    fn append(&self, run: &RunKey, frames: FrameBatch, end: bool) -> Append {
+        let stamp = Stamp { producer: self.producer.clone(), epoch: self.epoch, index: self.next };
+        Append {
+            target: Target::Run(run.clone()),
+            thread: None,
+            dialect: Some(self.dialect),
+            stamp: Some(stamp),
+            frames,
+            end,
+        }
+    }
+}
+
+/// How far the agent and the server beside it are in a run.
+type Known = [Option<ProducerInfo>; 2];
+
+async fn known(log: &dyn Log, run: &RunKey) -> Result<Known, LogError> {
+    Ok([log.producer(run, AGENT).await?, log.producer(run, OWN).await?])
+}
+
+/// Tells the newest epoch under which a server has worked on a run; 0 where none has.
+fn newest_epoch(known: &Known) -> u64 {
+    known.iter().flatten().map(|known| known.epoch).max().unwrap_or(0)
 }
 
 #[derive(Clone, Copy)]

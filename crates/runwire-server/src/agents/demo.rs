@@ -47,7 +47,7 @@ pub(super) async fn run(
         telling.cancel();
     }
     match telling.tell().await {
-        Ok(()) | Err(Halt::Leave | Halt::Stop(Stop::Closed)) => {}
+        Ok(()) | Err(Halt::Leave | Halt::Stop(Stop::Closed | Stop::Fenced)) => {}
         Err(Halt::Stop(stop)) => {
             tracing::warn!(run = &*job.run.id, agent = job.agent.name, %stop, "a demo cannot be told");
         }

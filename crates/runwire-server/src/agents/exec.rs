@@ -25,6 +25,7 @@ use super::ending::{Ending, with_details};
 use super::job::Job;
 use super::signals::{Follower, Signal};
 use crate::limits;
+use crate::outage::is_outage;
 use crate::programs::{Group, Stopping, signal_of};
 use pipes::LastWords;
 
@@ -33,6 +34,7 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mu
     let Some(turn) = job.turn(&mut delivery, &mut follower).await else { return };
     let first = match job.given().await {
         Ok(input) => pipes::start_frame(job, input),
+        Err(error) if is_outage(&error) => return,
         Err(error) => return job.end(&mut delivery, Ending::failed("not_started", error.to_string())).await,
     };
     let group = match Group::start(command(job, agent)) {
@@ -199,7 +201,8 @@ impl Attending<'_> {
 
     async fn end(mut self, status: Option<ExitStatus>, last_words: &LastWords) {
         let ending = match self.stop {
-            Some(Stop::Log(_) | Stop::Closed) => return,
+            // What is not written now is for the server that has the run next.
+            Some(Stop::Log(_) | Stop::Closed | Stop::Fenced) => return,
             Some(Stop::Garbled(message)) => Ending::failed("agent_garbled", message),
             None => match (self.cancelled, status) {
                 (Some(reason), _) => Ending::Cancelled { reason },

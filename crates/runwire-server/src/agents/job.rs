@@ -16,6 +16,7 @@ use super::delivery::Delivery;
 use super::ending::Ending;
 use super::signals::{Follower, Signal};
 use super::{Input, conversation, demo, exec, http};
+use crate::outage;
 
 /// An agent at work on a run.
 pub(super) struct Job {
@@ -36,6 +37,8 @@ pub(super) struct Job {
 pub(super) enum Begin {
     /// With a run that nothing was written to.
     New,
+    /// With one that a server has left before anything was written to it.
+    Anew,
     /// With a run that an earlier server has left.
     Left(Left),
 }
@@ -67,20 +70,23 @@ impl Job {
 
     async fn try_work(&self, begin: Begin) -> Result<(), LogError> {
         let after = match &begin {
-            Begin::New => self.log.thread(&self.thread).await?.head,
+            Begin::New | Begin::Anew => self.outlast(|| self.log.thread(&self.thread)).await?.head,
             Begin::Left(left) => left.seq,
         };
         let follower = Follower::new(self.log.clone(), Some(&self.run), &self.thread, after);
         // What was written before that place shows here, what comes later is followed.
-        if self.log.run(&self.run).await?.status.is_closed() {
+        if self.outlast(|| self.log.run(&self.run)).await?.status.is_closed() {
             return Ok(());
         }
-        let dialect = self.agent.kind.dialect();
-        let delivery = Delivery::take_up(self.log.clone(), &self.run, dialect).await?;
-        let left = match begin {
-            Begin::New => None,
-            Begin::Left(left) => Some(left),
+        let (log, dialect) = (&self.log, self.agent.kind.dialect());
+        let (delivery, left) = match begin {
+            Begin::New => (self.outlast(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None),
+            Begin::Anew => (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, None),
+            Begin::Left(left) => {
+                (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
+            }
         };
+        let delivery = delivery.until(self.shutdown.clone());
         match &self.agent.kind {
             AgentKind::Http(agent) => http::run(self, agent, delivery, follower, left).await,
             AgentKind::Exec(agent) => exec::run(self, agent, delivery, follower).await,
@@ -91,8 +97,16 @@ impl Job {
 
     /// Tells the thread's messages and state, as they are now.
     pub(super) async fn window(&self) -> Result<Window, LogError> {
-        let head = self.log.thread(&self.thread).await?.head;
-        self.log.before(&self.thread, head + 1).await
+        let head = self.outlast(|| self.log.thread(&self.thread)).await?.head;
+        self.outlast(|| self.log.before(&self.thread, head + 1)).await
+    }
+
+    /// Does something again until the store answers, or until the server stops.
+    async fn outlast<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
+    where
+        F: Future<Output = Result<T, LogError>>,
+    {
+        outage::outlast(&self.shutdown, attempt).await
     }
 
     /// Tells what the person asked, as a message.
@@ -178,10 +192,6 @@ impl Job {
 
     /// Waits until the server begins to stop.
     pub(super) async fn server_stops(&self) {
-        let mut shutdown = self.shutdown.clone();
-        if shutdown.wait_for(|stopping| *stopping).await.is_err() {
-            // Nobody is left who could say so; then nobody waits either.
-            std::future::pending().await
-        }
+        outage::stopped(&self.shutdown).await;
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! An agent is a producer like any other. Whatever people say to its run is a record of the log, which the job
 //! reads; there is no side channel, so what a person was told is what the agent is told. `recovery` takes up what
-//! an earlier server has left open.
+//! servers that are gone have left open.
 
 mod config;
 pub(crate) mod conversation;
@@ -39,6 +39,7 @@ use job::{Begin, Job};
 pub(crate) use recovery::start_in;
 
 /// The agents of a server, and the runs that they are working on.
+#[derive(Clone)]
 pub(crate) struct Agents {
     log: Arc<dyn Log>,
     agents: Vec<Arc<Agent>>,
@@ -150,6 +151,7 @@ impl Agents {
     pub(crate) async fn create(&self, run: NewRun) -> Result<Created<RunInfo>, Problem> {
         let agent = run.agent.as_deref().and_then(|name| self.find(name)).cloned();
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
+        let run = NewRun { is_started_here: true, ..run };
         // Before the run exists: one that cannot be started shall not be there.
         let place = self.place()?;
         let input = Input {

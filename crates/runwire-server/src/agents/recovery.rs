@@ -1,18 +1,19 @@
-//! What an earlier server has left: each of its open runs is taken up again, or ends.
+//! What servers have left that are gone: each open run of their agents is taken up again, or ends.
 //!
-//! | agent | waits for a person, or was not told the answer yet | anything else |
-//! |---|---|---|
-//! | `http` | goes on | `producer_lost`: its stream went with the server |
-//! | `exec` | `producer_lost`: so did its program | `producer_lost` |
-//! | `demo` | goes on | goes on |
+//! | agent | waits for a person, or was not told the answer yet | nothing was written yet | anything else |
+//! |---|---|---|---|
+//! | `http` | goes on | starts, once more at most | `producer_lost`: its stream went with the server |
+//! | `exec` | `producer_lost`: so did its program | starts, once more at most | `producer_lost` |
+//! | `demo` | goes on | starts, once more at most | goes on |
 //!
-//! A run that nothing was written to is left to its lease.
+//! The log gives each run to one server. What the one before may still write is refused by its epoch.
 
 use std::sync::Arc;
 
-use runwire_log::{LogError, RunInfo, RunKey, RunQuery};
+use runwire_log::{LeftRun, LogError, RunInfo, RunKey};
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::run::Status;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::config::{Agent, AgentKind};
 use super::delivery::{self, Delivery};
@@ -20,89 +21,106 @@ use super::ending::Ending;
 use super::job::{Begin, Left};
 use super::signals::{Signal, signals_in};
 use super::{Agents, Input};
-use crate::limits;
+use crate::{limits, outage};
+
+/// What becomes of a run that was left.
+enum Fate {
+    /// It is none of ours: somebody else writes it, under the same name.
+    Others,
+    /// Its agent works on it.
+    Goes(Input, Begin),
+    /// It ends.
+    Ends,
+}
 
 impl Agents {
-    /// Takes up the runs of agents that are open. Nobody may start any meanwhile.
+    /// Takes up the runs of agents whose server is gone, as far as there is room for them.
     pub(crate) async fn recover(&self) {
-        if self.agents.is_empty() {
+        let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
+        let room = self.places.available_permits().min(limits::TAKE_UP_RUNS);
+        if names.is_empty() || room == 0 || *self.shutdown.borrow() {
             return;
         }
-        if let Err(error) = self.recover_all().await {
-            tracing::warn!(%error, "cannot look for runs whose agents went with an earlier server");
-        }
-    }
-
-    async fn recover_all(&self) -> Result<(), LogError> {
-        for tenant in self.log.tenants_with_open_runs().await? {
-            let tenant = tenant.into();
-            for status in [Status::Running, Status::Suspended] {
-                self.recover_those(&tenant, status).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn recover_those(&self, tenant: &Arc<str>, status: Status) -> Result<(), LogError> {
-        let mut before = None;
-        loop {
-            let query = RunQuery {
-                tenant: tenant.to_string(),
-                statuses: vec![status],
-                before,
-                limit: limits::LIST_ITEMS,
-                ..RunQuery::default()
-            };
-            let runs = self.log.runs(query).await?;
-            for run in &runs {
-                let agent = run.agent.as_deref().and_then(|name| self.find(name));
-                let Some(agent) = agent else { continue };
-                let key = RunKey::new(tenant.clone(), run.run_id.as_str());
-                // One that cannot be taken up is left to its lease, and keeps no other from it.
-                if let Err(error) = self.recover_run(agent, run, key).await {
-                    tracing::warn!(run = run.run_id, %error, "cannot take up a run");
+        match self.log.take_up(&names, room).await {
+            Err(error) => tracing::warn!(%error, "cannot look for runs whose agents went with their server"),
+            Ok(left) => {
+                for run in left {
+                    let agents = self.clone();
+                    // Each on its own: none keeps another waiting.
+                    tokio::spawn(async move { agents.recover_run(run).await });
                 }
             }
-            before = runs.last().map(|run| run.run_id.clone());
-            if runs.len() < limits::LIST_ITEMS {
-                return Ok(());
+        }
+    }
+
+    async fn recover_run(&self, left: LeftRun) {
+        let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
+        let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
+        let run = left.run.run_id.as_str();
+        let fate = outage::outlast(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
+        let done = match fate {
+            Err(error) => Err(error),
+            Ok(Fate::Others) => Ok(()),
+            Ok(Fate::Goes(input, begin)) => {
+                tracing::info!(run, agent = agent.name, "taking up a run");
+                if let Some(place) = self.place_in_time(&key).await {
+                    self.begin(place, agent.clone(), &left.run, key, input, begin);
+                }
+                Ok(())
+            }
+            Ok(Fate::Ends) => {
+                tracing::info!(run, agent = agent.name, "ending a run whose agent is gone");
+                self.end_left(agent, &left.run, &key).await
+            }
+        };
+        if let Err(error) = done {
+            // It is left to its lease.
+            tracing::warn!(run, %error, "cannot take up a run");
+        }
+    }
+
+    async fn fate_of(&self, agent: &Arc<Agent>, left: &LeftRun, key: &RunKey) -> Result<Fate, LogError> {
+        let run = &left.run;
+        let has_written = delivery::has_written(&*self.log, key).await?;
+        if !has_written && !left.asked.is_started_here {
+            return Ok(Fate::Others);
+        }
+        if run.status == Status::Pending {
+            // Whoever takes it up leaves a trace: an agent that takes its servers down with it is not started for ever.
+            return Ok(if has_written { Fate::Ends } else { Fate::Goes(asked(left), Begin::Anew) });
+        }
+        if matches!(agent.kind, AgentKind::Exec(_)) {
+            return Ok(Fate::Ends);
+        }
+        let (input, left) = self.look_at(run, key).await?;
+        // Whoever wanted it to stop does not want it to be asked again.
+        let is_ready = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
+        let goes_on = is_ready || matches!(agent.kind, AgentKind::Demo(_));
+        Ok(if goes_on { Fate::Goes(input, Begin::Left(left)) } else { Fate::Ends })
+    }
+
+    /// Waits for a place, and keeps the run's lease meanwhile; gives none where the server stops first.
+    async fn place_in_time(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
+        loop {
+            tokio::select! {
+                place = self.places.clone().acquire_owned() => return place.ok(),
+                () = tokio::time::sleep(self.beat) => {
+                    let _ = self.log.heartbeat(run).await;
+                }
+                () = outage::stopped(&self.shutdown) => return None,
             }
         }
     }
 
-    async fn recover_run(&self, agent: &Arc<Agent>, run: &RunInfo, key: RunKey) -> Result<(), LogError> {
-        if !delivery::has_written(&*self.log, &key).await? {
-            // Somebody else writes it, under the same name.
-            return Ok(());
-        }
-        let (input, left) = match agent.kind {
-            AgentKind::Exec(_) => (Input::default(), None),
-            AgentKind::Http(_) => {
-                let (input, left) = self.look_at(run, &key).await?;
-                // Whoever wanted it to stop does not want it to be asked again.
-                let goes_on = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
-                (input, goes_on.then_some(left))
-            }
-            AgentKind::Demo(_) => {
-                let (input, left) = self.look_at(run, &key).await?;
-                (input, Some(left))
-            }
+    async fn end_left(&self, agent: &Agent, run: &RunInfo, key: &RunKey) -> Result<(), LogError> {
+        let ending = match run.summary.cancel_requested {
+            true => Ending::Cancelled { reason: None },
+            false => Ending::producer_lost(),
         };
-        match (left, self.place()) {
-            (Some(left), Ok(place)) => {
-                tracing::info!(run = run.run_id, agent = agent.name, "taking up a run");
-                self.begin(place, agent.clone(), run, key, input, Begin::Left(left));
-            }
-            _ => {
-                tracing::info!(run = run.run_id, agent = agent.name, "ending a run whose agent is gone");
-                let ending = match run.summary.cancel_requested {
-                    true => Ending::Cancelled { reason: None },
-                    false => Ending::producer_lost(),
-                };
-                let mut delivery = Delivery::take_up(self.log.clone(), &key, agent.kind.dialect()).await?;
-                delivery.end(ending).await;
-            }
-        }
+        let dialect = agent.kind.dialect();
+        let take_up = || Delivery::take_up(self.log.clone(), key, dialect);
+        let delivery = outage::outlast(&self.shutdown, take_up).await?;
+        delivery.until(self.shutdown.clone()).end(ending).await;
         Ok(())
     }
 
@@ -131,6 +149,12 @@ impl Agents {
         }
         Ok((input, left))
     }
+}
+
+/// Tells what a run was given that nothing was written to.
+fn asked(left: &LeftRun) -> Input {
+    let asked = left.asked.clone();
+    Input { message: asked.message, message_id: asked.message_id, input: asked.input }
 }
 
 impl Left {

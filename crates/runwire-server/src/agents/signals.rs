@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Log, RunKey, Stored, Tail, ThreadKey};
+use runwire_log::{Log, LogError, Page, RunKey, Stored, Tail, ThreadKey};
 use runwire_model::event::{Body, Event, InteractionResolved};
 use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
+
+use crate::outage::{Patience, is_outage};
 
 /// Something in a run that its agent must know of.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +39,8 @@ pub(crate) struct Follower {
     at: u64,
     /// Whether the store may have records that the tail has not told of.
     is_behind: bool,
+    /// When the store is asked again, while it is away.
+    patience: Patience,
 }
 
 impl Follower {
@@ -45,7 +49,8 @@ impl Follower {
         let tail = log.tail(thread);
         let head = tail.watch();
         let (run, thread) = (run.map(|run| run.id.clone()), thread.clone());
-        Self { log, run, thread, tail, head, at: after, is_behind: true }
+        let patience = Patience::default();
+        Self { log, run, thread, tail, head, at: after, is_behind: true, patience }
     }
 
     /// Tells the last record that was looked at.
@@ -55,7 +60,7 @@ impl Follower {
 
     /// Waits for records, and gives those that matter, which may be none; nothing follows where the thread is gone.
     ///
-    /// Whoever gives up waiting loses nothing.
+    /// A store that is away is waited for: that is no end. Whoever gives up waiting loses nothing.
     pub(crate) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
         loop {
             let head = *self.head.borrow_and_update();
@@ -68,12 +73,14 @@ impl Follower {
             let recent = if self.is_behind { None } else { self.tail.after(self.at) };
             let records = match recent.filter(|records| !records.is_empty()) {
                 Some(records) => records,
-                None => match self.log.read(&self.thread, self.at).await {
+                None => match self.read().await {
                     Ok(page) => {
                         let last = page.records.last().map_or(page.head, |last| last.record.seq);
                         self.is_behind = last < page.head;
                         page.records
                     }
+                    // Meanwhile the tail may have been told.
+                    Err(error) if is_outage(&error) => continue,
                     Err(error) => {
                         tracing::debug!(%error, thread = &*self.thread.id, "a run cannot be followed any more");
                         return None;
@@ -89,6 +96,19 @@ impl Follower {
             let matters = |stored: &Arc<Stored>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
             return Some(records.into_iter().filter(matters).collect());
         }
+    }
+
+    /// Reads the store, when it is time to.
+    async fn read(&mut self) -> Result<Page, LogError> {
+        self.patience.wait().await;
+        let page = self.log.read(&self.thread, self.at).await;
+        match &page {
+            Err(error) if is_outage(error) => {
+                self.patience.failed(error);
+            }
+            _ => self.patience.worked(),
+        }
+        page
     }
 
     /// Waits for records, and gives the signals in them, which may be none. A thread that is gone is a run's end.

@@ -57,6 +57,7 @@ async fn stream(
             message: Some(asked.ok_or_else(|| missing_field("query"))?),
             message_id: None,
             input: fields.into_input(),
+            ..NewRun::default()
         };
         let (run, _) = start(&wire, run).await?;
         follow(wire, Dialect::Agio, &run, From::Cursor(None)).await

@@ -50,6 +50,7 @@ async fn chat(
                     message: Some(prompt),
                     message_id: None,
                     input: fields.into_input(),
+                    ..NewRun::default()
                 };
                 let (run, _) = start(&wire, run).await?;
                 follow(wire, Dialect::EasyflowChat, &run, From::Cursor(None)).await

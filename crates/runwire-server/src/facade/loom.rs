@@ -174,13 +174,14 @@ impl Session {
             message: Some(fields.text(&["message"])?.ok_or_else(|| missing_field("message"))?),
             message_id: None,
             input: fields.into_input(),
+            ..NewRun::default()
         };
         let (run, _) = start(&self.wire, run).await?;
         let reader = ask(Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
         let open = self.wire.metrics.reader(Framing::WebSocket);
-        let watching = tokio::spawn(watch(reader, id.clone(), self.out.clone(), open));
+        let watching = tokio::spawn(watch(reader.patient(), id.clone(), self.out.clone(), open));
         self.runs.insert(id.text().to_owned(), (run, watching));
         Ok(())
     }

@@ -38,6 +38,7 @@ async fn chat(
             message: Some(fields.text(&["content"])?.ok_or_else(|| missing_field("content"))?),
             message_id: None,
             input: fields.into_input(),
+            ..NewRun::default()
         };
         let (run, _) = start(&wire, run).await?;
         follow(wire, Dialect::StreamingEngine, &run, From::Cursor(None)).await

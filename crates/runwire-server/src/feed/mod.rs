@@ -4,6 +4,9 @@
 //! encodes the new records, the others find the bytes. A reader that falls behind what the feed still holds
 //! goes on from the store with a walk of its own, until it is at the end again. So a slow reader costs bounded
 //! memory and slows nobody down.
+//!
+//! While the store is away, readers wait. Those of one feed ask it together: one of them tries again now and then,
+//! and the others find what it has found.
 
 mod cursor;
 mod reader;
@@ -17,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use runwire_log::{Log, LogError, Tail};
 use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::sleep_until;
 
 pub(crate) use cursor::{Cursor, NotACursor};
 pub(crate) use reader::{Next, Reader};
@@ -24,6 +28,7 @@ pub(crate) use segment::{Segment, Shape};
 pub(crate) use walk::{View, Walk};
 
 use crate::limits;
+use crate::outage::{Patience, is_outage};
 
 /// The feeds of all views that are being read.
 #[derive(Default)]
@@ -45,8 +50,9 @@ impl Feeds {
             log: log.clone(),
             view: view.clone(),
             tail: log.tail(&view.thread),
-            walk: AsyncMutex::new(None),
+            walk: AsyncMutex::new(Own::None),
             ring: Mutex::default(),
+            patience: Mutex::default(),
         });
         feeds.insert(view.clone(), Arc::downgrade(&feed));
         feed
@@ -58,8 +64,20 @@ pub(crate) struct Feed {
     log: Arc<dyn Log>,
     view: View,
     tail: Arc<Tail>,
-    walk: AsyncMutex<Option<Walk>>,
+    walk: AsyncMutex<Own>,
     ring: Mutex<Ring>,
+    /// When the store is asked again, while it is away.
+    patience: Mutex<Patience>,
+}
+
+/// The encoder of a feed.
+enum Own {
+    /// No reader has come to the end yet.
+    None,
+    /// It goes on from here.
+    Walk(Box<Walk>),
+    /// The store went away while it looked something up; what it has told up to this record stands.
+    Spoilt(u64),
 }
 
 #[derive(Default)]
@@ -110,27 +128,42 @@ impl Feed {
             found => return Ok(found),
         }
         let mut own = self.walk.lock().await;
-        let Some(walk) = own.as_mut() else { return Ok(Found::Behind) };
+        if let Own::Spoilt(upto) = *own {
+            // Rare, and every reader would be as large as this.
+            *own = Box::pin(self.begin_again(upto)).await?;
+        }
+        let Own::Walk(walk) = &mut *own else { return Ok(Found::Behind) };
         loop {
             match lock(&self.ring).after(whole) {
-                Found::Nothing if walk.next > whole + 1 => return Ok(Found::Behind),
+                Found::Nothing if walk.told() > whole => return Ok(Found::Behind),
                 Found::Nothing => {}
                 found => return Ok(found),
             }
             let records = match self.tail.after(walk.next - 1) {
                 Some(records) => records,
                 // Nobody was at the end for long. Whoever comes there finds a nearer way than through all of it.
-                None if walk.next <= whole => return Ok(Found::Behind),
-                None => self.log.read(&self.view.thread, walk.next - 1).await?.records,
+                None if walk.told() < whole => return Ok(Found::Behind),
+                None => {
+                    self.check_due()?;
+                    self.noted(self.log.read(&self.view.thread, walk.next - 1).await)?.records
+                }
             };
             if records.is_empty() {
                 return Ok(Found::Nothing);
             }
             match walk.encode(&records).await {
-                Ok(segment) => lock(&self.ring).push(Arc::new(segment)),
+                Ok(segment) if segment.upto > segment.after => lock(&self.ring).push(Arc::new(segment)),
+                Ok(_) => {}
+                // The encoder did not get to see what it asked for: nobody may go on from it.
+                Err(error) if is_outage(&error) => {
+                    // They follow what was told.
+                    let before = records.first().map_or(0, |first| first.record.seq - 1);
+                    *own = Own::Spoilt(walk.silent().max(before));
+                    self.failed(&error);
+                    return Err(error);
+                }
                 Err(error) => {
-                    // The encoder did not get to see what it asked for: nobody may go on from it.
-                    *own = None;
+                    *own = Own::None;
                     *lock(&self.ring) = Ring::default();
                     return Err(error);
                 }
@@ -138,15 +171,56 @@ impl Feed {
         }
     }
 
+    /// Begins another walk after the records that one has told.
+    async fn begin_again(&self, upto: u64) -> Result<Own, LogError> {
+        self.check_due()?;
+        let walk = Walk::again(self.log.clone(), self.view.clone(), upto).await;
+        Ok(Own::Walk(Box::new(self.noted(walk)?)))
+    }
+
     /// Takes over the walk of a reader that has come to the end, if the feed has none, or one that is behind.
-    pub(crate) async fn adopt(&self, walk: Walk) {
+    pub(crate) async fn adopt(&self, walk: Box<Walk>) {
         let mut own = self.walk.lock().await;
-        // One that the tail can still lead on is left alone: those who wait for it would all fall behind.
-        let is_lost = |own: &Walk| own.next < walk.next && self.tail.after(own.next - 1).is_none();
-        if own.as_ref().is_none_or(is_lost) {
+        let is_lost = match &*own {
+            Own::None => true,
+            // One that the tail can still lead on is left alone: those who wait for it would all fall behind.
+            Own::Walk(own) => own.next < walk.next && self.tail.after(own.next - 1).is_none(),
+            Own::Spoilt(upto) => *upto < walk.next,
+        };
+        if is_lost {
             // Segments follow each other, and the next one will follow this walk.
             *lock(&self.ring) = Ring::default();
-            *own = Some(walk);
+            *own = Own::Walk(walk);
+        }
+    }
+
+    /// Refuses to ask the store again before it is time to.
+    fn check_due(&self) -> Result<(), LogError> {
+        match lock(&self.patience).due() {
+            None => Ok(()),
+            Some(_) => Err(LogError::Unavailable("it did not answer a moment ago".into())),
+        }
+    }
+
+    /// Notes whether the store has answered.
+    pub(crate) fn noted<T>(&self, answer: Result<T, LogError>) -> Result<T, LogError> {
+        match &answer {
+            Err(error) if is_outage(error) => self.failed(error),
+            _ => lock(&self.patience).worked(),
+        }
+        answer
+    }
+
+    /// Notes that the store is away.
+    pub(crate) fn failed(&self, error: &LogError) {
+        lock(&self.patience).failed(error);
+    }
+
+    /// Waits until it is time to ask the store again.
+    pub(crate) async fn until_due(&self) {
+        let due = lock(&self.patience).due();
+        if let Some(due) = due {
+            sleep_until(due).await;
         }
     }
 

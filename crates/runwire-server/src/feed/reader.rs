@@ -7,6 +7,7 @@ use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
 use super::{Cursor, Feed, Found, Segment, Walk};
+use crate::outage::is_outage;
 
 /// What a reader gets next.
 #[derive(Debug)]
@@ -50,6 +51,10 @@ pub(crate) struct Reader {
     ended: bool,
     /// Whether it ended with the run itself.
     run_over: bool,
+    /// Whether it waits for a store that is away.
+    is_patient: bool,
+    /// Whether that was away a moment ago.
+    is_waiting: bool,
 }
 
 impl Reader {
@@ -70,6 +75,8 @@ impl Reader {
             caught_up: false,
             ended: false,
             run_over: false,
+            is_patient: false,
+            is_waiting: false,
         }
     }
 
@@ -97,6 +104,12 @@ impl Reader {
         self
     }
 
+    /// Waits for a store that is away: whoever reads has the head of its answer already.
+    pub(crate) fn patient(mut self) -> Self {
+        self.is_patient = true;
+        self
+    }
+
     /// Begins with the present, and goes on from where it was taken.
     pub(crate) fn attach(mut self, walk: Walk, present: Segment) -> Self {
         self.at = Cursor::after(present.after);
@@ -114,7 +127,7 @@ impl Reader {
         self.run_over
     }
 
-    /// Waits for what comes next. May be dropped and asked again; nothing is lost.
+    /// Waits for what comes next. May be dropped and asked again, also after a failure; nothing is lost.
     pub(crate) async fn next(&mut self) -> Result<Next, LogError> {
         if let Some(present) = self.first.take() {
             (self.ended, self.run_over) = (present.ends, present.ends);
@@ -130,6 +143,11 @@ impl Reader {
         loop {
             if self.ended || self.left == 0 {
                 return Ok(Next::Ended);
+            }
+            if self.is_waiting {
+                // Rare, and every reader would be as large as this.
+                Box::pin(self.feed.until_due()).await;
+                self.is_waiting = false;
             }
             // Looked at before the records, so that no commit between the two goes unnoticed.
             let head = *self.heads.borrow_and_update();
@@ -159,6 +177,10 @@ impl Reader {
                     }
                 }
                 Err(LogError::ThreadDeleted(_)) => self.ended = true,
+                Err(error) if self.is_patient && is_outage(&error) => {
+                    self.feed.failed(&error);
+                    self.is_waiting = true;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -173,7 +195,8 @@ impl Reader {
                 none.insert(Box::new(Walk::begin(log, view, self.at).await?))
             }
         };
-        let segment = match walk.page(self.at, self.compact).await {
+        let page = walk.page(self.at, self.compact).await;
+        let segment = match self.feed.noted(page) {
             Ok(segment) => segment,
             Err(error) => {
                 self.walk = None;
@@ -184,7 +207,7 @@ impl Reader {
             return Ok(Found::Segment(Arc::new(segment)));
         }
         if let Some(walk) = self.walk.take() {
-            self.feed.adopt(*walk).await;
+            self.feed.adopt(walk).await;
         }
         Ok(Found::Nothing)
     }

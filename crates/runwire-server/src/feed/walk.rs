@@ -41,6 +41,8 @@ pub(crate) struct Walk {
     runs: HashMap<Arc<str>, RunWalk>,
     /// The next record.
     pub(crate) next: u64,
+    /// The last record that was told before the walk began, where it began before that.
+    silent: u64,
     frames: Frames,
 }
 
@@ -59,7 +61,8 @@ impl Walk {
     /// Finds the place from which the frames after a cursor can be told.
     pub(crate) async fn begin(log: Arc<dyn Log>, view: View, after: Cursor) -> Result<Self, LogError> {
         let before = after.whole_records();
-        let mut walk = Self { log, view, runs: HashMap::new(), next: before + 1, frames: Frames::default() };
+        let (runs, frames) = (HashMap::new(), Frames::default());
+        let mut walk = Self { log, view, runs, next: before + 1, silent: 0, frames };
         // Raw frames and our own need nothing of what came before.
         let Some(form) = walk.view.form.filter(|form| form.dialect != Dialect::Runwire) else {
             return Ok(walk);
@@ -86,6 +89,22 @@ impl Walk {
         Ok(walk)
     }
 
+    /// Begins again where another walk has told everything up to a record.
+    pub(super) async fn again(log: Arc<dyn Log>, view: View, told: u64) -> Result<Self, LogError> {
+        let walk = Self::begin(log, view, Cursor::after(told)).await?;
+        Ok(Self { silent: told, ..walk })
+    }
+
+    /// Tells the last record that was told before the walk began.
+    pub(super) fn silent(&self) -> u64 {
+        self.silent
+    }
+
+    /// Tells the last record that was told.
+    pub(super) fn told(&self) -> u64 {
+        self.silent.max(self.next - 1)
+    }
+
     /// Reads and encodes the next records for a reader that stands at a cursor, and maybe wants fewer frames.
     ///
     /// An empty segment means that there are no records yet. May be dropped and asked again; nothing is lost.
@@ -103,7 +122,11 @@ impl Walk {
 
     /// Encodes records, the first of which is the next. After a failure the walk is of no more use.
     pub(crate) async fn encode(&mut self, records: &[Arc<Stored>]) -> Result<Segment, LogError> {
-        self.encode_for(records, 0, u64::MAX).await
+        let told = self.told();
+        let mut segment = self.encode_for(records, self.silent, u64::MAX).await?;
+        // It holds nothing of what was told before.
+        (segment.after, segment.upto) = (told, segment.upto.max(told));
+        Ok(segment)
     }
 
     /// Encodes records; those up to `silent` become no frames, pieces in those after `merge_after` are merged.

@@ -7,22 +7,25 @@ use std::time::UNIX_EPOCH;
 use axum::extract::State;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, StatusCode};
-use runwire_log::Figures;
 use runwire_log::figures::COMMIT_TIMES;
+use runwire_log::{Figures, Vitals};
 
 use super::text::{MEDIA_TYPE, Text};
 use super::{Framing, Metrics, RouteClass};
-use crate::Wire;
+use crate::{Wire, limits};
 
 /// Tells how the server stands. A store that does not answer is told of too: the rest is worth knowing just then.
 pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'static str); 2], String) {
-    let figures = wire.log.figures().await;
+    // Whoever scrapes does not wait for long, and a store that is silent is worth knowing.
+    let figures = tokio::time::timeout(limits::FIGURES_TIME, wire.log.figures()).await;
+    let figures = figures.ok().and_then(Result::ok);
     let mut text = Text::default();
     wire.metrics.tell(&mut text);
-    text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_ok()));
-    if let Ok(figures) = &figures {
+    text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_some()));
+    if let Some(figures) = &figures {
         tell_of_log(&mut text, figures);
     }
+    tell_of_cluster(&mut text, &wire.log.vitals());
     let agents = wire.agents.busy();
     text.gauge(
         "runwire_agent_runs_open",
@@ -30,7 +33,7 @@ pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'stat
         agents.open,
     );
     text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.under_way);
-    wire.webhooks.tell(&mut text, figures.ok().as_ref());
+    wire.webhooks.tell(&mut text, figures.as_ref());
     ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
 }
 
@@ -84,7 +87,7 @@ fn tell_of_log(text: &mut Text, figures: &Figures) {
     text.counter("runwire_frame_bytes_written_total", help, written.bytes);
 
     let name = "runwire_commit_seconds";
-    text.family(name, "histogram", "Time that the disk took for a commit; many writes may share one.");
+    text.family(name, "histogram", "Time that the store took for a commit; many writes may share one.");
     let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
     for (longest, count) in COMMIT_TIMES.iter().zip(written.commit_classes) {
         so_far += count;
@@ -93,4 +96,48 @@ fn tell_of_log(text: &mut Text, figures: &Figures) {
     text.sample(&bucket, &[("le", "+Inf")], written.commits);
     text.sample(&format!("{name}_sum"), &[], written.commit_time.as_secs_f64());
     text.sample(&format!("{name}_count"), &[], written.commits);
+}
+
+/// Tells how a node that shares its store with others stands. Every family is named, also where it has no sample.
+fn tell_of_cluster(text: &mut Text, vitals: &Vitals) {
+    let Vitals { link, cluster, nodes } = vitals;
+    let link = link.as_ref();
+    let help = "Connections to the store that are open.";
+    text.gauge_of("runwire_store_connections", help, link.map(|link| link.connections));
+    let help = "Connections to the store that broke, or were given up because no answer came.";
+    text.counter_of("runwire_store_connections_lost_total", help, link.map(|link| link.lost));
+    let help = "Tries to commit that failed: another node was faster, or the store was away.";
+    text.counter_of("runwire_store_retries_total", help, link.map(|link| link.retries));
+
+    let tail = cluster.as_ref().and_then(|cluster| cluster.tail.as_ref());
+    let help = "Whether the tail can be written and followed.";
+    text.gauge_of("runwire_tail_up", help, tail.map(|tail| u8::from(tail.links.up())));
+    let help = "How long an entry of this node took last to come back to it over the tail.";
+    let lag = tail.and_then(|tail| tail.lag).map(|lag| lag.as_secs_f64());
+    text.gauge_of("runwire_tail_lag_seconds", help, lag);
+    let help = "Entries that were sent over the tail.";
+    text.counter_of("runwire_tail_entries_published_total", help, tail.map(|tail| tail.published));
+    let help = "Entries that were not sent, because the tail was away or slow.";
+    text.counter_of("runwire_tail_entries_dropped_total", help, tail.map(|tail| tail.dropped));
+    let help = "Entries that arrived faster than they were taken.";
+    text.counter_of("runwire_tail_entries_missed_total", help, tail.map(|tail| tail.missed));
+
+    let cluster = cluster.as_ref();
+    let help = "Threads that are followed because they are being read.";
+    text.gauge_of("runwire_threads_followed", help, cluster.map(|cluster| cluster.followed));
+    let help = "Times that the store was asked how far those threads are.";
+    text.counter_of("runwire_head_checks_total", help, cluster.map(|cluster| cluster.head_checks));
+    let help = "Reads from the store because a thread was further than what had arrived.";
+    text.counter_of("runwire_heals_total", help, cluster.map(|cluster| cluster.heals));
+
+    let name = "runwire_node_info";
+    text.family(name, "gauge", "The id of this node, until it stops; always 1.");
+    if let Some(nodes) = nodes {
+        text.sample(name, &[("node", &nodes.id)], 1);
+    }
+    let nodes = nodes.as_ref();
+    let help = "Nodes that share the store and have shown a sign of life.";
+    text.gauge_of("runwire_nodes_alive", help, nodes.map(|nodes| nodes.alive));
+    let help = "Whether this node keeps house for all: webhooks and retention.";
+    text.gauge_of("runwire_on_duty", help, nodes.map(|nodes| u8::from(nodes.is_on_duty)));
 }

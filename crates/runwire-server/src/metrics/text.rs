@@ -25,6 +25,18 @@ impl Text {
         self.sample(name, &[], value);
     }
 
+    /// Writes how a figure that only grows stands, where there is one.
+    pub(super) fn counter_of(&mut self, name: &str, help: &str, value: Option<impl Display>) {
+        self.family(name, "counter", help);
+        value.into_iter().for_each(|value| self.sample(name, &[], value));
+    }
+
+    /// Writes how a figure that comes and goes stands, where there is one.
+    pub(super) fn gauge_of(&mut self, name: &str, help: &str, value: Option<impl Display>) {
+        self.family(name, "gauge", help);
+        value.into_iter().for_each(|value| self.sample(name, &[], value));
+    }
+
     /// Begins a family, whose samples follow.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing into a string cannot fail.

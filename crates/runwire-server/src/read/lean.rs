@@ -8,7 +8,8 @@
 //!
 //! Only what is beyond doubt is taken. The request is looked at without being consumed, so whatever is unusual
 //! about it (a head in pieces, a body, a second request behind it, a refusal, an answer that is no stream) is
-//! left on the socket as it came, and hyper answers it in the ordinary way.
+//! left on the socket as it came, and hyper answers it in the ordinary way. Only that the store is away is said
+//! here: it has been waited for long enough.
 
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::Shutdown;
@@ -30,16 +31,19 @@ use crate::feed::{Reader, Shape};
 use crate::head::Head;
 use crate::ids::from_segment;
 use crate::metrics::RouteClass;
+use crate::problem::Problem;
+use crate::write::lean::put_problem;
 use crate::{Wire, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
 const LENGTH_BYTES: usize = 18;
 
-/// A stream that has its reader and only has to be written.
+/// An answer that only has to be written.
 pub(crate) struct Lean {
     /// What goes out before the next frames: at first the head of the answer, then the length of each chunk.
     ahead: Vec<u8>,
-    streaming: Streaming,
+    /// The stream that has its reader; without one, what goes out first is all.
+    streaming: Option<Streaming>,
 }
 
 /// Waits for the first bytes of a connection and leaves them on the socket; there are none if it was closed.
@@ -59,11 +63,22 @@ pub(crate) async fn open(
     mut peeked: Vec<u8>,
 ) -> io::Result<Option<Lean>> {
     let Some(request) = request_in(&peeked) else { return Ok(None) };
-    let Some(reader) = reader_for(wire, &request).await else { return Ok(None) };
+    let reader = match reader_for(wire, &request).await {
+        Ok(Some(reader)) => Ok(reader),
+        Err(problem) if problem.is_outage() => Err(problem),
+        Ok(None) | Err(_) => return Ok(None),
+    };
     take(socket, &mut peeked).await?;
     let class = RouteClass::of(&request.method, request.uri.path());
-    wire.metrics.answered(class, StatusCode::OK);
-    Ok(Some(Lean { ahead: head(), streaming: Streaming::new(wire, Shape::Sse, reader) }))
+    wire.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
+    Ok(Some(match reader {
+        Ok(reader) => Lean { ahead: head(), streaming: Some(Streaming::new(wire, Shape::Sse, reader)) },
+        Err(problem) => {
+            let mut ahead = Vec::new();
+            put_problem(&mut ahead, problem, "connection: close\r\n").await?;
+            Lean { ahead, streaming: None }
+        }
+    }))
 }
 
 /// Reads the request if it is whole, alone, without a body, and asks for nothing that hyper would have to do.
@@ -81,24 +96,27 @@ fn request_in(bytes: &[u8]) -> Option<Parts> {
 
 /// Makes the reader that a request asks for. There is none where anything but a stream is the answer: a refusal
 /// too is hyper's to write, after the router has come to it once more.
-async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Option<Reader> {
-    let path = request.uri.path().strip_suffix("/events")?;
+async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>, Problem> {
+    let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
     let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
     let tenant = tenant_of(&request.headers);
     if let Some(run) = named("/v1/runs/") {
-        let ask = Ask::of_request(request).ok().filter(goes_on)?;
-        let key = RunKey { tenant, id: from_segment("run", run).ok()? };
-        let reader = ask.read_run(wire, &key).await.ok()??;
-        return Some(reader.limit(ask.limit));
+        let ask = Ask::of_request(request)?;
+        let key = RunKey { tenant, id: from_segment("run", run)? };
+        let reader = if goes_on(&ask) { ask.read_run(wire, &key).await? } else { None };
+        return Ok(reader.map(|reader| reader.limit(ask.limit)));
     }
-    let (ask, thread) = match named("/v1/threads/") {
-        Some(thread) => (Ask::of_request(request), thread),
-        None => (social_app::ask_for_events(request), named(social_app::THREADS)?),
+    let (ask, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
+        (Some(thread), _) => (Ask::of_request(request)?, thread),
+        (None, Some(thread)) => (social_app::ask_for_events(request)?, thread),
+        (None, None) => return Ok(None),
     };
-    let ask = ask.ok().filter(goes_on)?;
-    let key = ThreadKey { tenant, id: from_segment("thread", thread).ok()? };
-    let reader = ask.read_thread(wire, &key).await.ok()?;
-    Some(reader.limit(ask.limit))
+    if !goes_on(&ask) {
+        return Ok(None);
+    }
+    let key = ThreadKey { tenant, id: from_segment("thread", thread)? };
+    let reader = ask.read_thread(wire, &key).await?;
+    Ok(Some(reader.limit(ask.limit)))
 }
 
 /// Tells whether the answer is a stream that waits for more. What ends by itself would gain nothing here, and
@@ -142,10 +160,14 @@ fn head() -> Vec<u8> {
 impl Lean {
     /// Writes what the reader gets until it ends, or until the client leaves.
     pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
+        let Some(streaming) = &mut self.streaming else {
+            write_all(&socket, [&self.ahead, b"", b""]).await?;
+            return SockRef::from(&socket).shutdown(Shutdown::Write);
+        };
         loop {
             let frames = tokio::select! {
                 biased;
-                frames = self.streaming.next() => frames,
+                frames = streaming.next() => frames,
                 () = leaving(&socket) => return Ok(()),
             };
             let Some(frames) = frames else { break };

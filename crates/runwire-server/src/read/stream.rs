@@ -80,6 +80,7 @@ impl Streaming {
     pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
         let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
         let (told, open) = (reader.at(), wire.metrics.reader(shape.into()));
+        let reader = reader.patient();
         Self { reader, shape, shutdown, keep_alive, told, ended: false, _open: open, retell: None }
     }
 

@@ -122,6 +122,7 @@ pub(crate) async fn again(
         // It is another message, which happens to say the same.
         message_id: None,
         input: started.input,
+        ..NewRun::default()
     };
     wire.agents.create(again).await
 }

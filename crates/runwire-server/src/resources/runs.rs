@@ -170,6 +170,7 @@ pub(crate) async fn create(
         message: request.message,
         message_id: request.message_id,
         input: request.input.filter(|input| !input.is_null()),
+        ..NewRun::default()
     };
     check(&run)?;
     let hint = run.agent.as_deref().and_then(|name| label_hint(&wire, name));

@@ -16,6 +16,8 @@ use crate::limits;
 
 /// Time after which the log is looked at again, whatever it said: its clock may have been set.
 const LOOK_TIME: Duration = Duration::from_secs(60);
+/// Time after which it is looked again whether this node is on duty.
+const DUTY_TIME: Duration = Duration::from_secs(1);
 /// Time after which the log is asked again when it did not answer.
 const STUMBLE_TIME: Duration = Duration::from_secs(1);
 
@@ -26,7 +28,7 @@ pub(super) struct Courier {
 }
 
 impl Courier {
-    /// Works until the log is gone, or the webhook says that it is.
+    /// Works until the log is gone, and only while this node is on duty.
     pub(super) async fn work(self) {
         let (log, webhook) = (&self.webhooks.log, self.known.webhook.clone());
         let name = webhook.name.clone();
@@ -44,7 +46,11 @@ impl Courier {
         loop {
             noticed.borrow_and_update();
             let mut wait = LOOK_TIME;
-            if busy.len() < limits::WEBHOOK_AT_ONCE {
+            if !log.on_duty() {
+                wait = DUTY_TIME;
+            } else if self.known.is_gone() {
+                self.discard().await;
+            } else if busy.len() < limits::WEBHOOK_AT_ONCE {
                 // Enough to find one that is not under way, if there is any.
                 match log.notices(&name, limits::WEBHOOK_AT_ONCE + 1).await {
                     Err(error) => {
@@ -72,9 +78,6 @@ impl Courier {
             tokio::select! {
                 Some(done) = under_way.next() => {
                     busy.remove(&done);
-                    if self.known.is_gone() {
-                        return;
-                    }
                 }
                 changed = noticed.changed() => {
                     if changed.is_err() {
@@ -120,6 +123,16 @@ impl Courier {
             tokio::time::sleep(STUMBLE_TIME).await;
         }
         notice.number
+    }
+
+    /// Forgets what other nodes have noted for a webhook that is gone: they do not know it.
+    async fn discard(&self) {
+        let (log, name) = (&self.webhooks.log, &self.known.webhook.name);
+        for notice in log.notices(name, limits::LIST_ITEMS).await.unwrap_or_default() {
+            if log.told(notice.number, Told::Done).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Stops for a webhook that is gone: what waits for it is forgotten, and nothing more is noted for it.

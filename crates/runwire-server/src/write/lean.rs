@@ -156,25 +156,28 @@ async fn put_answer(answer: &mut Vec<u8>, written: Result<Written, Problem>, las
             put_date(answer)?;
             write!(answer, "{closing}\r\n{json}")
         }
-        Err(problem) => {
-            let (parts, body) = problem.into_response().into_parts();
-            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            let reason = parts.status.canonical_reason().unwrap_or_default();
-            write!(answer, "HTTP/1.1 {} {reason}\r\n", parts.status.as_u16())?;
-            for (name, value) in &parts.headers {
-                for piece in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
-                    answer.extend_from_slice(piece);
-                }
-            }
-            if !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
-                write!(answer, "content-length: {}\r\n", body.len())?;
-            }
-            put_date(answer)?;
-            write!(answer, "{closing}\r\n")?;
-            answer.extend_from_slice(&body);
-            Ok(())
+        Err(problem) => put_problem(answer, problem, closing).await,
+    }
+}
+
+/// Writes a refusal; `closing` is what it says of the connection.
+pub(crate) async fn put_problem(answer: &mut Vec<u8>, problem: Problem, closing: &str) -> io::Result<()> {
+    let (parts, body) = problem.into_response().into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let reason = parts.status.canonical_reason().unwrap_or_default();
+    write!(answer, "HTTP/1.1 {} {reason}\r\n", parts.status.as_u16())?;
+    for (name, value) in &parts.headers {
+        for piece in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            answer.extend_from_slice(piece);
         }
     }
+    if !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
+        write!(answer, "content-length: {}\r\n", body.len())?;
+    }
+    put_date(answer)?;
+    write!(answer, "{closing}\r\n")?;
+    answer.extend_from_slice(&body);
+    Ok(())
 }
 
 /// Sends an answer; most fit into the socket at once, and a client that takes none of them is left.

@@ -4,6 +4,7 @@
 //! until it is durable: what arrives meanwhile is the next one, so a slow disk makes larger appends and not
 //! longer queues. A body may stay open for as long as its run does.
 
+mod arrival;
 mod intake;
 pub(crate) mod lean;
 mod linger;
@@ -26,6 +27,7 @@ use crate::ids::{self, RunAt, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{Wire, limits, media};
+use arrival::is_small;
 pub(crate) use linger::drop_slowly;
 use session::Session;
 
@@ -92,7 +94,7 @@ async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Requ
         }
     };
     let body = request.into_body();
-    if session::is_small(&body) {
+    if is_small(&body) {
         return take_in(wire, writing, body).await;
     }
     // hyper drops what answers a request when the client goes away. What has arrived is written all the same.

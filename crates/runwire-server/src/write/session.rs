@@ -8,14 +8,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use http_body::Body;
-use http_body_util::BodyExt;
 use runwire_log::{Append, FrameBatch, LogError, Stamp, Target};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::arrival::{Arrival, arrival, broken, fenced, is_small};
 use super::intake::{Filled, Intake};
 use super::{ByteBody, Writing};
-use crate::bodies::OpenBody;
+use crate::outage::{self, is_outage};
 use crate::problem::Problem;
 use crate::{Wire, limits};
 
@@ -43,16 +42,6 @@ impl Written {
     }
 }
 
-/// What comes next on an open body.
-enum Arrival {
-    Bytes(Bytes),
-    End,
-    Broken(String),
-    Fenced(u64),
-    Stopping,
-    Quiet,
-}
-
 /// The writing of one body.
 pub(super) struct Session<'a> {
     wire: &'a Wire,
@@ -61,6 +50,8 @@ pub(super) struct Session<'a> {
     /// Frames that are cut and not yet written: those that wait for one that tells the dialect.
     batch: FrameBatch,
     decided: bool,
+    /// Whether the body stays open, so that its client cannot send it again without losing its place.
+    is_open: bool,
     /// Whether bytes came while an append was under way; they lie in the intake.
     more: bool,
     /// How the body ended while an append was under way.
@@ -80,6 +71,7 @@ impl<'a> Session<'a> {
             intake: Intake::new(writing.framing),
             batch: FrameBatch::default(),
             decided: writing.dialect.is_some(),
+            is_open: false,
             more: false,
             ended: None,
             sent: 0,
@@ -111,13 +103,14 @@ impl<'a> Session<'a> {
             },
             Err(problem) => {
                 let written = match self.written {
-                    Some(written) => written,
-                    // A store that cannot tell has a problem that was told.
-                    None => self.unwritten().await.unwrap_or_default(),
+                    Some(written) => Some(written),
+                    // A store that is away would only be waited for once more.
+                    None if problem.is_outage() => None,
+                    None => self.unwritten().await.ok(),
                 };
-                let Written { accepted, duplicates, last_seq } = written;
+                let Written { accepted, duplicates, .. } = written.unwrap_or_default();
                 let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
-                Err(problem.with("last_seq", last_seq))
+                Err(problem.with_some("last_seq", written.map(|written| written.last_seq)))
             }
         }
     }
@@ -133,6 +126,7 @@ impl<'a> Session<'a> {
                 Arrival::Fenced(_) | Arrival::Stopping | Arrival::Quiet => self.check_run().await?,
             }
         }
+        self.is_open = true;
         let mut stopping = self.wire.shutdown.clone();
         let wire = self.wire;
         let mut open =
@@ -240,10 +234,16 @@ impl<'a> Session<'a> {
             frames,
             end,
         };
-        let wire = self.wire;
+        let (wire, is_open) = (self.wire, self.is_open);
+        let appending = async move {
+            match is_open {
+                true => outage::append(wire, append).await,
+                false => wire.log.append(append).await,
+            }
+        };
         let appended = match rest {
-            Some(rest) => self.take_in_during(wire.log.append(append), rest).await,
-            None => wire.log.append(append).await,
+            Some(rest) => self.take_in_during(appending, rest).await,
+            None => appending.await,
         };
         match (appended, kept) {
             (Ok(appended), _) => {
@@ -325,7 +325,12 @@ impl<'a> Session<'a> {
                 self.wire.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
             }
         };
-        if !matches!(open, Ok(true)) {
+        let may_be_open = match &open {
+            Ok(open) => *open,
+            // Nobody can tell; whoever is quiet need not know.
+            Err(error) => is_outage(error),
+        };
+        if !may_be_open {
             let quiet = self.wire.config.body_idle.as_secs();
             let detail = format!("nothing came for {quiet} s, and there is no open run to wait for");
             return Err(Problem::new("body_idle", detail));
@@ -360,42 +365,4 @@ impl<'a> Session<'a> {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Waits for what comes next on a body.
-async fn arrival<B: ByteBody>(body: &mut B) -> Arrival {
-    loop {
-        match body.frame().await {
-            // What is cut off with its connection ends like any other, only too early.
-            None if body.size_hint().lower() > 0 => return Arrival::Broken("it is too short".into()),
-            None => return Arrival::End,
-            Some(Err(error)) => return Arrival::Broken(error.to_string()),
-            Some(Ok(frame)) => {
-                // Trailers say nothing here.
-                if let Ok(bytes) = frame.into_data() {
-                    return Arrival::Bytes(bytes);
-                }
-            }
-        }
-    }
-}
-
-/// Tells whether a body says that it is one append at most, so that it will be over in a moment.
-pub(super) fn is_small(body: &impl Body) -> bool {
-    body.size_hint().exact().is_some_and(|size| size <= limits::BATCH_BYTES as u64)
-}
-
-/// Waits for a newer epoch, if the body says whose it is.
-async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
-    match open {
-        Some(open) => open.fenced().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn broken(reason: &str) -> Problem {
-    Problem::new(
-        "body_broken",
-        format!("the body broke off: {reason}; half a frame at its end is not written"),
-    )
 }

@@ -31,7 +31,7 @@ use crate::problem::Problem;
 use crate::read::{Answer, Ask};
 use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
-use crate::{Wire, ids, interactions, limits, origin};
+use crate::{Wire, ids, interactions, limits, origin, outage};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
 
@@ -80,7 +80,7 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
         }
         let _ = sink.close().await;
     });
-    let producing = Producing::new(wire.log.clone(), out.clone());
+    let producing = Producing::new(&wire, out.clone());
     let mut session = Session { wire, tenant, out, subscriptions: HashMap::new(), producing };
     loop {
         let message = tokio::select! {
@@ -99,7 +99,7 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
                 session.say(error(None, bad("messages are text, not bytes"))).await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                session.producing.renew_leases().await;
+                session.renew_leases().await;
                 true
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => false,
@@ -129,6 +129,11 @@ impl Session {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
+    /// Shows that producers are alive; a store that is away keeps nobody from hearing that the socket is.
+    async fn renew_leases(&mut self) {
+        let _ = tokio::time::timeout(limits::RENEWAL_TIME, self.producing.renew_leases()).await;
+    }
+
     /// Does what a message asks for; false means that the socket is gone.
     async fn take(&mut self, text: &str) -> bool {
         let incoming = match Incoming::read(text) {
@@ -139,7 +144,7 @@ impl Session {
             }
         };
         if incoming.op == "ping" {
-            self.producing.renew_leases().await;
+            self.renew_leases().await;
             return self.say(signal("pong", incoming.id().ok())).await;
         }
         let id = match incoming.id() {
@@ -197,7 +202,7 @@ impl Session {
             return Ok(());
         };
         let open = self.wire.metrics.reader(Framing::WebSocket);
-        let pump = pump(reader.outlive_responses(), id.to_owned(), self.out.clone(), open);
+        let pump = pump(reader.outlive_responses().patient(), id.to_owned(), self.out.clone(), open);
         self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
         Ok(())
     }
@@ -233,7 +238,13 @@ impl Session {
         let frames = incoming.frames();
         let append =
             Append { target: target.clone(), thread: None, dialect, stamp, frames, end: incoming.end };
-        let appended = self.wire.log.append(append).await?;
+        let appended = match outage::append(&self.wire, append).await {
+            Ok(appended) => appended,
+            Err(error) if outage::is_outage(&error) => {
+                return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
+            }
+            Err(error) => return Err(error.into()),
+        };
         self.producing.wrote(&target, appended.last_seq).await;
         match appended.fault.clone() {
             None => Ok(acknowledgement(id, &appended)),

@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use axum::extract::ws::Message;
 use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::agents::signals::{Follower, news_in};
-use crate::limits;
+use crate::outage::{is_outage, outlast};
+use crate::{Wire, limits};
 
 /// The runs and threads that a socket has written to, the newest last.
 pub(super) struct Producing {
     log: Arc<dyn Log>,
     out: mpsc::Sender<Message>,
+    shutdown: watch::Receiver<bool>,
     written: VecDeque<Written>,
 }
 
@@ -33,8 +35,8 @@ impl Drop for Written {
 }
 
 impl Producing {
-    pub(super) fn new(log: Arc<dyn Log>, out: mpsc::Sender<Message>) -> Self {
-        Self { log, out, written: VecDeque::new() }
+    pub(super) fn new(wire: &Wire, out: mpsc::Sender<Message>) -> Self {
+        Self { log: wire.log.clone(), out, shutdown: wire.shutdown.clone(), written: VecDeque::new() }
     }
 
     /// Notes that something was written, up to a record, and begins to tell what people say to it.
@@ -42,60 +44,82 @@ impl Producing {
         if self.written.iter().any(|written| written.target == *target) {
             return;
         }
-        // What cannot be looked at now is gone, or will fail the next write.
-        let Ok(Some(telling)) = self.begin(target, last_seq).await else { return };
+        let begun = begin(&self.log, target, last_seq).await;
+        let telling = match begun {
+            Ok(Some(telling)) => tokio::spawn(telling.tell(self.out.clone())),
+            Err(error) if is_outage(&error) => {
+                let (log, out, shutdown) = (self.log.clone(), self.out.clone(), self.shutdown.clone());
+                let target = target.clone();
+                tokio::spawn(async move {
+                    if let Ok(Some(telling)) = outlast(&shutdown, || begin(&log, &target, last_seq)).await {
+                        telling.tell(out).await;
+                    }
+                })
+            }
+            // There is nothing more to tell, or nothing left to tell of.
+            Ok(None) | Err(_) => return,
+        };
         if self.written.len() == limits::SUBSCRIPTIONS {
             self.written.pop_front();
         }
-        let telling = tokio::spawn(telling.tell(self.out.clone())).abort_handle();
-        self.written.push_back(Written { target: target.clone(), telling });
+        self.written.push_back(Written { target: target.clone(), telling: telling.abort_handle() });
     }
 
     /// Shows that the producers of what was written to are alive.
     pub(super) async fn renew_leases(&mut self) {
-        let mut kept = VecDeque::new();
-        for written in std::mem::take(&mut self.written) {
-            // One that has ended is kept until that was told.
-            if self.renew(&written.target).await || !written.telling.is_finished() {
-                kept.push_back(written);
-            }
-        }
-        self.written = kept;
-    }
-
-    /// Renews what is open; false means that it takes no more writes.
-    async fn renew(&self, target: &Target) -> bool {
-        match target {
-            Target::Run(run) => self.log.heartbeat(run).await.is_ok_and(|info| !info.status.is_closed()),
-            Target::Thread(thread) => {
-                let Ok(info) = self.log.thread(thread).await else { return false };
-                for run in info.open_runs {
-                    let _ = self.log.heartbeat(&RunKey::new(thread.tenant.clone(), run)).await;
-                }
-                true
+        let mut at = 0;
+        while let Some(written) = self.written.get(at) {
+            match self.renew(&written.target).await {
+                // What has ended is kept until that was told.
+                Ok(false) if written.telling.is_finished() => drop(self.written.remove(at)),
+                Ok(_) => at += 1,
+                // The others would be waited for in vain, too. When the store is back, it extends all leases.
+                Err(_) => return,
             }
         }
     }
 
-    async fn begin(&self, target: &Target, last_seq: u64) -> Result<Option<Telling>, LogError> {
-        let follow = |thread: &ThreadKey, run, after| {
-            let follower = Follower::new(self.log.clone(), run, thread, after);
-            Some(Telling { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
+    /// Renews what is open; false means that it takes no more writes. The only failure is that the store is away.
+    async fn renew(&self, target: &Target) -> Result<bool, LogError> {
+        let renewed = match target {
+            Target::Run(run) => self.log.heartbeat(run).await.map(|info| !info.status.is_closed()),
+            Target::Thread(thread) => self.renew_runs(thread).await.map(|()| true),
         };
-        match target {
-            Target::Run(key) => {
-                let run = self.log.run(key).await?;
-                let thread = key.thread(run.thread_id.as_str());
-                Ok(if run.status.is_closed() { None } else { follow(&thread, Some(key), unsaid(&run)) })
+        renewed.or_else(|error| if is_outage(&error) { Err(error) } else { Ok(false) })
+    }
+
+    async fn renew_runs(&self, thread: &ThreadKey) -> Result<(), LogError> {
+        for run in self.log.thread(thread).await?.open_runs {
+            match self.log.heartbeat(&RunKey::new(thread.tenant.clone(), run)).await {
+                Err(error) if is_outage(&error) => return Err(error),
+                // One that has just gone is no matter.
+                _ => {}
             }
-            Target::Thread(thread) => {
-                let mut after = last_seq;
-                for id in self.log.thread(thread).await?.open_runs {
-                    let run = self.log.run(&RunKey::new(thread.tenant.clone(), id)).await?;
-                    after = after.min(unsaid(&run));
-                }
-                Ok(follow(thread, None, after))
+        }
+        Ok(())
+    }
+}
+
+/// Finds the place from which a producer is told what is said to what it has written, up to a record.
+async fn begin(log: &Arc<dyn Log>, target: &Target, last_seq: u64) -> Result<Option<Telling>, LogError> {
+    let follow = |thread: &ThreadKey, run, after| {
+        let follower = Follower::new(log.clone(), run, thread, after);
+        Some(Telling { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
+    };
+    match target {
+        Target::Run(key) => {
+            let run = log.run(key).await?;
+            let thread = key.thread(run.thread_id.as_str());
+            let is_over = run.status.is_closed() && run.last_seq <= last_seq;
+            Ok(if is_over { None } else { follow(&thread, Some(key), unsaid(&run).min(last_seq)) })
+        }
+        Target::Thread(thread) => {
+            let mut after = last_seq;
+            for id in log.thread(thread).await?.open_runs {
+                let run = log.run(&RunKey::new(thread.tenant.clone(), id)).await?;
+                after = after.min(unsaid(&run));
             }
+            Ok(follow(thread, None, after))
         }
     }
 }

@@ -63,9 +63,23 @@ impl Served {
         Self::on(self.directory, options, |_| {})
     }
 
+    /// Starts a server that has its store only through something else.
+    pub(crate) async fn through<L: Log>(
+        wrap: impl FnOnce(Arc<dyn Log>) -> Arc<L>,
+        configure: impl FnOnce(&mut Config),
+    ) -> (Self, Arc<L>) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&directory.path().join("runwire.db"), Options::default()).unwrap();
+        let log = wrap(Arc::new(store));
+        (Self::with_log(directory, log.clone(), configure), log)
+    }
+
     fn on(directory: TempDir, options: Options, configure: impl FnOnce(&mut Config)) -> Self {
         let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
-        let log: Arc<dyn Log> = Arc::new(log);
+        Self::with_log(directory, Arc::new(log), configure)
+    }
+
+    fn with_log(directory: TempDir, log: Arc<dyn Log>, configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
         configure(&mut config);
         let server = Server::bind(config, log.clone()).unwrap();

@@ -16,6 +16,7 @@ mod lists;
 mod metrics;
 mod moving;
 mod openapi;
+mod outage;
 mod problems;
 mod promises;
 mod protocols;

@@ -146,7 +146,7 @@ async fn a_thread_is_created_once_and_shown() {
 #[tokio::test]
 async fn the_server_says_that_it_lives_and_is_ready() {
     let served = Served::start().await;
-    for path in ["/healthz", "/readyz"] {
-        assert_eq!(served.get(path).await.json(), json!({"status": "ok"}));
-    }
+    assert_eq!(served.get("/healthz").await.json(), json!({"status": "ok"}));
+    let ready = json!({"ready": true, "store": {"kind": "sqlite", "state": "up"}});
+    assert_eq!(served.get("/readyz").await.json(), ready);
 }

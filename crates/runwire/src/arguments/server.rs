@@ -1,9 +1,11 @@
 //! What can be said to the commands that start a server, or look at its configuration.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::EXIT_CODES;
-use crate::config::Flags;
+use crate::config::{CONFIG_VARIABLE, Flags, Store};
 
 const DEV_EXAMPLES: &str = "\
 Examples:
@@ -26,6 +28,10 @@ Examples:
     runwire serve --store sqlite:/var/lib/runwire/runwire.db \\
       --retention-age 30d --retention-bytes 10GiB
 
+  Share a store with other nodes; passwords are best kept in variables:
+    RUNWIRE_STORE=postgres://runwire:secret@db.example/runwire \\
+      runwire serve --tail redis://redis.example:6379
+
   Serve behind a proxy that checks who comes:
     runwire serve --listen 10.0.0.5:7420 --insecure --log-format json
 
@@ -37,6 +43,19 @@ under way is finished; a second signal ends it at once.
 Settings come from flags, from variables (RUNWIRE_LISTEN, RUNWIRE_LOG_LEVEL, …),
 from runwire.toml, and from defaults, in this order. `runwire check-config` shows
 which one counts.";
+
+const MIGRATE_EXAMPLES: &str = "\
+Examples:
+  Make the tables of a new store in Postgres:
+    runwire migrate --store postgres://runwire@db.example/runwire
+
+  Bring the store that the configuration names to this version, before its nodes
+  are started anew:
+    runwire migrate --config /etc/runwire/runwire.toml
+
+`runwire serve` migrates by itself, also where several nodes start at once. This
+command is for those who want to do it beforehand, or as another user. It can be
+repeated. A store that a newer version has written is left as it is.";
 
 const CHECK_CONFIG_EXAMPLES: &str = "\
 Examples:
@@ -66,6 +85,18 @@ pub(crate) struct ServeArguments {
     /// read and write everything
     #[arg(long)]
     pub(crate) insecure: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = MIGRATE_EXAMPLES, after_long_help = format!("{MIGRATE_EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct MigrateArguments {
+    /// The configuration file [default: runwire.toml in this directory, if there is one]
+    #[arg(long, value_name = "FILE", env = CONFIG_VARIABLE, hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The store: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE [default: sqlite:runwire.db]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<Store>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 use toml::de::{DeTable, DeValue};
 
+use super::address::without_password;
 use super::named::{Section, Source};
 use super::problem::Problem;
 use super::value::{Form, Setting, Wrong};
@@ -104,7 +105,7 @@ impl Entry {
             FileValue::Switch(on) => return wrong(&format!("`{on}`")),
             FileValue::Other(kind) => return wrong(kind),
         };
-        text.parse::<T>().map_err(|wrong| format!("{wrong}, and is `{text}`"))
+        text.parse::<T>().map_err(|wrong| format!("{wrong}, and is `{}`", without_password(text)))
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 
+use super::address::without_password;
 use super::file::{self, File};
 use super::named::Section;
 use super::problem::Problem;
@@ -117,11 +118,7 @@ impl Layers {
                 [] => "there are none: an agent is a table `[agents.NAME]`".to_owned(),
                 names => format!("there are {}", names.join(", ")),
             };
-            let problem = match self.lines.last().map(|line| &line.origin) {
-                Some(Origin::File { path, line }) => Problem::in_file(path, *line, message).about(KEY),
-                _ => Problem::in_variable(&variable(KEY), KEY, message),
-            };
-            self.problems.push(problem.hint(near.or(Some(all))));
+            self.wrong(KEY, message, near.or(Some(all)));
         }
         is_there.then_some(name)
     }
@@ -129,6 +126,13 @@ impl Layers {
     /// Takes the webhooks, in the order of the file.
     pub(super) fn take_webhooks(&mut self) -> Vec<Webhook> {
         self.take_section("webhooks", |file| &mut file.webhooks)
+    }
+
+    /// Tells what is wrong with a setting that was taken, and cannot be seen from its value alone.
+    pub(super) fn wrong(&mut self, key: &str, message: String, hint: Option<String>) {
+        let origin = self.lines.iter().find(|line| line.key == key).map(|line| &line.origin);
+        let problem = Problem::at(origin.unwrap_or(&Origin::Default), key, message);
+        self.problems.push(problem.hint(hint));
     }
 
     fn take_section<T>(&mut self, section: &str, of: impl FnOnce(&mut File) -> &mut Section<T>) -> Vec<T> {
@@ -164,7 +168,7 @@ impl Layers {
         match text.parse() {
             Ok(value) => Some((value, Origin::Variable(name))),
             Err(wrong) => {
-                let message = format!("{wrong}, and is `{text}`");
+                let message = format!("{wrong}, and is `{}`", without_password(&text));
                 self.problems.push(Problem::in_variable(&name, key, message));
                 None
             }

@@ -1,28 +1,35 @@
 //! The server's configuration: flags win over variables, which win over the file, which wins over defaults.
 
+mod address;
 mod agents;
 mod file;
 mod layers;
 mod named;
 mod problem;
+mod store;
 mod value;
 mod webhooks;
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use runwire_log::cluster::TailOptions;
+use runwire_log::cluster::redis::{RedisTail, TailError};
+use runwire_log::postgres::Postgres;
 use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 
+pub(crate) use address::{Address, without_password};
 pub(crate) use layers::{Line, Origin};
 pub(crate) use problem::Problem;
-pub(crate) use value::{
-    Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Store, Switch,
-};
+pub(crate) use store::{LiveTail, Store, Trust};
+pub(crate) use value::{Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Switch};
 
 use crate::failure::Failure;
 use layers::Layers;
+use value::Setting;
 
 /// The settings that can be given on the command line.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,9 +42,19 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<Listen>,
 
-    /// Where events are kept [default: sqlite:runwire.db]
+    /// Where events are kept: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which many nodes may share
+    /// [default: sqlite:runwire.db]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<Store>,
+
+    /// Where nodes that share a store tell each other of new events: redis://HOST:PORT, with TLS rediss://HOST:PORT
+    /// [default: none]
+    #[arg(long, value_name = "URL")]
+    pub(crate) tail: Option<LiveTail>,
+
+    /// Certificates in PEM that are trusted at the tail, instead of the system's [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tail_trust: Option<Trust>,
 
     /// How long a run whose producer is silent stays open [default: 60]
     #[arg(long, value_name = "SECONDS")]
@@ -64,7 +81,7 @@ pub(crate) struct Flags {
     pub(crate) log_format: Option<LogFormat>,
 }
 
-const CONFIG_VARIABLE: &str = "RUNWIRE_CONFIG";
+pub(crate) const CONFIG_VARIABLE: &str = "RUNWIRE_CONFIG";
 
 const LEASE: Seconds = Seconds(60);
 const CANCEL: Seconds = Seconds(30);
@@ -78,6 +95,7 @@ const AGENTS_OPEN: AgentRuns = AgentRuns(4096);
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) store: Store,
+    pub(crate) tail: Option<Tail>,
     pub(crate) lease: Duration,
     pub(crate) cancel_grace: Duration,
     pub(crate) keep_alive: Duration,
@@ -92,6 +110,21 @@ pub(crate) struct Settings {
     pub(crate) default_agent: Option<String>,
     pub(crate) agents: Vec<Agent>,
     pub(crate) webhooks: Vec<Webhook>,
+}
+
+/// Where a node tells the others of new events, and learns of theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) address: Address,
+    /// Certificates in PEM that are trusted instead of the system's.
+    pub(crate) trust: Option<Vec<u8>>,
+}
+
+impl Tail {
+    /// Gives what the log is told of it.
+    pub(crate) fn options(&self) -> TailOptions {
+        TailOptions { url: self.address.whole().to_owned(), trust: self.trust.clone() }
+    }
 }
 
 /// A configuration, where each part of it comes from, and what is wrong with it.
@@ -125,9 +158,19 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         }
     }
     let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let listen = layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default());
+    let store = layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default());
+    if let Store::Postgres(address) = &store
+        && let Err(error) = Postgres::check_address(address.whole())
+    {
+        let hint = "it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, and parameters follow a `?`";
+        layers.wrong("store", error.to_string(), Some(hint.into()));
+    }
+    let tail = take_tail(&mut layers, flags, &store);
     let settings = Settings {
-        listen: layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default()),
-        store: layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default()),
+        listen,
+        store,
+        tail,
         lease: layers.take("lease_seconds", flags.lease.map(|value| ("--lease", value)), LEASE).duration(),
         cancel_grace: layers.take("cancel_seconds", None, CANCEL).duration(),
         keep_alive: layers.take("keep_alive_seconds", None, KEEP_ALIVE).duration(),
@@ -168,6 +211,38 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         format!("the webhook {} is told nothing: {why}", webhook.name)
     }));
     Ok(Configuration { settings, lines, problems, notes })
+}
+
+fn take_tail(layers: &mut Layers, flags: &Flags, store: &Store) -> Option<Tail> {
+    let tail = flags.tail.clone().map(|value| ("--tail", value));
+    let LiveTail(address) = layers.take("tail", tail, LiveTail(None));
+    let trust = flags.tail_trust.clone().map(|value| ("--tail-trust", value));
+    let Trust(file) = layers.take("tail_trust", trust, Trust(None));
+    let trust = file.and_then(|file| {
+        let hint = "name a file that this user may read, or `none` to trust what the system trusts";
+        let read = fs::read(&file).map_err(|error| {
+            layers.wrong("tail_trust", format!("cannot read {}: {error}", file.display()), Some(hint.into()));
+        });
+        read.ok()
+    });
+    let Some(address) = address else {
+        if trust.is_some() {
+            let message = "there is no tail whose certificate it could check".to_owned();
+            layers.wrong("tail_trust", message, Some("name one with `tail`, or leave this out".into()));
+        }
+        return None;
+    };
+    if matches!(store, Store::Sqlite(_)) {
+        let message =
+            "a SQLite store is one server's alone, which needs to tell nobody of new events".to_owned();
+        let hint = "leave the tail out, or share a store: `--store postgres://USER:PASSWORD@HOST/DATABASE`";
+        layers.wrong("tail", message, Some(hint.into()));
+    }
+    if let Err(error) = RedisTail::check(address.whole(), trust.as_deref()) {
+        let key = if matches!(error, TailError::Certificates(_)) { "tail_trust" } else { "tail" };
+        layers.wrong(key, error.to_string(), Some(format!("the tail must be {}", LiveTail::ALLOWED)));
+    }
+    Some(Tail { address, trust })
 }
 
 #[cfg(test)]

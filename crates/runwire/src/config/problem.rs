@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::layers::Origin;
+
 /// One thing that is wrong: where it stands, what it is about, and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
@@ -15,6 +17,8 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) variable: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) flag: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,14 +26,27 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    fn anywhere(message: String) -> Self {
+        Self { file: None, line: None, variable: None, flag: None, key: None, message, hint: None }
+    }
+
     pub(super) fn in_file(path: &Path, line: usize, message: String) -> Self {
-        let (file, line) = (Some(path.to_owned()), Some(line));
-        Self { file, line, variable: None, key: None, message, hint: None }
+        Self { file: Some(path.to_owned()), line: Some(line), ..Self::anywhere(message) }
     }
 
     pub(super) fn in_variable(name: &str, key: &str, message: String) -> Self {
-        let (variable, key) = (Some(name.to_owned()), Some(key.to_owned()));
-        Self { file: None, line: None, variable, key, message, hint: None }
+        Self { variable: Some(name.to_owned()), ..Self::anywhere(message) }.about(key)
+    }
+
+    /// Tells what is wrong with a setting, wherever it comes from.
+    pub(super) fn at(origin: &Origin, key: &str, message: String) -> Self {
+        let problem = match origin {
+            Origin::File { path, line } => Self::in_file(path, *line, message),
+            Origin::Variable(name) => Self::in_variable(name, key, message),
+            Origin::Flag(name) => Self { flag: Some(name), ..Self::anywhere(message) },
+            Origin::Default => Self::anywhere(message),
+        };
+        problem.about(key)
     }
 
     pub(super) fn about(mut self, key: &str) -> Self {
@@ -55,8 +72,8 @@ impl Display for Problem {
         if let Some(file) = &self.file {
             write!(formatter, "{}:{}: ", file.display(), self.line.unwrap_or(1))?;
         }
-        match (&self.variable, &self.key) {
-            (Some(variable), _) => write!(formatter, "{variable}: ")?,
+        match (self.variable.as_deref().or(self.flag), &self.key) {
+            (Some(place), _) => write!(formatter, "{place}: ")?,
             (None, Some(key)) => write!(formatter, "`{key}`: ")?,
             (None, None) => {}
         }

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -65,46 +64,6 @@ impl FromStr for Listen {
 impl Display for Listen {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
-    }
-}
-
-/// Where events are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Store {
-    /// One SQLite file.
-    Sqlite(PathBuf),
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Self::Sqlite(PathBuf::from("runwire.db"))
-    }
-}
-
-impl Setting for Store {
-    const ALLOWED: &'static str = "`sqlite:PATH`, such as `sqlite:runwire.db`";
-    const FORM: Form = Form::Text;
-}
-
-impl FromStr for Store {
-    type Err = Wrong;
-
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-            let only = "this build has the embedded store only";
-            return Err(Wrong(format!("{only}: must be {}", Self::ALLOWED)));
-        }
-        match text.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path)) {
-            Some(path) if !path.is_empty() && path != ":memory:" => Ok(Self::Sqlite(PathBuf::from(path))),
-            _ => Err(Wrong::not_allowed::<Self>()),
-        }
-    }
-}
-
-impl Display for Store {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Sqlite(path) = self;
-        write!(formatter, "sqlite:{}", path.display())
     }
 }
 
@@ -296,7 +255,7 @@ macro_rules! named_values {
 
 named_values!(LogLevel, LogFormat);
 
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// How old a closed run may grow; none keeps it for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -386,6 +345,7 @@ fn write_scaled(formatter: &mut fmt::Formatter<'_>, amount: u64, units: &[(&str,
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::{LiveTail, Store, Trust};
     use super::*;
 
     #[test]
@@ -396,6 +356,11 @@ mod tests {
         assert_eq!(there_and_back::<Listen>("localhost:0"), "127.0.0.1:0");
         assert_eq!(there_and_back::<Listen>("[::1]:7420"), "[::1]:7420");
         assert_eq!(there_and_back::<Store>("sqlite://a/b.db"), "sqlite:a/b.db");
+        assert_eq!(there_and_back::<Store>("postgres://ann@db/x"), "postgres://ann@db/x");
+        assert_eq!(there_and_back::<Store>("postgresql://ann:secret@db/x"), "postgresql://ann:***@db/x");
+        assert_eq!(there_and_back::<LiveTail>("rediss://:secret@redis:6380"), "rediss://:***@redis:6380");
+        assert_eq!(there_and_back::<LiveTail>("none"), "none");
+        assert_eq!(there_and_back::<Trust>("redis.pem"), "redis.pem");
         assert_eq!(there_and_back::<Age>("14d"), "2w");
         assert_eq!(there_and_back::<Age>("36h"), "36h");
         assert_eq!(there_and_back::<Bytes>("10 gib"), "10GiB");
@@ -416,7 +381,11 @@ mod tests {
         assert!(wrong::<Listen>("7420"));
         assert!(wrong::<Store>("runwire.db"));
         assert!(wrong::<Store>("sqlite:"));
-        assert!(wrong::<Store>("postgres://localhost/runwire"));
+        assert!(wrong::<Store>("mysql://localhost/runwire"));
+        assert!(wrong::<Store>("postgres:runwire"));
+        assert!(wrong::<LiveTail>("127.0.0.1:6379"));
+        assert!(wrong::<LiveTail>("valkey://127.0.0.1"));
+        assert!(wrong::<Trust>(""));
         assert!(wrong::<Seconds>("0"));
         assert!(wrong::<Seconds>("1.5"));
         assert!(wrong::<Connections>("-1"));

@@ -1,21 +1,21 @@
-//! `runwire serve` and `runwire dev`: the server with the embedded store.
+//! `runwire serve` and `runwire dev`: the server, with the store that is configured.
 
 mod logging;
 mod open_files;
+mod opening;
 mod signals;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::Migrated;
 use runwire_server::agents::demos;
 use runwire_server::{Config, Retention, Server};
 
 use crate::Verdict;
 use crate::arguments::{DevArguments, ServeArguments};
 use crate::check_config;
-use crate::config::{self, Configuration, Listen, Settings, Store};
+use crate::config::{self, Configuration, Listen, Settings};
 use crate::failure::Failure;
 use crate::screen;
 
@@ -55,23 +55,32 @@ fn start(configuration: &Configuration, insecure: bool, greeting: Greeting) -> R
         tracing::warn!("{note}");
     }
     open_files::allow_as_many_as_possible();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
-    runtime.block_on(serve(settings, greeting))?;
+    wait_for(serve(settings, greeting))?;
     Ok(Verdict::Fine)
+}
+
+/// Makes the tables of a store, or brings them to this version.
+pub(crate) fn migrate(settings: &Settings) -> Result<Migrated, Failure> {
+    logging::start(settings.log_level, settings.log_format);
+    wait_for(opening::migrate(&settings.store))
+}
+
+fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    let done = runtime.block_on(work);
+    // Whoever does not want to wait for a store that does not answer need not.
+    runtime.shutdown_background();
+    done
 }
 
 async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     // Before the store is opened: from here on a signal is an orderly end.
     let stop = signals::stop().map_err(Failure::Start)?;
-    let Store::Sqlite(path) = settings.store.clone();
-    let options = Options {
-        lease: settings.lease,
-        cancel_grace: settings.cancel_grace,
-        fatal: Arc::new(end_at_once),
-        ..Options::default()
+    let mut stop = std::pin::pin!(stop);
+    let log = tokio::select! {
+        log = opening::open(settings) => log?,
+        () = &mut stop => return Ok(()),
     };
-    let opening = tokio::task::spawn_blocking(move || Sqlite::open(&path, options)).await;
-    let log = opening.map_err(|panic| Failure::Start(io::Error::other(panic)))??;
     let config = Config {
         listen: settings.listen.0,
         keep_alive: settings.keep_alive,
@@ -88,10 +97,12 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         agent_grace: Config::default().agent_grace.min(settings.cancel_grace),
         ..Config::default()
     };
-    let server = Server::bind(config, Arc::new(log))
+    let server = Server::bind(config, log)
         .map_err(|error| Failure::Listen { address: settings.listen.0, error })?;
     let address = server.address();
-    tracing::info!(%address, store = %settings.store, version = env!("CARGO_PKG_VERSION"), "listening");
+    let tail = settings.tail.as_ref().map(|tail| tracing::field::display(&tail.address));
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(%address, store = %settings.store, tail, version, "listening");
     greet(address, settings, greeting).map_err(Failure::Write)?;
     server.run(stop).await.map_err(Failure::Serve)?;
     tracing::info!("stopped");

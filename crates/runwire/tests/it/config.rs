@@ -37,7 +37,8 @@ impl Place {
 
 const EVERYTHING: &str = r#"
 listen = "127.0.0.1:8001"
-store = "sqlite:file.db"
+store = "postgres://ann@file/db"
+tail = "redis://file:6379"
 lease_seconds = 11
 cancel_seconds = 12
 keep_alive_seconds = 13
@@ -67,27 +68,35 @@ script = "demo"
 type Row =
     (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const EVERY_SETTING: [Row; 13] = [
+const EVERY_SETTING: [Row; 14] = [
     ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
     (
         "store",
         3,
-        "sqlite:file.db",
+        "postgres://ann@file/db",
         "RUNWIRE_STORE",
-        "sqlite:variable.db",
-        Some(("--store", "sqlite:flag.db")),
+        "postgres://ann@variable/db",
+        Some(("--store", "postgresql://ann@flag/db")),
     ),
-    ("lease_seconds", 4, "11", "RUNWIRE_LEASE_SECONDS", "21", Some(("--lease", "31"))),
-    ("cancel_seconds", 5, "12", "RUNWIRE_CANCEL_SECONDS", "22", None),
-    ("keep_alive_seconds", 6, "13", "RUNWIRE_KEEP_ALIVE_SECONDS", "23", None),
-    ("connections", 7, "14", "RUNWIRE_CONNECTIONS", "24", None),
-    ("agents_at_once", 9, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
-    ("agents_open", 10, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
-    ("default_agent", 11, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
-    ("log.level", 14, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
-    ("log.format", 15, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
-    ("retention.age", 18, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
-    ("retention.bytes", 19, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+    (
+        "tail",
+        4,
+        "redis://file:6379",
+        "RUNWIRE_TAIL",
+        "redis://variable:6379",
+        Some(("--tail", "rediss://flag:6379")),
+    ),
+    ("lease_seconds", 5, "11", "RUNWIRE_LEASE_SECONDS", "21", Some(("--lease", "31"))),
+    ("cancel_seconds", 6, "12", "RUNWIRE_CANCEL_SECONDS", "22", None),
+    ("keep_alive_seconds", 7, "13", "RUNWIRE_KEEP_ALIVE_SECONDS", "23", None),
+    ("connections", 8, "14", "RUNWIRE_CONNECTIONS", "24", None),
+    ("agents_at_once", 10, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
+    ("agents_open", 11, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
+    ("default_agent", 12, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
+    ("log.level", 15, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
+    ("log.format", 16, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
+    ("retention.age", 19, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
+    ("retention.bytes", 20, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
 ];
 
 #[test]
@@ -118,6 +127,8 @@ fn check_config_shows_each_setting_with_its_value_and_where_it_comes_from() {
 SETTING             VALUE              FROM
 listen              127.0.0.1:0        --listen
 store               sqlite:runwire.db  default
+tail                none               default
+tail_trust          none               default
 lease_seconds       90                 RUNWIRE_LEASE_SECONDS
 cancel_seconds      30                 default
 keep_alive_seconds  15                 default
@@ -139,7 +150,7 @@ fn the_console_can_be_switched_off_in_every_place() {
     let (nothing, file) = (Place::with(""), Place::with(EVERYTHING));
     let told = |value: &str, from: Value| (value.to_owned(), from);
     assert_eq!(nothing.setting("console", &[], &[]), told("true", json!("default")));
-    let at = json!({"file": "runwire.toml", "line": 8});
+    let at = json!({"file": "runwire.toml", "line": 9});
     assert_eq!(file.setting("console", &[], &[]), told("false", at));
     let variable = [("RUNWIRE_CONSOLE", "true")];
     assert_eq!(file.setting("console", &variable, &[]), told("true", json!({"variable": "RUNWIRE_CONSOLE"})));
@@ -195,9 +206,10 @@ age = "30"
 kind = "dmeo"
 "#,
     );
-    let variables = [("RUNWIRE_STORE", "postgres://localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
+    let variables =
+        [("RUNWIRE_STORE", "mysql://ann:secret@localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
     let outcome = place.run(&variables, &["check-config"]);
-    let all = "there are listen, store, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
+    let all = "there are listen, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
                agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes";
     let expected = format!(
         "\
@@ -213,7 +225,7 @@ runwire.toml:9: `log.colour`: is no setting
   hint: {all}
 runwire.toml:12: `retention.age`: must be a whole number and a unit (`90s`, `15m`, `12h`, `30d`, `8w`), or `none`, and is `30`
 runwire.toml:15: `agents.demo.kind`: must be `http`, `exec` or `demo`, and is `dmeo`
-RUNWIRE_STORE: this build has the embedded store only: must be `sqlite:PATH`, such as `sqlite:runwire.db`, and is `postgres://localhost/runwire`
+RUNWIRE_STORE: must be `sqlite:PATH`, such as `sqlite:runwire.db`, or `postgres://USER:PASSWORD@HOST/DATABASE`, and is `mysql://ann:***@localhost/runwire`
 "
     );
     assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
@@ -275,7 +287,9 @@ fn the_document_names_every_setting_with_its_flag_and_default() {
     for (row, setting) in rows.iter().zip(settings) {
         let key = setting["key"].as_str().unwrap();
         let flag = EVERY_SETTING.iter().find(|(known, ..)| *known == key).and_then(|(.., flag)| *flag);
-        let flag = flag.map(|(flag, _)| flag).or((key == "console").then_some("--no-console"));
+        let apart = [("console", "--no-console"), ("tail_trust", "--tail-trust")];
+        let apart = apart.iter().find(|(known, _)| *known == key).map(|(_, flag)| *flag);
+        let flag = flag.map(|(flag, _)| flag).or(apart);
         let flag = flag.map_or_else(|| "–".to_owned(), |flag| format!("`{flag}`"));
         let beginning = format!("| `{key}` | {flag} | `{}` |", setting["value"].as_str().unwrap());
         assert!(row.starts_with(&beginning), "{row}\nshould begin with\n{beginning}");

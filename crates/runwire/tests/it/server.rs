@@ -43,7 +43,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// Starts a server with further arguments: `&["--lease", "1"]`.
+    /// Starts a server with further arguments: `&["--lease", "1"]`. `--store` names another store than one of its own.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         Self::start_on(Disk::Whole, arguments)
     }
@@ -199,8 +199,14 @@ fn spawn(
             shell
         }
     };
+    let own_store = if arguments.iter().any(|argument| argument == "--store") {
+        &[][..]
+    } else {
+        &["--store", "sqlite:runwire.db"]
+    };
     let mut child = command
-        .args(["serve", "--listen", &address.to_string(), "--store", "sqlite:runwire.db"])
+        .args(["serve", "--listen", &address.to_string()])
+        .args(own_store)
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())

@@ -108,6 +108,11 @@ impl RedisTail {
         Ok((Self { queue, threads, counters, publisher, follower: following.abort_handle() }, arrivals))
     }
 
+    /// Tells what is wrong with an address, or with the certificates for it, without connecting.
+    pub fn check(url: &str, trust: Option<&[u8]>) -> Result<(), TailError> {
+        Connector::new(url, trust).map(drop)
+    }
+
     /// Tells the other nodes what was committed, when Redis has time for it.
     ///
     /// Never waits: what Redis does not take in time is dropped.

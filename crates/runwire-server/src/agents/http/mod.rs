@@ -82,7 +82,7 @@ enum Halt {
 impl From<Stop> for Halt {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Closed => Self::Leave,
+            Stop::Closed | Stop::Fenced => Self::Leave,
             Stop::Garbled(message) => Self::End(Ending::failed("agent_garbled", message)),
             Stop::Log(error) => error.into(),
         }

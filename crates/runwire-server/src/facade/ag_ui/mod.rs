@@ -124,6 +124,7 @@ async fn begin(
         message: input.message,
         message_id,
         input: Some(abridged(input.whole, &known, limits::INPUT_BYTES)),
+        ..NewRun::default()
     };
     let (key, created) = start::start(wire, run).await?;
     Ok((key, if created.new { From::Cursor(None) } else { From::Present }))

@@ -9,7 +9,7 @@ use crate::harness::{Served, patient};
 const ASKS: &str = "{\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\",\"outcome\":{\"type\":\"interrupt\",\"interrupts\":[{\"id\":\"i1\",\"reason\":\"input_required\",\"message\":\"Who?\",\"responseSchema\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}}]}}";
 
 /// An AG-UI agent that asks for a name, and greets it.
-async fn greeter() -> HttpStage {
+pub(crate) async fn greeter() -> HttpStage {
     HttpStage::start(|asked: Asked, mut stream| async move {
         let Some(resumed) = asked.body["resume"].as_array() else { return sse(&mut stream, ASKS).await };
         let run = asked.body["runId"].as_str().unwrap();

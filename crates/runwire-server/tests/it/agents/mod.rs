@@ -4,7 +4,7 @@ mod demo;
 mod exec;
 mod exec_faults;
 mod http;
-mod http_answers;
+pub(crate) mod http_answers;
 mod http_faults;
 mod recovery;
 mod secure;

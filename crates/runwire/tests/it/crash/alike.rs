@@ -16,11 +16,11 @@ fn a_whole_text_that_ends_with_its_last_piece_is_told_live_as_in_a_replay() {
         format!("{{\"type\":\"text.delta\",\"message_id\":\"m\",\"content\":\"{content}\"}}\n")
     };
     let write =
-        |body: String| assert_eq!(post(world.server, "/v1/runs/r/events", &[], &body).unwrap().status, 200);
+        |body: String| assert_eq!(post(world.server(), "/v1/runs/r/events", &[], &body).unwrap().status, 200);
     write(piece("a") + &piece("b"));
     let accept = [("accept", "text/event-stream".to_owned())];
     let path = "/v1/runs/r/events?dialect=agio";
-    let mut live = Exchange::begin(world.server, "GET", path, &accept, None).unwrap();
+    let mut live = Exchange::begin(world.server(), "GET", path, &accept, None).unwrap();
     assert_eq!(live.status().unwrap(), 200);
     let mut told = String::new();
     until(&mut live, &mut told, ": caught-up");

@@ -20,7 +20,7 @@ const AGENTS: [&str; 3] = ["demo", "http", "exec"];
 const RUNS_EACH: usize = 3;
 
 /// An AG-UI agent that asks once, and ends once it is told an answer.
-fn http_agent() -> SocketAddr {
+pub(crate) fn http_agent() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -14,19 +14,19 @@ use super::world::World;
 use super::writers::{Ledger, Writer};
 
 /// Everyone at work on the runs of one name.
-pub(super) struct Cast<'scope> {
+pub(crate) struct Cast<'scope> {
     name: String,
     writers: Vec<(Scope, ScopedJoinHandle<'scope, Ledger>)>,
     readers: Vec<ScopedJoinHandle<'scope, Seen>>,
-    errands: ScopedJoinHandle<'scope, Errands>,
+    errands: Option<ScopedJoinHandle<'scope, Errands>>,
 }
 
 /// What everyone has in the end.
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     scopes: Vec<Scope>,
     ledgers: Vec<(Scope, Ledger)>,
     seen: Vec<Seen>,
-    errands: Errands,
+    errands: Option<Errands>,
 }
 
 /// How a writer writes.
@@ -34,16 +34,29 @@ type Way = fn(Writer, &World, Random) -> Ledger;
 
 impl<'scope> Cast<'scope> {
     /// Lets everyone begin. Frames weigh so many bytes more than they must.
-    pub(super) fn begin<'env>(
+    pub(crate) fn begin<'env>(
         threads: &'scope Threads<'scope, 'env>,
         world: &'scope World,
         random: &Random,
         name: &str,
         weight: usize,
     ) -> Self {
+        let mut cast = Self::without_errands(threads, world, random, name, weight);
         let (named, chance) = (name.to_owned(), random.named("errands"));
-        let errands = threads.spawn(move || Errands::run(&named, world, chance));
-        let mut cast = Self { name: name.to_owned(), writers: Vec::new(), readers: Vec::new(), errands };
+        cast.errands = Some(threads.spawn(move || Errands::run(&named, world, chance)));
+        cast
+    }
+
+    /// Lets the writers and the readers begin; nobody leaves runs open that no one writes to.
+    pub(crate) fn without_errands<'env>(
+        threads: &'scope Threads<'scope, 'env>,
+        world: &'scope World,
+        random: &Random,
+        name: &str,
+        weight: usize,
+    ) -> Self {
+        let mut cast =
+            Self { name: name.to_owned(), writers: Vec::new(), readers: Vec::new(), errands: None };
         let mut write = |run: &str, tongue: Tongue, writer: &str, way: Way| {
             let run = format!("{name}-{run}");
             let writer = Writer::new(format!("{name}-{writer}"), &run, tongue).weighing(weight);
@@ -82,7 +95,7 @@ impl<'scope> Cast<'scope> {
     }
 
     /// Adds a reader that begins at the present.
-    pub(super) fn join_late<'env>(
+    pub(crate) fn join_late<'env>(
         &mut self,
         threads: &'scope Threads<'scope, 'env>,
         world: &'scope World,
@@ -106,7 +119,7 @@ impl<'scope> Cast<'scope> {
     }
 
     /// Ends every run, waits for the readers, and gathers what everyone has.
-    pub(super) fn end(mut self, world: &World) -> Outcome {
+    pub(crate) fn end(mut self, world: &World) -> Outcome {
         let ledgers = self.written();
         let mut scopes: Vec<Scope> = Vec::new();
         for (scope, _) in &ledgers {
@@ -121,7 +134,7 @@ impl<'scope> Cast<'scope> {
         }
         world.all_has_ended();
         let seen = self.readers.drain(..).map(joined).collect();
-        Outcome { scopes, ledgers, seen, errands: joined(self.errands) }
+        Outcome { scopes, ledgers, seen, errands: self.errands.map(joined) }
     }
 }
 
@@ -130,7 +143,7 @@ fn end_run(world: &World, run: &str) {
     let stamp = [("producer-id", "closer".to_owned()), ("producer-seq", "0".to_owned())];
     for _ in 0..2 {
         let path = format!("/v1/runs/{run}/events?dialect=runwire");
-        let answer = post(world.server, &path, &stamp, "{\"type\":\"run.completed\"}\n").unwrap();
+        let answer = post(world.server(), &path, &stamp, "{\"type\":\"run.completed\"}\n").unwrap();
         assert_eq!((answer.status, answer.written().all()), (200, 1), "{answer:?}");
     }
 }
@@ -141,7 +154,7 @@ fn joined<T>(thread: ScopedJoinHandle<T>) -> T {
 
 impl Outcome {
     /// Checks every promise.
-    pub(super) fn check(&self, world: &World) {
+    pub(crate) fn check(&self, world: &World) {
         for scope in &self.scopes {
             let raw = replay(world, scope, "raw");
             let events = replay(world, scope, "runwire");
@@ -153,11 +166,11 @@ impl Outcome {
         for seen in &self.seen {
             seen.check(world);
         }
-        self.errands.check(world);
+        self.errands.iter().for_each(|errands| errands.check(world));
     }
 
     /// Counts the acknowledged frames, the times that writers were cut off, and the connections of readers.
-    pub(super) fn counts(&self) -> (usize, usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let frames = self.ledgers.iter().map(|(_, ledger)| ledger.acknowledged).sum();
         let cuts = self.ledgers.iter().map(|(_, ledger)| ledger.cuts).sum();
         (frames, cuts, self.seen.iter().map(|seen| seen.connections).sum())

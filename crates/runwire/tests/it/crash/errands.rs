@@ -9,7 +9,7 @@ use super::world::World;
 
 /// What became of the runs that were created, one after the other.
 #[derive(Debug)]
-pub(super) struct Errands {
+pub(crate) struct Errands {
     name: String,
     fates: Vec<Fate>,
 }
@@ -30,7 +30,7 @@ const FRAMES: usize = 3;
 
 impl Errands {
     /// Runs errands until there is enough; whatever is not acknowledged is asked for again.
-    pub(super) fn run(name: &str, world: &World, mut random: Random) -> Self {
+    pub(crate) fn run(name: &str, world: &World, mut random: Random) -> Self {
         let _watch = world.watch();
         let mut errands = Self { name: name.to_owned(), fates: Vec::new() };
         while !world.writers_finish() {
@@ -65,10 +65,10 @@ impl Errands {
     }
 
     /// Everything that was acknowledged is as it was said.
-    pub(super) fn check(&self, world: &World) {
+    pub(crate) fn check(&self, world: &World) {
         for (number, fate) in self.fates.iter().enumerate() {
             let (run, thread) = self.ids(number);
-            let shown = |path: &str| get(world.server, path).unwrap();
+            let shown = |path: &str| get(world.server(), path).unwrap();
             let info = shown(&format!("/v1/runs/{run}"));
             if *fate == Fate::Deleted {
                 assert!(matches!(info.status, 404 | 410), "{run}: {info:?}");
@@ -105,7 +105,7 @@ impl Errands {
 fn until(world: &World, good: &[u16], method: &str, path: &str, fields: super::http::Fields, body: &str) {
     let since = Instant::now();
     loop {
-        let asked = Exchange::begin(world.server, method, path, fields, Some(body.as_bytes()));
+        let asked = Exchange::begin(world.server(), method, path, fields, Some(body.as_bytes()));
         match asked.and_then(Exchange::answer) {
             Ok(Answer { status, .. }) if good.contains(&status) => return,
             Ok(answer) => assert_eq!(answer.status, 503, "{method} {path}: {answer:?}"),

@@ -216,7 +216,7 @@ impl Drop for Failing {
 fn is_well(world: &World) -> bool {
     ["/healthz", "/readyz"]
         .iter()
-        .all(|path| get(world.server, path).is_ok_and(|answer| answer.status == 200))
+        .all(|path| get(world.server(), path).is_ok_and(|answer| answer.status == 200))
 }
 
 fn variables(fault: &Fault, armed: &Path, seed: u64) -> Vec<(&'static str, String)> {

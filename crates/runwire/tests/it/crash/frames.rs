@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A protocol that a writer of these tests speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tongue {
+pub(crate) enum Tongue {
     Runwire,
     AgUi,
     Agio,
@@ -12,7 +12,7 @@ pub(super) enum Tongue {
 }
 
 impl Tongue {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Runwire => "runwire",
             Self::AgUi => "ag-ui",
@@ -22,7 +22,7 @@ impl Tongue {
     }
 
     /// Makes the frame with a number: texts, thoughts and calls that begin and end, again and again.
-    pub(super) fn frame(self, writer: &str, number: usize) -> String {
+    pub(crate) fn frame(self, writer: &str, number: usize) -> String {
         let token = token(writer, number);
         let turn = number / TURN;
         match self {
@@ -108,7 +108,7 @@ impl Tongue {
     }
 
     /// Makes the frame with a number in a stream of several runs, one after the other.
-    pub(super) fn frame_of_thread(writer: &str, number: usize) -> String {
+    pub(crate) fn frame_of_thread(writer: &str, number: usize) -> String {
         let run = number / RUN;
         match number % RUN {
             0 => format!(r#"{{"type":"RUN_STARTED","threadId":"{writer}","runId":"{writer}-r{run}"}}"#),
@@ -123,21 +123,21 @@ impl Tongue {
 /// Frames until texts and calls begin anew.
 const TURN: usize = 10;
 /// Frames of a run in a stream of several.
-pub(super) const RUN: usize = 16;
+pub(crate) const RUN: usize = 16;
 
 /// Who wrote a frame, and its number: `p1.17;`.
-pub(super) fn token(writer: &str, number: usize) -> String {
+pub(crate) fn token(writer: &str, number: usize) -> String {
     format!("{writer}.{number};")
 }
 
 /// Finds the numbers of a writer's tokens in what a reader got, in their order.
-pub(super) fn numbers(writer: &str, text: &str) -> Vec<usize> {
+pub(crate) fn numbers(writer: &str, text: &str) -> Vec<usize> {
     let begins = format!("\"{writer}.");
     let tokens = text.match_indices(&begins).filter_map(|(at, _)| text[at + begins.len()..].split_once(';'));
     tokens.map(|(number, _)| number.parse().unwrap()).collect()
 }
 
 /// Tells whether a reader of events finds the token of a frame.
-pub(super) fn carries_token(frame: &str, writer: &str) -> bool {
+pub(crate) fn carries_token(frame: &str, writer: &str) -> bool {
     !numbers(writer, frame).is_empty()
 }

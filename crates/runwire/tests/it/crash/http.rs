@@ -13,18 +13,18 @@ const TICK: Duration = Duration::from_millis(25);
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// Tells how many frames of a body the server has, if it took the body.
-    pub(super) fn written(&self) -> Written {
+    pub(crate) fn written(&self) -> Written {
         let counts = self.json();
         let count = |name: &str| usize::try_from(counts[name].as_u64().unwrap()).unwrap();
         Written { accepted: count("accepted"), duplicates: count("duplicates") }
@@ -33,30 +33,30 @@ impl Answer {
 
 /// The counts of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) accepted: usize,
-    pub(super) duplicates: usize,
+pub(crate) struct Written {
+    pub(crate) accepted: usize,
+    pub(crate) duplicates: usize,
 }
 
 impl Written {
-    pub(super) fn all(self) -> usize {
+    pub(crate) fn all(self) -> usize {
         self.accepted + self.duplicates
     }
 }
 
 /// Header fields of a request.
-pub(super) type Fields<'a> = &'a [(&'a str, String)];
+pub(crate) type Fields<'a> = &'a [(&'a str, String)];
 
-pub(super) fn get(server: SocketAddr, path: &str) -> io::Result<Answer> {
+pub(crate) fn get(server: SocketAddr, path: &str) -> io::Result<Answer> {
     Exchange::begin(server, "GET", path, &[], None)?.answer()
 }
 
-pub(super) fn post(server: SocketAddr, path: &str, fields: Fields, body: &str) -> io::Result<Answer> {
+pub(crate) fn post(server: SocketAddr, path: &str, fields: Fields, body: &str) -> io::Result<Answer> {
     Exchange::begin(server, "POST", path, fields, Some(body.as_bytes()))?.answer()
 }
 
 /// A request, and its answer as far as it has come.
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     stream: TcpStream,
     received: Vec<u8>,
     left: Left,
@@ -74,7 +74,7 @@ enum Left {
 
 /// What has come of an answer's body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     Bytes(Vec<u8>),
     /// Nothing for the moment.
     Quiet,
@@ -84,7 +84,7 @@ pub(super) enum Piece {
 
 impl Exchange {
     /// Sends a request; without a body, chunks of one may follow.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         server: SocketAddr,
         method: &str,
         path: &str,
@@ -112,7 +112,7 @@ impl Exchange {
     }
 
     /// Sends a chunk of the body; an empty one is its end.
-    pub(super) fn send(&mut self, data: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, data: &[u8]) -> io::Result<()> {
         let mut chunk = format!("{:x}\r\n", data.len()).into_bytes();
         chunk.extend_from_slice(data);
         chunk.extend_from_slice(b"\r\n");
@@ -120,12 +120,12 @@ impl Exchange {
     }
 
     /// Tells whether the answer has begun.
-    pub(super) fn hears(&mut self) -> io::Result<bool> {
+    pub(crate) fn hears(&mut self) -> io::Result<bool> {
         Ok(!self.received.is_empty() || self.receive()?)
     }
 
     /// Reads the answer to its end.
-    pub(super) fn answer(mut self) -> io::Result<Answer> {
+    pub(crate) fn answer(mut self) -> io::Result<Answer> {
         let status = self.status()?;
         let (mut body, begun) = (Vec::new(), Instant::now());
         loop {
@@ -138,7 +138,7 @@ impl Exchange {
     }
 
     /// Waits for the answer's head.
-    pub(super) fn status(&mut self) -> io::Result<u16> {
+    pub(crate) fn status(&mut self) -> io::Result<u16> {
         let begun = Instant::now();
         let end = loop {
             if let Some(at) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -161,7 +161,7 @@ impl Exchange {
     }
 
     /// Waits a moment for more of the answer's body. A connection that breaks before its end is an error.
-    pub(super) fn piece(&mut self) -> io::Result<Piece> {
+    pub(crate) fn piece(&mut self) -> io::Result<Piece> {
         loop {
             match self.left {
                 Left::Nothing | Left::Bytes(0) => return Ok(Piece::End),

@@ -10,21 +10,23 @@
 //! | `alike` | whoever stays and whoever comes later gets the same frames |
 //! | `cast` | who writes and who reads meanwhile, and what must be true of it afterwards |
 //!
+//! The public modules serve `cluster`, too, where the same people write to and read from several nodes.
+//!
 //! Chance has a seed, `RUNWIRE_CRASH_SEED`, which a failure tells; `RUNWIRE_CRASH_ROUNDS` says how often.
 
 mod alike;
-mod answered;
-mod cast;
+pub(crate) mod answered;
+pub(crate) mod cast;
 mod errands;
 #[cfg(target_os = "linux")]
 mod faults;
-mod frames;
-mod http;
+pub(crate) mod frames;
+pub(crate) mod http;
 mod killed;
-mod random;
-mod readers;
+pub(crate) mod random;
+pub(crate) mod readers;
 mod second;
-mod socket;
+pub(crate) mod socket;
 mod stopped;
-mod world;
-mod writers;
+pub(crate) mod world;
+pub(crate) mod writers;

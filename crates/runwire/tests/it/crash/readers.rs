@@ -13,14 +13,14 @@ use super::world::World;
 
 /// A frame as a reader got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) cursor: String,
-    pub(super) name: Option<String>,
-    pub(super) data: String,
+pub(crate) struct Frame {
+    pub(crate) cursor: String,
+    pub(crate) name: Option<String>,
+    pub(crate) data: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(crate) enum Over {
     /// Resumes with `Last-Event-ID`.
     Sse,
     /// Resumes with `after=` and the cursor of its last line.
@@ -31,21 +31,21 @@ pub(super) enum Over {
 
 /// What is read, and how.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
-    pub(super) scope: Scope,
+pub(crate) struct Reading {
+    pub(crate) scope: Scope,
     /// A dialect, or `raw`.
-    pub(super) dialect: &'static str,
-    pub(super) over: Over,
+    pub(crate) dialect: &'static str,
+    pub(crate) over: Over,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     Run(String),
     Thread(String),
 }
 
 impl Scope {
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         match self {
             Self::Run(run) => format!("/v1/runs/{run}"),
             Self::Thread(thread) => format!("/v1/threads/{thread}"),
@@ -55,20 +55,20 @@ impl Scope {
 
 /// What a reader saw.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) reading: Reading,
+pub(crate) struct Seen {
+    pub(crate) reading: Reading,
     /// Where it began.
-    pub(super) first: String,
-    pub(super) frames: Vec<Frame>,
+    pub(crate) first: String,
+    pub(crate) frames: Vec<Frame>,
     /// The times that it was connected.
-    pub(super) connections: usize,
+    pub(crate) connections: usize,
     /// The last place that it was told, with a frame or without.
     last: String,
 }
 
 /// How a connection ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// By the server, which has nothing more for now or ever.
     Ended,
     /// By the reader.
@@ -77,15 +77,23 @@ pub(super) enum Cut {
 
 impl Reading {
     /// Reads to the end, however often the connection breaks, and leaves now and then by itself.
-    pub(super) fn follow(self, world: &World, mut random: Random, first: String) -> Seen {
+    pub(crate) fn follow(self, world: &World, mut random: Random, first: String) -> Seen {
+        // Whoever stays for long is cut off by the server's end; the others leave between any two frames.
+        self.follow_by(world, first, || if random.one_in(3) { random.below(40) + 1 } else { usize::MAX })
+    }
+
+    /// Reads to the end, a connection for every frame: each with another node, if there are several.
+    pub(crate) fn hop(self, world: &World, first: String) -> Seen {
+        self.follow_by(world, first, || 1)
+    }
+
+    fn follow_by(self, world: &World, first: String, mut most: impl FnMut() -> usize) -> Seen {
         let _watch = world.watch();
         let mut seen = Seen { reading: self, last: first.clone(), first, frames: Vec::new(), connections: 0 };
         let mut since = Instant::now();
         loop {
             world.check();
-            // Whoever stays for long is cut off by the server's end; the others leave between any two frames.
-            let most = if random.one_in(3) { random.below(40) + 1 } else { usize::MAX };
-            match seen.connect(world, most) {
+            match seen.connect(world, most()) {
                 Ok(None) => return seen,
                 Ok(Some(Cut::Ended))
                     if world.readers_finish() && matches!(seen.reading.scope, Scope::Thread(_)) =>
@@ -99,7 +107,7 @@ impl Reading {
     }
 
     /// Reads everything that there is after a cursor.
-    pub(super) fn replay(&self, world: &World, after: &str) -> Vec<Frame> {
+    pub(crate) fn replay(&self, world: &World, after: &str) -> Vec<Frame> {
         let reading =
             Self { over: if self.over == Over::Sse { Over::Sse } else { Over::Ndjson }, ..self.clone() };
         let mut seen = Seen {
@@ -141,7 +149,7 @@ impl Seen {
             fields.push(("accept", "application/x-ndjson".to_owned()));
             path.push_str(&format!("&cursors=true&after={}", self.last));
         }
-        let mut exchange = Exchange::begin(world.server, "GET", &path, &fields, None)?;
+        let mut exchange = Exchange::begin(world.server(), "GET", &path, &fields, None)?;
         match exchange.status()? {
             200 => {}
             204 => return Ok(None),
@@ -237,7 +245,7 @@ impl Seen {
             Scope::Thread(thread) => ("thread", thread),
         };
         let after = &self.last;
-        let mut socket = Socket::connect(world.server)?;
+        let mut socket = Socket::connect(world.server())?;
         socket.say(&format!(
             r#"{{"op":"subscribe","id":"s","{kind}":"{id}","dialect":"{dialect}","after":"{after}"}}"#
         ))?;
@@ -268,7 +276,7 @@ impl Seen {
     }
 
     /// Compares what the reader saw with what there is now.
-    pub(super) fn check(&self, world: &World) {
+    pub(crate) fn check(&self, world: &World) {
         let now = self.reading.replay(world, &self.first);
         let what = format!("{:?} from {}, {} connections", self.reading, self.first, self.connections);
         for (at, (seen, is)) in self.frames.iter().zip(&now).enumerate() {
@@ -285,10 +293,10 @@ impl Seen {
 }
 
 /// Waits until a run or thread exists, and tells its last place.
-pub(super) fn present(world: &World, scope: &Scope) -> String {
+pub(crate) fn present(world: &World, scope: &Scope) -> String {
     let since = Instant::now();
     loop {
-        match get(world.server, &scope.path()) {
+        match get(world.server(), &scope.path()) {
             Ok(answer) if answer.status == 200 => {
                 let info = answer.json();
                 return match scope {

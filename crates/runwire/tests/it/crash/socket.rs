@@ -10,10 +10,10 @@ use tungstenite::{Error, Message, WebSocket};
 
 use crate::command::PATIENCE;
 
-pub(super) struct Socket(WebSocket<TcpStream>);
+pub(crate) struct Socket(WebSocket<TcpStream>);
 
 impl Socket {
-    pub(super) fn connect(server: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn connect(server: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         let handshake = tungstenite::client(format!("ws://{server}/v1/ws"), stream);
@@ -22,12 +22,12 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         self.0.send(Message::Text(text.into())).map_err(io::Error::other)
     }
 
     /// Waits until something has come, and leaves it where it is: buffers grow only for those who read.
-    pub(super) fn wait_unread(&self) {
+    pub(crate) fn wait_unread(&self) {
         let begun = Instant::now();
         while !self.0.get_ref().peek(&mut [0]).is_ok_and(|count| count > 0) {
             assert!(begun.elapsed() < PATIENCE, "nothing comes");
@@ -35,7 +35,7 @@ impl Socket {
     }
 
     /// Waits until the server closes the socket, and tells what it says; nothing if it is just gone.
-    pub(super) fn closed(&mut self) -> Option<CloseCode> {
+    pub(crate) fn closed(&mut self) -> Option<CloseCode> {
         let begun = Instant::now();
         loop {
             assert!(begun.elapsed() < PATIENCE, "the socket stays open");
@@ -49,7 +49,7 @@ impl Socket {
     }
 
     /// Waits a moment for a message. A socket that is closed is an error.
-    pub(super) fn hear(&mut self) -> io::Result<Option<String>> {
+    pub(crate) fn hear(&mut self) -> io::Result<Option<String>> {
         match self.0.read() {
             Ok(Message::Text(text)) => Ok(Some(text.to_string())),
             Ok(Message::Close(_)) => Err(ErrorKind::ConnectionAborted.into()),
@@ -65,7 +65,7 @@ fn is_quiet(error: &io::Error) -> bool {
 }
 
 /// Tells what a message of the server is about.
-pub(super) fn op(text: &str) -> String {
+pub(crate) fn op(text: &str) -> String {
     let message: Value = serde_json::from_str(text).unwrap();
     message["op"].as_str().unwrap().to_owned()
 }

@@ -1,14 +1,18 @@
 //! What the threads of a test share.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::command::PATIENCE;
 
-/// The server's address, and how far the test is.
-pub(super) struct World {
-    pub(super) server: SocketAddr,
+/// Where threads begin their turns, so that not all of them ask the same node first.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the server is, or its nodes, and how far the test is.
+pub(crate) struct World {
+    nodes: Vec<SocketAddr>,
     /// Writers finish what they have begun.
     written: AtomicBool,
     /// Every run has ended: readers read to the end.
@@ -18,50 +22,67 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(server: SocketAddr) -> Self {
+    pub(crate) fn new(server: SocketAddr) -> Self {
+        Self::of(vec![server])
+    }
+
+    /// A world of several nodes on one store.
+    pub(crate) fn of(nodes: Vec<SocketAddr>) -> Self {
         Self {
-            server,
+            nodes,
             written: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn enough_is_written(&self) {
+    /// Tells whom to ask: each time that one thread wants to know, it is another node.
+    pub(crate) fn server(&self) -> SocketAddr {
+        thread_local!(static TURN: Cell<usize> = Cell::new(TURNS.fetch_add(1, Ordering::Relaxed)));
+        TURN.set(TURN.get().wrapping_add(1));
+        self.nodes[TURN.get() % self.nodes.len()]
+    }
+
+    /// Tells whether there is only one server, which knows all that it has begun.
+    pub(crate) fn is_one_server(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    pub(crate) fn enough_is_written(&self) {
         self.written.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn writers_finish(&self) -> bool {
+    pub(crate) fn writers_finish(&self) -> bool {
         self.written.load(Ordering::SeqCst)
     }
 
-    pub(super) fn all_has_ended(&self) {
+    pub(crate) fn all_has_ended(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn readers_finish(&self) -> bool {
+    pub(crate) fn readers_finish(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
 
     /// Gives up if the caller panics: otherwise the test would wait forever for its threads.
-    pub(super) fn watch(&self) -> GivesUp<'_> {
+    pub(crate) fn watch(&self) -> GivesUp<'_> {
         GivesUp(self)
     }
 
     /// Waits a little before the server is asked again; the whole of it may take a while.
-    pub(super) fn pause(&self, since: Instant) {
+    pub(crate) fn pause(&self, since: Instant) {
         self.check();
         assert!(since.elapsed() < PATIENCE, "the server does not come back");
         std::thread::sleep(Duration::from_millis(3));
     }
 
     /// Ends a thread of a test that has failed elsewhere.
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         assert!(!self.given_up.load(Ordering::SeqCst), "the test failed elsewhere");
     }
 }
 
-pub(super) struct GivesUp<'a>(&'a World);
+pub(crate) struct GivesUp<'a>(&'a World);
 
 impl Drop for GivesUp<'_> {
     fn drop(&mut self) {

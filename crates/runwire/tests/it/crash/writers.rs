@@ -11,22 +11,22 @@ use super::world::World;
 
 /// What a writer has sent, and how much of it the server says it has.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    pub(super) writer: String,
-    pub(super) sent: Vec<String>,
-    pub(super) acknowledged: usize,
+pub(crate) struct Ledger {
+    pub(crate) writer: String,
+    pub(crate) sent: Vec<String>,
+    pub(crate) acknowledged: usize,
     /// Where retries are new frames: first and last number of each try, and whether it was acknowledged.
-    pub(super) tries: Option<Vec<Try>>,
+    pub(crate) tries: Option<Vec<Try>>,
     /// How often the server was gone in the middle of something.
-    pub(super) cuts: usize,
+    pub(crate) cuts: usize,
 }
 
 /// One body of a writer that cannot find out what was written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Try {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) acknowledged: bool,
+pub(crate) struct Try {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) acknowledged: bool,
 }
 
 impl Ledger {
@@ -41,25 +41,25 @@ const LEAST: usize = 12;
 
 /// Someone who writes to a run.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
-    pub(super) name: String,
-    pub(super) run: String,
-    pub(super) tongue: Tongue,
+pub(crate) struct Writer {
+    pub(crate) name: String,
+    pub(crate) run: String,
+    pub(crate) tongue: Tongue,
     /// Bytes that each frame is made longer by.
-    pub(super) weight: usize,
+    pub(crate) weight: usize,
 }
 
 impl Writer {
-    pub(super) fn new(name: impl Into<String>, run: impl Into<String>, tongue: Tongue) -> Self {
+    pub(crate) fn new(name: impl Into<String>, run: impl Into<String>, tongue: Tongue) -> Self {
         Self { name: name.into(), run: run.into(), tongue, weight: 0 }
     }
 
-    pub(super) fn weighing(self, weight: usize) -> Self {
+    pub(crate) fn weighing(self, weight: usize) -> Self {
         Self { weight, ..self }
     }
 
     /// Says who it is, and asks how far it came whenever the server was gone; or repeats what it sent last.
-    pub(super) fn stamped(self, world: &World, mut random: Random) -> Ledger {
+    pub(crate) fn stamped(self, world: &World, mut random: Random) -> Ledger {
         let _watch = world.watch();
         let mut ledger = self.ledger();
         let mut epoch = 1;
@@ -93,7 +93,7 @@ impl Writer {
     }
 
     /// Keeps a body open and writes frame by frame, cut anywhere; the answer comes with the end of the body.
-    pub(super) fn open_body(self, world: &World, mut random: Random) -> Ledger {
+    pub(crate) fn open_body(self, world: &World, mut random: Random) -> Ledger {
         let _watch = world.watch();
         let mut ledger = self.ledger();
         let mut epoch = 0;
@@ -118,7 +118,7 @@ impl Writer {
         let from = ledger.acknowledged;
         let mut fields = vec![("content-type", "application/x-ndjson".to_owned())];
         fields.extend(self.stamp(epoch, from));
-        let mut exchange = Exchange::begin(world.server, "POST", &self.path(), &fields, None)?;
+        let mut exchange = Exchange::begin(world.server(), "POST", &self.path(), &fields, None)?;
         let mut at = from;
         let frames = random.below(60) + 1;
         while at < ledger.sent.len() || (at < from + frames && !ledger.is_finished(world)) {
@@ -135,13 +135,15 @@ impl Writer {
         }
         exchange.send(b"")?;
         let written = taken(&exchange.answer()?)?;
-        assert_eq!(written, Written { accepted: at - from, duplicates: 0 }, "{self:?}");
+        assert_eq!(written.all(), at - from, "{self:?}");
+        // What a node had begun when it was killed may be there just after another one was asked.
+        assert!(!world.is_one_server() || written.duplicates == 0, "{self:?}: {written:?}");
         ledger.acknowledged = at;
         Ok(())
     }
 
     /// Says nothing about itself: what was not acknowledged is sent anew, under new numbers.
-    pub(super) fn anonymous(self, world: &World, mut random: Random) -> Ledger {
+    pub(crate) fn anonymous(self, world: &World, mut random: Random) -> Ledger {
         let _watch = world.watch();
         let mut ledger = self.ledger();
         let mut tries = Vec::new();
@@ -168,7 +170,7 @@ impl Writer {
     }
 
     /// Writes a stream of several runs to a thread; repeats what was not acknowledged.
-    pub(super) fn several_runs(self, world: &World, mut random: Random) -> Ledger {
+    pub(crate) fn several_runs(self, world: &World, mut random: Random) -> Ledger {
         let _watch = world.watch();
         let mut ledger = self.ledger();
         let mut since = Instant::now();
@@ -186,7 +188,7 @@ impl Writer {
             }
             let at = ledger.acknowledged;
             let body = lines(&ledger.sent[at..]);
-            match post(world.server, &path, &self.stamp(0, at), &body).and_then(|answer| taken(&answer)) {
+            match post(world.server(), &path, &self.stamp(0, at), &body).and_then(|answer| taken(&answer)) {
                 Ok(written) => {
                     assert_eq!(written.all(), ledger.sent.len() - at, "{self:?}");
                     ledger.acknowledged = ledger.sent.len();
@@ -202,7 +204,7 @@ impl Writer {
     }
 
     /// Writes over a WebSocket, and repeats what was not acknowledged over the next one.
-    pub(super) fn over_socket(self, world: &World, mut random: Random) -> Ledger {
+    pub(crate) fn over_socket(self, world: &World, mut random: Random) -> Ledger {
         let _watch = world.watch();
         let mut ledger = self.ledger();
         let mut since = Instant::now();
@@ -233,7 +235,7 @@ impl Writer {
     fn say(&self, world: &World, socket: &mut Option<Socket>, ledger: &Ledger) -> io::Result<Written> {
         let socket = match socket {
             Some(socket) => socket,
-            None => socket.insert(Socket::connect(world.server)?),
+            None => socket.insert(Socket::connect(world.server())?),
         };
         let (at, dialect) = (ledger.acknowledged, self.tongue.name());
         let frames = ledger.sent[at..].join(",");
@@ -278,7 +280,7 @@ impl Writer {
     fn post(&self, world: &World, stamp: Option<(u64, usize)>, frames: &[String]) -> io::Result<Written> {
         let stamp = stamp.map(|(epoch, at)| self.stamp(epoch, at));
         let fields = stamp.as_ref().map_or(&[][..], |stamp| &stamp[..]);
-        taken(&post(world.server, &self.path(), fields, &lines(frames))?)
+        taken(&post(world.server(), &self.path(), fields, &lines(frames))?)
     }
 
     /// Learns how far it came; whatever was acknowledged must be there.
@@ -286,7 +288,7 @@ impl Writer {
         let since = Instant::now();
         let path = format!("/v1/runs/{}/producers/{}", self.run, self.name);
         let next = loop {
-            match get(world.server, &path) {
+            match get(world.server(), &path) {
                 Ok(answer) if answer.status == 404 => break 0,
                 Ok(answer) if answer.status == 200 => break answer.json()["next"].as_u64().unwrap(),
                 Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),

@@ -2,7 +2,45 @@
 
 use serde_json::{Value, json};
 
-use super::statistics::median;
+use crate::statistics::median;
+
+/// Figures as they come: people see each at once, programs get all of them at the end.
+pub(crate) struct Report {
+    json: bool,
+    figures: Vec<Figure>,
+}
+
+impl Report {
+    /// Begins a report, for people with the heading of the table.
+    pub(crate) fn begin(json: bool) -> Self {
+        if !json {
+            println!(
+                "{:<46} {:>11} {:<12} {:>11} {:>6} {:>8} {:>8}  goal",
+                "figure", "measured", "", "beside", "ratio", "CPU µs", "beside"
+            );
+        }
+        Self { json, figures: Vec::new() }
+    }
+
+    /// Tells what was measured.
+    pub(crate) fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        for figure in figures {
+            let measured = !figure.server.is_empty() || !figure.beside.is_empty();
+            if measured && !self.json {
+                println!("{}", figure.row());
+            }
+            self.figures.push(figure);
+        }
+    }
+
+    /// Ends the report, for programs with all figures as one JSON document.
+    pub(crate) fn end(self) {
+        if self.json {
+            let figures: Vec<Value> = self.figures.iter().map(Figure::json).collect();
+            println!("{:#}", json!({ "figures": figures }));
+        }
+    }
+}
 
 /// One line of the report.
 pub(crate) struct Figure {
@@ -99,25 +137,6 @@ impl Goal {
             Self::ValueAtMost(most) => format!("≤ {most}"),
         }
     }
-}
-
-/// Prints the heading of the table.
-pub(crate) fn print_heading() {
-    println!(
-        "{:<46} {:>11} {:<12} {:>11} {:>6} {:>8} {:>8}  goal",
-        "figure", "server", "", "beside", "ratio", "CPU µs", "beside"
-    );
-}
-
-/// Prints one line of the table.
-pub(crate) fn print_row(figure: &Figure) {
-    println!("{}", figure.row());
-}
-
-/// Prints all figures as one JSON document.
-pub(crate) fn print_json(figures: &[Figure]) {
-    let figures: Vec<Value> = figures.iter().map(Figure::json).collect();
-    println!("{:#}", json!({ "figures": figures }));
 }
 
 /// Writes a number with as many digits as a person wants to see.

@@ -1,0 +1,161 @@
+//! How long after its commit on one node an event is at the readers of another, beside a bare pair of Redis commands.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::streams::StreamReadReply;
+use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, io::tcp::TcpSettings};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::load::{self, Node};
+use crate::Failure;
+use crate::statistics::percentile;
+use crate::wire::frame;
+
+/// How long an event may be on its way.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Entries that Redis keeps of the bare stream, as of a thread.
+const KEPT: usize = 64;
+
+/// When events are written: the next when the one before has arrived, after a pause.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) events: usize,
+    /// The pauses are spread evenly from one millisecond up to this many, so that no timer sets the pace.
+    pub(crate) most_milliseconds: usize,
+}
+
+impl Pace {
+    async fn pause(self, event: usize) {
+        // 37 has no divisor in common with the usual lengths, so every pause has its turn.
+        let milliseconds = 1 + event * 37 % self.most_milliseconds.max(1);
+        sleep(Duration::from_millis(milliseconds as u64)).await;
+    }
+}
+
+/// How long events took.
+pub(crate) struct Latencies {
+    pub(crate) p50_milliseconds: f64,
+    pub(crate) p99_milliseconds: f64,
+}
+
+impl Latencies {
+    fn of(mut microseconds: Vec<u32>) -> Self {
+        let mut milliseconds =
+            |share| percentile(&mut microseconds, share).map_or(0.0, |micros| f64::from(micros) / 1e3);
+        Self { p50_milliseconds: milliseconds(0.5), p99_milliseconds: milliseconds(0.99) }
+    }
+}
+
+/// Writes on one node, and measures from the acknowledgement there until a reader on another has the record.
+pub(crate) async fn measure(
+    writer: &Node,
+    reader: &Node,
+    name: &str,
+    pace: Pace,
+) -> Result<Latencies, Failure> {
+    let run = load::run(name);
+    let first = load::write(writer, load::append(&run, 1)).await?;
+    let (arrived, mut arrivals) = mpsc::unbounded_channel();
+    let following = tokio::spawn(follow(reader.clone(), name.to_owned(), first, arrived));
+    // Whoever has just come follows nothing yet: the first few do not count.
+    let warm_up = 10;
+    let mut latencies = Vec::with_capacity(pace.events);
+    for event in 0..warm_up + pace.events {
+        pace.pause(event).await;
+        let seq = load::write(writer, load::append(&run, 1)).await?;
+        let acknowledged = Instant::now();
+        let seen = loop {
+            let next = timeout(PATIENCE, arrivals.recv()).await;
+            let next = next.map_err(|_| format!("record {seq} did not arrive"))?;
+            let (arrived, at): (u64, Instant) = next.ok_or("the reader has ended")?;
+            if arrived >= seq {
+                break at;
+            }
+        };
+        if event >= warm_up {
+            latencies.push(seen.saturating_duration_since(acknowledged).as_micros() as u32);
+        }
+    }
+    following.abort();
+    Ok(Latencies::of(latencies))
+}
+
+/// Reads a thread as a feed does: from the tail, or from the store where the tail has lost something.
+async fn follow(
+    node: Node,
+    name: String,
+    mut last: u64,
+    arrived: mpsc::UnboundedSender<(u64, Instant)>,
+) -> Result<(), Failure> {
+    let thread = load::run(&name).thread(name.as_str());
+    let tail = node.tail(&thread);
+    let mut head = tail.watch();
+    loop {
+        let records = match tail.after(last) {
+            Some(records) => records,
+            None => node.read(&thread, last).await?.records,
+        };
+        let now = Instant::now();
+        if let Some(newest) = records.last() {
+            last = newest.record.seq;
+            // Nobody listens any more: the round is over.
+            if arrived.send((last, now)).is_err() {
+                return Ok(());
+            }
+        }
+        let behind = head.borrow_and_update().seq > last;
+        if !behind {
+            head.changed().await?;
+        }
+    }
+}
+
+/// Measures from before an `XADD` until a blocking `XREAD` on another connection has returned with it.
+pub(crate) async fn measure_pair(url: &str, name: &str, pace: Pace) -> Result<Latencies, Failure> {
+    let info = url.into_connection_info()?;
+    let client = Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?;
+    // A blocking read has no time limit.
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    let mut sending = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut reading = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let (arrived, mut arrivals) = mpsc::unbounded_channel();
+    let key: Arc<str> = name.into();
+    let read_key = key.clone();
+    let following = tokio::spawn(async move {
+        let mut last = "0".to_owned();
+        loop {
+            let mut command = redis::cmd("XREAD");
+            command.arg("BLOCK").arg(0).arg("STREAMS").arg(&*read_key).arg(&last);
+            let reply: StreamReadReply = command.query_async(&mut reading).await?;
+            let now = Instant::now();
+            for entry in reply.keys.into_iter().flat_map(|stream| stream.ids) {
+                last = entry.id;
+                if arrived.send((last.clone(), now)).is_err() {
+                    return Ok::<_, Failure>(());
+                }
+            }
+        }
+    });
+    // A record is its frame and what it means, which says the same once more.
+    let body = frame::usual(name).repeat(2);
+    let mut latencies = Vec::with_capacity(pace.events);
+    for event in 0..pace.events {
+        pace.pause(event).await;
+        let id = format!("{}-0", event + 1);
+        let mut command = redis::cmd("XADD");
+        command.arg(&*key).arg("MAXLEN").arg("~").arg(KEPT).arg(&id);
+        command.arg("first").arg(event + 1).arg("body").arg(&body);
+        let sent = Instant::now();
+        command.exec_async(&mut sending).await?;
+        let next = timeout(PATIENCE, arrivals.recv()).await.map_err(|_| "an entry did not arrive")?;
+        let (arrived, at): (String, Instant) = next.ok_or("the reader has ended")?;
+        if arrived != id {
+            return Err(format!("entry {arrived} arrived instead of {id}").into());
+        }
+        latencies.push((at - sent).as_micros() as u32);
+    }
+    following.abort();
+    Ok(Latencies::of(latencies))
+}

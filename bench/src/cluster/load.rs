@@ -1,0 +1,167 @@
+//! Nodes that share a store, and writers that each append the next event once the one before is committed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runwire_log::cluster::TailOptions;
+use runwire_log::postgres::{Options, Postgres};
+use runwire_log::{Append, FrameBatch, Log, RunKey, Target};
+use runwire_model::dialect::Dialect;
+use tokio::task::JoinSet;
+
+use crate::Failure;
+use crate::statistics::percentile;
+use crate::wire::frame;
+
+const TENANT: &str = "bench";
+
+/// A node: what a server of a cluster has of the log.
+pub(crate) type Node = Arc<dyn Log>;
+
+/// Opens a node, with or without the live tail.
+pub(crate) async fn open(store: &str, tail: Option<&str>) -> Result<Node, Failure> {
+    let store = store.to_owned();
+    let tail = tail.map(|url| TailOptions { url: url.to_owned(), trust: None });
+    let options = Options { tail, ..Options::default() };
+    // Opening waits, which a thread of the runtime must not.
+    let opened = tokio::task::spawn_blocking(move || Postgres::open(&store, &options)).await?;
+    Ok(Arc::new(opened?))
+}
+
+/// Names a run, and its thread alike.
+pub(crate) fn run(name: &str) -> RunKey {
+    RunKey::new(TENANT, name)
+}
+
+/// Makes an append of so many events of the usual length.
+pub(crate) fn append(run: &RunKey, events: usize) -> Append {
+    let line = frame::usual(&run.id);
+    let mut frames = FrameBatch::default();
+    for number in 0..events {
+        frames.push(number as u64 + 1, None, line.trim_ascii_end());
+    }
+    Append {
+        target: Target::Run(run.clone()),
+        thread: Some(run.id.to_string()),
+        dialect: Some(Dialect::Loom),
+        stamp: None,
+        frames,
+        end: false,
+    }
+}
+
+/// Appends, and expects that all of it is written.
+pub(crate) async fn write(node: &Node, append: Append) -> Result<u64, Failure> {
+    let events = append.frames.len() as u64;
+    let appended = node.append(append).await?;
+    if appended.accepted != events {
+        return Err(format!("{events} events were appended, {} accepted", appended.accepted).into());
+    }
+    Ok(appended.last_seq)
+}
+
+/// How events are appended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) writers: usize,
+    /// Runs, each in a thread of its own.
+    pub(crate) runs: usize,
+    /// Events of each append.
+    pub(crate) events: usize,
+    /// Whether every node writes to every run; else each has its own, as producers that stay where they are do.
+    pub(crate) shared: bool,
+}
+
+/// What a round of appending shows.
+pub(crate) struct Round {
+    pub(crate) events: u64,
+    pub(crate) events_per_second: f64,
+    pub(crate) commits: u64,
+    pub(crate) commit_milliseconds: f64,
+    /// From the call to its return.
+    pub(crate) p99_milliseconds: f64,
+}
+
+impl Load {
+    /// Appends for a while to runs that nobody has written to, named after `label`; writers are dealt out to the nodes.
+    pub(crate) async fn measure(
+        self,
+        nodes: &[Node],
+        label: &str,
+        duration: Duration,
+    ) -> Result<Round, Failure> {
+        let runs: Arc<[RunKey]> = (0..self.runs).map(|number| run(&format!("{label}-{number:03}"))).collect();
+        for run in &*runs {
+            write(&nodes[0], append(run, 1)).await?;
+        }
+        let (commits_before, time_before) = commits(nodes).await?;
+        let begun = Instant::now();
+        let deadline = begun + duration;
+        let mut writers = JoinSet::new();
+        for number in 0..self.writers {
+            let (node, runs) = (nodes[number % nodes.len()].clone(), runs.clone());
+            writers.spawn(self.append_until(deadline, node, runs, [number, nodes.len()]));
+        }
+        let mut latencies = Vec::new();
+        while let Some(writer) = writers.join_next().await {
+            latencies.append(&mut writer??);
+        }
+        let took = begun.elapsed();
+        let (commits, time) = commits(nodes).await?;
+        let events = (latencies.len() * self.events) as u64;
+        let mut stored = 0;
+        for run in &*runs {
+            stored += nodes[nodes.len() - 1].run(run).await?.last_seq - 1;
+        }
+        if stored != events {
+            return Err(format!("{events} events were acknowledged, {stored} are stored").into());
+        }
+        let commits = (commits - commits_before).max(1);
+        Ok(Round {
+            events,
+            events_per_second: events as f64 / took.as_secs_f64(),
+            commits,
+            commit_milliseconds: (time - time_before).as_secs_f64() * 1e3 / commits as f64,
+            p99_milliseconds: percentile(&mut latencies, 0.99).map_or(0.0, |micros| f64::from(micros) / 1e3),
+        })
+    }
+
+    /// Appends until the time is up, and tells the microseconds of each append.
+    async fn append_until(
+        self,
+        deadline: Instant,
+        node: Node,
+        runs: Arc<[RunKey]>,
+        [number, nodes]: [usize; 2],
+    ) -> Result<Vec<u32>, Failure> {
+        let mut latencies = Vec::with_capacity(1 << 12);
+        let mut called = Instant::now();
+        for turn in 0.. {
+            let run = match self.shared {
+                true => (number + turn * self.writers) % runs.len(),
+                false => {
+                    (number + turn * self.writers) / nodes % (runs.len() / nodes) * nodes + number % nodes
+                }
+            };
+            write(&node, append(&runs[run], self.events)).await?;
+            let returned = Instant::now();
+            latencies.push((returned - called).as_micros() as u32);
+            if returned >= deadline {
+                break;
+            }
+            called = returned;
+        }
+        Ok(latencies)
+    }
+}
+
+/// Counts the commits of all nodes so far, and the time that they took.
+async fn commits(nodes: &[Node]) -> Result<(u64, Duration), Failure> {
+    let (mut commits, mut time) = (0, Duration::ZERO);
+    for node in nodes {
+        let written = node.figures().await?.written;
+        commits += written.commits;
+        time += written.commit_time;
+    }
+    Ok((commits, time))
+}

@@ -1,0 +1,135 @@
+//! The records that one commit brings to one thread: as the store keeps them, and as other nodes are told of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::redis::Published;
+use crate::record::{self, Damaged, Records, Stored};
+
+/// The records of one thread in one commit.
+///
+/// They are written once. Before them are the names of their runs, which the store need not be told: u32 how many,
+/// then for each its number u64, length u32 and name, all little-endian.
+#[derive(Debug, Clone)]
+pub(crate) struct Parcel {
+    pub(crate) thread: i64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    bytes: Bytes,
+    /// Where the records begin.
+    records: usize,
+}
+
+impl Parcel {
+    /// Packs records, each with the number of its run; nothing where there are none.
+    pub(crate) fn pack(thread: i64, records: &[(i64, Arc<Stored>)]) -> Option<Self> {
+        let (first, last) = (records.first()?.1.record.seq, records.last()?.1.record.seq);
+        let mut runs: Vec<(i64, &str)> = Vec::new();
+        for (run, stored) in records {
+            if !runs.iter().any(|(known, _)| known == run) {
+                runs.push((*run, &stored.run));
+            }
+        }
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&(runs.len() as u32).to_le_bytes());
+        for (run, name) in runs {
+            bytes.extend_from_slice(&(run as u64).to_le_bytes());
+            bytes.extend_from_slice(&(name.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(name.as_bytes());
+        }
+        let begin = bytes.len();
+        for (run, stored) in records {
+            record::write(&mut bytes, *run as u64, stored);
+        }
+        Some(Self { thread, first, last, bytes: bytes.into(), records: begin })
+    }
+
+    /// Shows the records as the store keeps them.
+    pub(crate) fn records(&self) -> &[u8] {
+        &self.bytes[self.records..]
+    }
+
+    /// Makes it what other nodes are told.
+    pub(crate) fn published(self) -> Published {
+        Published { thread: self.thread, first: self.first, last: self.last, body: self.bytes }
+    }
+}
+
+/// Unpacks what another node has told: the records after a `seq`, if they are those that it says.
+pub(super) fn unpack(body: Bytes, first: u64, last: u64, after: u64) -> Result<Vec<Arc<Stored>>, Damaged> {
+    let mut bytes = body;
+    let mut names: HashMap<u64, Arc<str>> = HashMap::new();
+    for _ in 0..u32::from_le_bytes(take(&mut bytes)?) {
+        let run = u64::from_le_bytes(take(&mut bytes)?);
+        let length = u32::from_le_bytes(take(&mut bytes)?) as usize;
+        if bytes.len() < length {
+            return Err(Damaged("a name is cut"));
+        }
+        let name = bytes.split_to(length);
+        let name = std::str::from_utf8(&name).map_err(|_| Damaged("a name is no text"))?;
+        names.insert(run, name.into());
+    }
+    let (mut records, mut next) = (Records::new(bytes), first.max(after + 1));
+    let mut unpacked = Vec::new();
+    while let Some(read) = records.next(after)? {
+        let run = names.get(&read.run).ok_or(Damaged("its run has no name"))?.clone();
+        if read.record.seq != next {
+            return Err(Damaged("records are missing"));
+        }
+        next = next.saturating_add(1);
+        unpacked.push(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }));
+    }
+    if next <= last { Err(Damaged("records are missing")) } else { Ok(unpacked) }
+}
+
+fn take<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], Damaged> {
+    if bytes.len() < N {
+        return Err(Damaged("it ends too early"));
+    }
+    bytes.split_to(N).as_ref().try_into().map_err(|_| Damaged("a number is cut"))
+}
+
+#[cfg(test)]
+mod tests {
+    use runwire_model::Timestamp;
+    use runwire_model::record::Record;
+
+    use super::*;
+
+    fn records(seqs: std::ops::RangeInclusive<u64>) -> Vec<(i64, Arc<Stored>)> {
+        let stored = |seq: u64| {
+            let record =
+                Record { seq, at: Timestamp(9), source_time: None, dialect: None, entries: Vec::new() };
+            let run = (seq % 3) as i64;
+            let frame = Some(Bytes::from(format!("frame {seq}")));
+            (run, Arc::new(Stored { run: format!("run {run}").into(), record, name: None, frame }))
+        };
+        seqs.map(stored).collect()
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_also_from_the_middle() {
+        let packed = records(4..=9);
+        let told = Parcel::pack(7, &packed).unwrap().published();
+        assert_eq!((told.thread, told.first, told.last), (7, 4, 9));
+        for after in 0..9 {
+            let unpacked = unpack(told.body.clone(), 4, 9, after).unwrap();
+            let left = packed.iter().map(|(_, stored)| stored.clone()).filter(|one| one.record.seq > after);
+            assert_eq!(unpacked, left.collect::<Vec<_>>());
+        }
+        assert!(Parcel::pack(7, &[]).is_none());
+    }
+
+    #[test]
+    fn what_is_not_what_it_says_is_refused() {
+        let told = Parcel::pack(7, &records(4..=9)).unwrap().published();
+        assert!(unpack(told.body.clone(), 3, 9, 0).is_err());
+        assert!(unpack(told.body.clone(), 4, 10, 0).is_err());
+        for cut in 0..told.body.len() {
+            assert!(unpack(told.body.slice(..cut), 4, 9, 0).is_err());
+        }
+        assert!(unpack(Bytes::from_static(&[255; 40]), 1, 1, 0).is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! Runs whose server is gone.
+
+use runwire_model::Json;
+
+use super::Bed;
+use super::stage::{COMPLETED, STARTED, Stage, TENANT, run, to_run};
+use crate::info::{LeftRun, NewRun};
+
+fn started(id: &str, agent: &str) -> NewRun {
+    NewRun {
+        tenant: TENANT.into(),
+        run_id: Some(id.into()),
+        agent: Some(agent.into()),
+        message: Some(format!("for {id}")),
+        input: Json::parse(r#"{"n":1.50}"#).ok(),
+        is_started_here: true,
+        ..NewRun::default()
+    }
+}
+
+async fn take_up(stage: &Stage<'_>, agents: &[&str], limit: usize) -> Vec<LeftRun> {
+    stage.log.take_up(agents, limit).await.expect("what is left")
+}
+
+fn ids(left: &[LeftRun]) -> Vec<&str> {
+    left.iter().map(|left| left.run.run_id.as_str()).collect()
+}
+
+/// Whoever asks after a server is gone gets what it left, with what it was given.
+pub async fn a_run_is_given_once_and_only_after_its_server_is_gone(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    for id in ["pending", "running", "more", "most"] {
+        stage.log.create_run(started(id, "a")).await.expect("a run");
+    }
+    stage.log.create_run(started("others", "b")).await.expect("a run");
+    let theirs = NewRun { tenant: "theirs".into(), ..started("running", "a") };
+    stage.log.create_run(theirs).await.expect("a run");
+    stage.write(to_run("running", &[STARTED])).await;
+    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), Vec::<&str>::new());
+    let stage = stage.reopen().await;
+    stage.log.create_run(started("new", "a")).await.expect("a run");
+    assert_eq!(take_up(&stage, &[], 10).await, []);
+    assert_eq!(take_up(&stage, &["a"], 0).await, []);
+    let left = take_up(&stage, &["a"], 2).await;
+    assert_eq!(ids(&left), ["pending", "running"]);
+    assert_eq!(left[0].asked, started("pending", "a"));
+    assert_eq!(left[1].run, stage.info("running").await);
+    let left = take_up(&stage, &["a", "c"], 10).await;
+    assert_eq!(ids(&left), ["more", "most", "running"]);
+    assert_eq!(left[2].tenant, "theirs");
+    assert_eq!(take_up(&stage, &["a"], 10).await, []);
+    // What was taken up is left again when its next server is gone.
+    let stage = stage.reopen().await;
+    stage.log.cancel(&run("more"), crate::Cancel::default()).await.expect("a run");
+    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), ["pending", "running", "most", "running", "new"]);
+}
+
+/// A name alone is a label: somebody else writes the run.
+pub async fn what_no_server_has_started_and_what_has_ended_is_not_given(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let label = NewRun { is_started_here: false, ..started("label", "a") };
+    stage.log.create_run(label.clone()).await.expect("a run");
+    stage.log.create_run(started("ended", "a")).await.expect("a run");
+    stage.write(to_run("ended", &[STARTED, COMPLETED])).await;
+    stage.log.create_run(started("open", "a")).await.expect("a run");
+    // Who starts it is no part of what was asked for.
+    let again = NewRun { is_started_here: true, ..label };
+    assert!(!stage.log.create_run(again).await.expect("the same run").new);
+    let stage = stage.reopen().await;
+    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), ["open"]);
+}
+
+/// Somebody must tell webhooks.
+pub async fn a_store_that_is_open_alone_is_on_duty(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    assert!(stage.log.on_duty());
+    assert!(stage.reopen().await.log.on_duty());
+}

@@ -1,0 +1,143 @@
+//! The address of a store: what tokio-postgres reads of it, and how the way there is secured.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+
+use super::count::Count;
+use super::tls::{Tls, Trust};
+use crate::limits;
+
+/// Where a store is, and how it is reached.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) tls: Tls,
+    /// What is counted of the connections there.
+    pub(super) count: Arc<Count>,
+}
+
+/// How long the way to a server may be broken before the system gives up a connection.
+const SILENCE: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
+
+impl Address {
+    /// Reads an address; what is wrong with it is told without secrets.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        let (rest, security) = Security::take_from(url)?;
+        let mut config = Config::from_str(&rest).map_err(|error| match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        })?;
+        config.ssl_mode(security.mode);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_millis(limits::STORE_CONNECT_MILLIS));
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE);
+        }
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 4).keepalives_retries(3);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("runwire");
+        }
+        let tls = Tls::new(security.mode != SslMode::Disable, &security.trust)?;
+        Ok(Self { config, tls, count: Arc::default() })
+    }
+
+    /// Gives the way to the store with time limits of the server's own. What the address itself says of them wins.
+    pub(super) fn with_limits(&self) -> Config {
+        let limits = [
+            ("statement_timeout", limits::STORE_STATEMENT_MILLIS),
+            ("lock_timeout", limits::STORE_LOCK_MILLIS),
+            ("idle_in_transaction_session_timeout", limits::STORE_SILENT_MILLIS),
+        ];
+        let mut options: Vec<_> = limits.map(|(name, millis)| format!("-c {name}={millis}")).into();
+        options.extend(self.config.get_options().map(str::to_owned));
+        let mut config = self.config.clone();
+        config.options(options.join(" "));
+        config
+    }
+}
+
+/// What an address says of TLS, as libpq has it.
+struct Security {
+    mode: SslMode,
+    trust: Trust,
+}
+
+impl Security {
+    /// Takes `sslmode` and `sslrootcert` out of an address.
+    fn take_from(url: &str) -> Result<(String, Self), String> {
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decoded = || percent_decode_str(value).decode_utf8().map(std::borrow::Cow::into_owned);
+            let decoded = || decoded().map_err(|_| format!("`{name}` is not UTF-8"));
+            match name {
+                "sslmode" => mode = Some(decoded()?),
+                "sslrootcert" => roots = Some(decoded()?),
+                _ => rest.push(pair),
+            }
+        }
+        let roots_are_systems = roots.as_deref() == Some("system");
+        let file = roots.filter(|_| !roots_are_systems).map(PathBuf::from);
+        let mode = mode.as_deref().unwrap_or(if roots_are_systems { "verify-full" } else { "prefer" });
+        let (mode, trust) = match (mode, file) {
+            ("disable", _) => (SslMode::Disable, Trust::Anybody),
+            // Where roots are named, they count.
+            ("require", Some(file)) => (SslMode::Require, Trust::Signed(Some(file))),
+            ("require", None) if !roots_are_systems => (SslMode::Require, Trust::Anybody),
+            ("allow" | "prefer", _) => (SslMode::Prefer, Trust::Anybody),
+            ("verify-ca", file) if !roots_are_systems => (SslMode::Require, Trust::Signed(file)),
+            ("verify-full", file) => (SslMode::Require, Trust::Named(file)),
+            ("require" | "verify-ca", _) => {
+                return Err("`sslrootcert=system` needs `sslmode=verify-full`".into());
+            }
+            (unknown, _) => {
+                let known = "disable, prefer, require, verify-ca, verify-full";
+                return Err(format!("`sslmode` can be {known}, and not `{unknown}`"));
+            }
+        };
+        let rest = if rest.is_empty() { place.to_owned() } else { format!("{place}?{}", rest.join("&")) };
+        Ok((rest, Self { mode, trust }))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_address_says_of_the_servers_limits_wins_over_ours() {
+        let address = Address::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
+        let config = address.with_limits();
+        let options = config.get_options().unwrap();
+        assert!(options.starts_with("-c statement_timeout=9000 "), "{options}");
+        assert!(options.ends_with(" -c statement_timeout=5"), "{options}");
+    }
+
+    #[test]
+    fn an_address_says_how_the_way_is_secured_as_libpq_has_it() {
+        let mode = |query: &str| Address::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode());
+        assert_eq!(mode(""), Ok(SslMode::Prefer));
+        assert_eq!(mode("?sslmode=disable"), Ok(SslMode::Disable));
+        assert_eq!(mode("?sslmode=require&application_name=it"), Ok(SslMode::Require));
+        assert!(mode("?sslmode=sometimes").unwrap_err().contains("verify-full"));
+        assert!(mode("?sslmode=require&sslrootcert=/nowhere/at/all.pem").unwrap_err().contains("/nowhere/at/all.pem"));
+        assert!(mode("?sslmode=verify-ca&sslrootcert=system").unwrap_err().contains("verify-full"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_told_without_its_password() {
+        let told = Address::parse("postgres://user:secret@host:port/db").err().unwrap();
+        assert!(!told.contains("secret"), "{told}");
+    }
+}

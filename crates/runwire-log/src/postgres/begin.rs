@@ -1,0 +1,226 @@
+//! The beginning of a transaction: locks what it is known to need, and loads what is not at hand, all at once.
+
+use std::collections::{HashMap, HashSet};
+
+use runwire_model::Timestamp;
+use tokio_postgres::Row;
+
+use super::cache::Cache;
+use super::connection::By;
+use super::failure::{Db, Failure};
+use super::rows::{RUN_COLUMNS, THREAD_COLUMNS, producer_of_row, run_of_row, thread_of_row, time};
+use super::tables::{NOW, Tables};
+use crate::key::{RunKey, ThreadKey};
+use crate::work::ProducerHead;
+
+/// A transaction that has begun.
+pub(super) struct Begun {
+    /// The store's time.
+    pub(super) now: Timestamp,
+    /// Its number.
+    pub(super) transaction: String,
+}
+
+/// What a transaction is known to need: by number where that is known, else by name.
+#[derive(Default)]
+struct Needed<'a> {
+    threads: Vec<i64>,
+    runs: Vec<i64>,
+    thread_tenants: Vec<&'a str>,
+    thread_names: Vec<&'a str>,
+    run_tenants: Vec<&'a str>,
+    run_names: Vec<&'a str>,
+}
+
+impl<'a> Needed<'a> {
+    fn of(cache: &Cache, threads: &[&'a ThreadKey], runs: &[&'a RunKey]) -> Self {
+        let mut needed = Self::default();
+        for key in threads {
+            match cache.thread_named(key) {
+                Some(id) => needed.threads.push(id),
+                None => {
+                    needed.thread_tenants.push(&key.tenant);
+                    needed.thread_names.push(&key.id);
+                }
+            }
+        }
+        for key in runs {
+            match cache.run_named(key) {
+                Some(place) => {
+                    needed.threads.push(place.thread);
+                    needed.runs.push(place.run);
+                }
+                None => {
+                    needed.run_tenants.push(&key.tenant);
+                    needed.run_names.push(&key.id);
+                }
+            }
+        }
+        needed
+    }
+
+    fn names(&self) -> usize {
+        self.thread_names.len() + self.run_names.len()
+    }
+
+    /// What the statements for threads are given.
+    fn of_threads(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 5] {
+        [&self.thread_tenants, &self.thread_names, &self.run_tenants, &self.run_names, &self.threads]
+    }
+
+    /// What the statements for runs are given.
+    fn of_runs(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 3] {
+        [&self.run_tenants, &self.run_names, &self.runs]
+    }
+}
+
+const THREADS: &str = "SELECT id FROM thread JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
+     USING (tenant, name) UNION ALL SELECT thread FROM run \
+     JOIN unnest($3::text[], $4::text[]) AS known (tenant, name) USING (tenant, name) \
+     UNION ALL SELECT unnest($5::bigint[])";
+const RUNS: &str = "SELECT id FROM run JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
+     USING (tenant, name) UNION ALL SELECT unnest($3::bigint[])";
+
+/// The statements that load heads.
+struct Loads([String; 4]);
+
+impl Loads {
+    fn new() -> Self {
+        let producers = "SELECT owner, name, epoch, next, decoder FROM producer";
+        Self([
+            format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id IN ({THREADS})"),
+            format!("{producers} WHERE scope = 'thread' AND owner IN ({THREADS})"),
+            format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id IN ({RUNS})"),
+            format!("{producers} WHERE scope = 'run' AND owner IN ({RUNS})"),
+        ])
+    }
+}
+
+impl Tables {
+    /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
+    pub(super) fn begin(&mut self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Db<Begun> {
+        self.reset();
+        let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
+        needed.threads.extend(self.wanted.take());
+        let loads = Loads::new();
+        let (of_threads, of_runs) = (needed.of_threads(), needed.of_runs());
+        let lock = format!("SELECT id, version FROM thread WHERE id IN ({THREADS}) ORDER BY id FOR UPDATE");
+        let lock_numbers = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+        // The time is told after all others have let go.
+        let begun = format!("SELECT {NOW}, pg_current_xact_id()::text");
+        let new = i64::try_from(needed.names()).unwrap_or(i64::MAX);
+        let numbers = "SELECT nextval('thread_id'), nextval('run_id') FROM generate_series(1, $1::bigint)";
+        let by_numbers: By<'_> = &[&needed.threads];
+        let numbered: By<'_> = &[&new];
+        let mut asked: Vec<(&str, By<'_>)> = Vec::new();
+        if needed.names() == 0 {
+            asked.extend([(lock_numbers, by_numbers), (&begun, &[])]);
+        } else {
+            asked.extend([(&*lock, &of_threads[..]), (&*begun, &[]), (numbers, numbered)]);
+            // Each of them sees what was there when all locks were held.
+            asked.extend([(&*loads.0[0], &of_threads[..]), (&*loads.0[1], &of_threads[..])]);
+            asked.extend([(&*loads.0[2], &of_runs[..]), (&*loads.0[3], &of_runs[..])]);
+        }
+        let answers = self.connection.run_then("BEGIN", &asked)?;
+        let mut answers = answers.into_iter();
+        let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
+        for row in next()? {
+            let (thread, version) = (row.get(0), row.get(1));
+            self.locked.borrow_mut().insert(thread, version);
+            self.cache.borrow_mut().check(thread, version);
+        }
+        let begun = next()?;
+        let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
+        let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
+        if needed.names() > 0 {
+            for row in next()? {
+                self.threads.push_back(row.get(0));
+                self.runs.push_back(row.get(1));
+            }
+            let loaded = [next()?, next()?, next()?, next()?];
+            self.take_in(&loaded)?;
+            self.note_absent(threads, runs, &loaded);
+        }
+        self.load_stale(&needed, &loads)?;
+        Ok(begun)
+    }
+
+    /// Loads what was named and is not at hand, because another node has written there.
+    fn load_stale(&self, needed: &Needed<'_>, loads: &Loads) -> Db<()> {
+        let (mut stale, cache) = (Needed::default(), self.cache.borrow());
+        stale.threads.extend(needed.threads.iter().filter(|id| !cache.has_thread(**id)));
+        stale.runs.extend(needed.runs.iter().filter(|id| !cache.has_run(**id)));
+        drop(cache);
+        if stale.threads.is_empty() && stale.runs.is_empty() {
+            return Ok(());
+        }
+        let (threads, runs) = (stale.of_threads(), stale.of_runs());
+        let [one, two, three, four] = &loads.0;
+        let loaded = self.connection.query_all(&[
+            (one, &threads[..]),
+            (two, &threads[..]),
+            (three, &runs[..]),
+            (four, &runs[..]),
+        ])?;
+        self.take_in(&loaded)
+    }
+
+    /// Takes in what was loaded of threads that are locked.
+    fn take_in(&self, loaded: &[Vec<Row>]) -> Db<()> {
+        let [threads, thread_producers, runs, run_producers] = loaded else {
+            return Err(Failure::Damaged("an answer is missing".into()));
+        };
+        let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
+        let mut of_threads = by_owner(thread_producers)?;
+        for row in threads {
+            let mut thread = thread_of_row(row);
+            // Whoever made it since the locks were taken may go on writing to it.
+            let Some(version) = locked.get(&thread.id) else { continue };
+            if !cache.has_thread(thread.id) {
+                thread.producers = of_threads.remove(&thread.id).unwrap_or_default();
+                cache.keep_thread(Box::new(thread), *version);
+            }
+        }
+        let mut of_runs = by_owner(run_producers)?;
+        for row in runs {
+            let mut run = run_of_row(row)?;
+            let Some(version) = locked.get(&run.thread) else { continue };
+            if !cache.has_run(run.id) {
+                run.producers = of_runs.remove(&run.id).unwrap_or_default();
+                cache.keep_run(Box::new(run), *version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which names mean nothing, now that all locks are held. What came since is none of them.
+    fn note_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
+        let names = |rows: &'_ [Row]| -> HashSet<(String, String)> {
+            rows.iter().map(|row| (row.get(1), row.get(2))).collect()
+        };
+        let (seen_threads, seen_runs) = (names(&loaded[0]), names(&loaded[2]));
+        let cache = self.cache.borrow();
+        let seen = |names: &HashSet<(String, String)>, tenant: &str, id: &str| {
+            names.contains(&(tenant.to_owned(), id.to_owned()))
+        };
+        let absent = threads.iter().filter(|key| {
+            cache.thread_named(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id)
+        });
+        self.absent_threads.extend(absent.map(|key| (*key).clone()));
+        let absent = runs
+            .iter()
+            .filter(|key| cache.run_named(key).is_none() && !seen(&seen_runs, &key.tenant, &key.id));
+        self.absent_runs.extend(absent.map(|key| (*key).clone()));
+    }
+}
+
+type Producers = HashMap<String, ProducerHead>;
+
+fn by_owner(rows: &[Row]) -> Db<HashMap<i64, Producers>> {
+    let mut producers: HashMap<i64, Producers> = HashMap::new();
+    for row in rows {
+        let (name, producer) = producer_of_row(row, 1)?;
+        producers.entry(row.get(0)).or_default().insert(name, producer);
+    }
+    Ok(producers)
+}

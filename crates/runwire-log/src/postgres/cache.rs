@@ -1,0 +1,129 @@
+//! Heads that are kept from one commit of a node to the next.
+//!
+//! What is kept of a thread counts only while its row is locked and has the version that it had when it was kept: every
+//! commit that changes the thread, one of its runs or one of their producers gives it another. Names are kept apart:
+//! they are used once, and never mean anything else.
+
+use std::collections::HashMap;
+
+use crate::key::{RunKey, ThreadKey};
+use crate::limits;
+use crate::work::{RunHead, ThreadHead};
+
+/// What is kept.
+#[derive(Default)]
+pub(super) struct Cache {
+    threads: HashMap<i64, Kept>,
+    runs: HashMap<i64, Box<RunHead>>,
+    thread_names: HashMap<ThreadKey, i64>,
+    run_names: HashMap<RunKey, RunPlace>,
+}
+
+/// A thread at one version.
+struct Kept {
+    version: i64,
+    /// Nothing where only some of its runs are kept, or while it is being worked on.
+    head: Option<Box<ThreadHead>>,
+    /// Runs of it that may be kept.
+    runs: Vec<i64>,
+}
+
+/// The number of a run, and that of its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RunPlace {
+    pub(super) run: i64,
+    pub(super) thread: i64,
+}
+
+impl Cache {
+    pub(super) fn thread_named(&self, key: &ThreadKey) -> Option<i64> {
+        self.thread_names.get(key).copied()
+    }
+
+    pub(super) fn run_named(&self, key: &RunKey) -> Option<RunPlace> {
+        self.run_names.get(key).copied()
+    }
+
+    /// Takes note of the version that a thread has now that it is locked: what is kept of an older one is dropped.
+    pub(super) fn check(&mut self, thread: i64, version: i64) {
+        if let Some(old) = self.threads.remove(&thread) {
+            if old.version == version {
+                self.threads.insert(thread, old);
+            } else {
+                self.drop_runs(&old);
+            }
+        }
+    }
+
+    pub(super) fn has_thread(&self, thread: i64) -> bool {
+        self.threads.get(&thread).is_some_and(|kept| kept.head.is_some())
+    }
+
+    pub(super) fn has_run(&self, run: i64) -> bool {
+        self.runs.contains_key(&run)
+    }
+
+    /// Takes out the head of a thread that was checked.
+    pub(super) fn take_thread(&mut self, thread: i64) -> Option<Box<ThreadHead>> {
+        self.threads.get_mut(&thread)?.head.take()
+    }
+
+    /// Takes out the head of a run whose thread was checked.
+    pub(super) fn take_run(&mut self, run: i64) -> Option<Box<RunHead>> {
+        self.runs.remove(&run)
+    }
+
+    /// Tells which thread a kept run belongs to.
+    pub(super) fn thread_of(&self, run: i64) -> Option<i64> {
+        self.runs.get(&run).map(|run| run.thread)
+    }
+
+    /// Keeps the head of a thread, which is stored with a version.
+    pub(super) fn keep_thread(&mut self, mut head: Box<ThreadHead>, version: i64) {
+        (head.new, head.listed, head.beginning) = (false, false, None);
+        head.producers.values_mut().for_each(|producer| (producer.dirty, producer.unnoted) = (false, false));
+        self.thread_names.insert(head.key.clone(), head.id);
+        let kept = self.of(head.id, version);
+        kept.head = Some(head);
+    }
+
+    /// Keeps the head of a run, whose thread is stored with a version.
+    pub(super) fn keep_run(&mut self, mut head: Box<RunHead>, version: i64) {
+        (head.new, head.listed, head.dirty, head.unnoted, head.leased) = (false, false, false, false, false);
+        head.stored_status = head.head.state.status;
+        head.producers.values_mut().for_each(|producer| (producer.dirty, producer.unnoted) = (false, false));
+        let place = RunPlace { run: head.id, thread: head.thread };
+        self.run_names.insert(head.key.clone(), place);
+        let kept = self.of(place.thread, version);
+        if !kept.runs.contains(&place.run) {
+            kept.runs.push(place.run);
+        }
+        self.runs.insert(place.run, head);
+    }
+
+    /// Says that what is kept of a thread is now stored with another version.
+    pub(super) fn advance(&mut self, thread: i64, version: i64) {
+        if let Some(kept) = self.threads.get_mut(&thread) {
+            kept.version = version;
+        }
+    }
+
+    /// Forgets everything when there is too much of it.
+    pub(super) fn shrink(&mut self) {
+        let most = self.runs.len().max(self.threads.len()).max(self.run_names.len()).max(self.thread_names.len());
+        if most > limits::HEADS_AT_HAND {
+            *self = Self::default();
+        }
+    }
+
+    fn of(&mut self, thread: i64, version: i64) -> &mut Kept {
+        let begin = || Kept { version, head: None, runs: Vec::new() };
+        self.threads.entry(thread).or_insert_with(begin)
+    }
+
+    fn drop_runs(&mut self, kept: &Kept) {
+        for run in &kept.runs {
+            self.runs.remove(run);
+        }
+    }
+}

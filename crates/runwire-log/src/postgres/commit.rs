@@ -1,0 +1,214 @@
+//! Commits requests, come what may: other nodes that are faster, a store that is away, an answer that is lost.
+//!
+//! What certainly was not written is tried again until its time is up, and then refused. Where the answer to a COMMIT
+//! was lost, the store is asked what became of it; only where that cannot be found out, nobody is told either.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::connection::Connection;
+use super::doubt::{Doubt, Settled};
+use super::failure::{Db, Failure};
+use super::flush::Flushed;
+use super::tables::Tables;
+use super::writer::Writer;
+use crate::error::LogError;
+use crate::key::{RunKey, ThreadKey};
+use crate::limits;
+use crate::work::Op;
+
+/// A request that waits to be committed.
+pub(super) struct Request {
+    pub(super) op: Op,
+    since: Instant,
+    /// Why it could not be committed so far.
+    setback: Option<String>,
+}
+
+impl Request {
+    pub(super) fn new(op: Op, since: Instant) -> Self {
+        Self { op, since, setback: None }
+    }
+
+    fn is_late(&self) -> bool {
+        self.since.elapsed() >= Duration::from_millis(limits::STORE_PATIENCE_MILLIS)
+    }
+
+    fn refuse(self, why: &str) {
+        self.op.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
+    }
+}
+
+/// How a try failed.
+enum Setback {
+    /// Nothing was written.
+    Failed(Failure),
+    /// It is not known whether it was committed.
+    Doubtful(Doubt, Failure),
+}
+
+impl From<Failure> for Setback {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Requests that are committed together.
+type Group = Vec<Request>;
+
+impl Writer {
+    /// Commits requests together; where that fails and not the store, one by one, so that none suffers for others.
+    pub(super) fn commit(&mut self, requests: Group) {
+        let mut left = VecDeque::from([requests]);
+        let mut pause = Pause::default();
+        while let Some(group) = left.pop_front() {
+            let mut group = self.without_late(group);
+            if group.is_empty() {
+                continue;
+            }
+            let begun = Instant::now();
+            let failure = match self.attempt(&mut group) {
+                Ok(()) => {
+                    (self.away, pause) = (None, Pause::default());
+                    self.release(group, begun.elapsed());
+                    continue;
+                }
+                Err(Setback::Failed(failure)) => failure,
+                Err(Setback::Doubtful(doubt, failure)) => match self.settle(&doubt) {
+                    Settled::Committed => {
+                        self.release(group, begun.elapsed());
+                        continue;
+                    }
+                    Settled::Aborted => failure,
+                    Settled::Unknown(why) => {
+                        tracing::error!(%failure, why, "it is not known whether a commit happened");
+                        self.work.forget();
+                        for request in group {
+                            request.op.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
+                        }
+                        continue;
+                    }
+                },
+            };
+            self.address.count.retried();
+            self.work.forget();
+            if failure.is_away() {
+                if self.away.is_none() {
+                    tracing::warn!(%failure, "the store is away");
+                }
+                self.away = Some(failure.to_string());
+                left.push_front(group);
+                pause.wait();
+            } else if group.len() > 1 {
+                group.into_iter().rev().for_each(|request| left.push_front(vec![request]));
+            } else if failure.is_race() {
+                let told = format!("other nodes keep writing there ({failure})");
+                group.iter_mut().for_each(|request| request.setback = Some(told.clone()));
+                put_behind(group, &mut left);
+                pause.wait();
+            } else {
+                tracing::error!(%failure, "the store refuses what it was given");
+                group.into_iter().for_each(|request| request.refuse(&failure.to_string()));
+            }
+        }
+    }
+
+    /// Refuses requests whose time is up, where trying on has no prospect.
+    fn without_late(&self, group: Group) -> Group {
+        let (mut left, away) = (Vec::with_capacity(group.len()), self.away.as_deref());
+        for request in group {
+            match request.setback.as_deref().or(away).map(str::to_owned) {
+                Some(why) if request.is_late() => request.refuse(&why),
+                _ => left.push(request),
+            }
+        }
+        left
+    }
+
+    /// Works requests out and commits them. Where that fails all of it can be tried again.
+    fn attempt(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+        self.work.forget();
+        if self.work.store.connection.is_closed() {
+            self.reconnect()?;
+        }
+        let done = self.transact(group);
+        if let Err(Setback::Failed(_)) = &done
+            && !self.work.store.connection.is_closed()
+        {
+            // Where also this fails the connection is gone, and with it the transaction.
+            let _ = self.work.store.connection.run("ROLLBACK");
+        }
+        done
+    }
+
+    pub(super) fn reconnect(&mut self) -> Db<()> {
+        self.work.store = Tables::new(Connection::open(&self.address)?);
+        Ok(())
+    }
+
+    fn transact(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let threads: Vec<_> = threads.iter().flatten().collect();
+        let runs: Vec<_> = runs.iter().flatten().collect();
+        let begun = self.work.store.begin(&threads, &runs)?;
+        self.work.now = begun.now;
+        for request in group {
+            self.work.store.next();
+            self.work.perform(&mut request.op)?;
+        }
+        let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
+        match doubt.commit(&self.work.store.connection) {
+            Err(failure) if failure.has_ended_connection() => return Err(Setback::Doubtful(doubt, failure)),
+            done => done?,
+        }
+        let heads = std::mem::take(&mut self.work.heads);
+        doubt.keep(&self.work.store, heads);
+        Ok(())
+    }
+}
+
+/// Puts a request behind all that have nothing to do with it; the order of those that have stays.
+fn put_behind(group: Group, left: &mut VecDeque<Group>) {
+    let (mut threads, mut runs) = (HashSet::<ThreadKey>::new(), HashSet::<RunKey>::new());
+    let mut is_behind = |group: &Group, is_first: bool| {
+        let names: Vec<_> = group.iter().map(|request| request.op.names()).collect();
+        let meets = names.iter().any(|(thread, run)| {
+            thread.as_ref().is_some_and(|thread| threads.contains(thread))
+                || run.as_ref().is_some_and(|run| runs.contains(run))
+        });
+        if meets || is_first {
+            for (thread, run) in names {
+                threads.extend(thread);
+                runs.extend(run);
+            }
+        }
+        meets
+    };
+    is_behind(&group, true);
+    let mut behind = vec![group];
+    for group in std::mem::take(left) {
+        match is_behind(&group, false) {
+            true => behind.push(group),
+            false => left.push_back(group),
+        }
+    }
+    left.extend(behind);
+}
+
+/// The pauses between tries: they grow, and differ from those of other nodes.
+pub(super) struct Pause {
+    next: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self { next: Duration::from_millis(2) }
+    }
+}
+
+impl Pause {
+    pub(super) fn wait(&mut self) {
+        std::thread::sleep(self.next.mul_f64(0.5 + fastrand::f64() / 2.0));
+        self.next = (2 * self.next).min(Duration::from_millis(limits::STORE_RETRY_MILLIS));
+    }
+}

@@ -1,0 +1,159 @@
+//! The rows of records, questions and notices that a commit writes.
+
+use std::error::Error;
+
+use bytes::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use super::super::rows::whole_number;
+use super::Statements;
+use crate::cluster::Parcel;
+use crate::work::{NewNotice, RunHead, mint};
+
+/// The open questions of runs that have asked any.
+#[derive(Default)]
+pub(super) struct Questions {
+    runs: Vec<i64>,
+    tenant: Vec<String>,
+    run: Vec<i64>,
+    name: Vec<String>,
+    seq: Vec<i64>,
+    asked_at: Vec<i64>,
+    expires_at: Vec<Option<i64>>,
+    bytes: Vec<i64>,
+}
+
+impl Questions {
+    pub(super) fn add(&mut self, run: &RunHead) {
+        self.runs.push(run.id);
+        for question in &run.head.state.questions {
+            let asked = run.head.summary.interaction(&question.id);
+            let began = run.started_at.unwrap_or(run.created_at).0;
+            self.tenant.push(run.key.tenant.to_string());
+            self.run.push(run.id);
+            self.name.push(question.id.clone());
+            self.seq.push(whole_number(question.place.seq));
+            self.asked_at.push(whole_number(asked.and_then(|asked| asked.asked_at).unwrap_or(began)));
+            self.expires_at.push(asked.and_then(|asked| asked.expires_at).map(whole_number));
+            self.bytes.push(whole_number(question.bytes));
+        }
+    }
+
+    pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
+        if self.runs.is_empty() {
+            return;
+        }
+        let sql = "DELETE FROM question WHERE run = ANY($1) AND NOT EXISTS (SELECT 1 FROM \
+                   unnest($2::bigint[], $3::text[]) AS open (run, name) \
+                   WHERE open.run = question.run AND open.name = question.name)";
+        all.push((sql, vec![&self.runs, &self.run, &self.name]));
+        if self.run.is_empty() {
+            return;
+        }
+        let sql = "INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes) \
+                   SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
+                   $6::bigint[], $7::bigint[]) ON CONFLICT (run, name) DO NOTHING";
+        all.push((
+            sql,
+            vec![
+                &self.tenant,
+                &self.run,
+                &self.name,
+                &self.seq,
+                &self.asked_at,
+                &self.expires_at,
+                &self.bytes,
+            ],
+        ));
+    }
+}
+
+/// The new records, a row a thread.
+#[derive(Default)]
+pub(super) struct Chunks {
+    pub(super) thread: Vec<i64>,
+    first: Vec<i64>,
+    pub(super) last: Vec<i64>,
+    pub(super) body: Vec<Body>,
+}
+
+impl Chunks {
+    pub(super) fn add(&mut self, parcel: &Parcel) {
+        self.thread.push(parcel.thread);
+        self.first.push(whole_number(parcel.first));
+        self.last.push(whole_number(parcel.last));
+        self.body.push(Body(parcel.clone()));
+    }
+
+    pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
+        if !self.thread.is_empty() {
+            let sql = "INSERT INTO chunk (thread, first, last, body) \
+                       SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[])";
+            all.push((sql, vec![&self.thread, &self.first, &self.last, &self.body]));
+        }
+    }
+}
+
+/// Records as the store keeps them, which are not copied before they are sent.
+#[derive(Debug)]
+pub(super) struct Body(Parcel);
+
+impl ToSql for Body {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.0.records().to_sql(kind, out)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        <&[u8] as ToSql>::accepts(kind)
+    }
+
+    to_sql_checked!();
+}
+
+/// What subscribers are to be told.
+#[derive(Default)]
+pub(super) struct Notices {
+    subscriber: Vec<String>,
+    name: Vec<String>,
+    run: Vec<i64>,
+    kind: Vec<&'static str>,
+    seq: Vec<i64>,
+    at: Vec<i64>,
+    event: Vec<String>,
+    due: Vec<i64>,
+}
+
+impl Notices {
+    pub(super) fn add(&mut self, notice: &NewNotice, due: u64) {
+        self.subscriber.push(notice.subscriber.clone());
+        self.name.push(mint());
+        self.run.push(notice.run);
+        self.kind.push(notice.kind.name());
+        self.seq.push(whole_number(notice.seq));
+        self.at.push(whole_number(notice.at.0));
+        self.event.push(notice.event.text().to_owned());
+        self.due.push(whole_number(due));
+    }
+
+    pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
+        if self.run.is_empty() {
+            return;
+        }
+        let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
+                   SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], \
+                   $6::bigint[], $7::text[], $8::bigint[])";
+        all.push((
+            sql,
+            vec![
+                &self.subscriber,
+                &self.name,
+                &self.run,
+                &self.kind,
+                &self.seq,
+                &self.at,
+                &self.event,
+                &self.due,
+            ],
+        ));
+    }
+}

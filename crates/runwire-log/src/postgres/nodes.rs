@@ -1,0 +1,372 @@
+//! The nodes of a cluster: who is there, who keeps house, and whose runs are left.
+//!
+//! Each node has a row that it renews with every beat; all times are the store's. Where no node at all could beat for
+//! a while, nobody could show a sign of life, nor could anyone's producers: the first beat after it moves all leases
+//! by that gap, so that an outage of the store is nobody's end.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{oneshot, watch};
+
+use super::address::Address;
+use super::connection::{By, Connection};
+use super::failure::Db;
+use super::read::Reader;
+use super::rows::{RUN_COLUMNS, number, run_of_row, whole_number};
+use super::writer::Terms;
+use super::{history, purge, tables};
+use crate::error::LogError;
+use crate::info::LeftRun;
+use crate::limits;
+use crate::work::mint;
+
+/// Beats in the time after which a silent node counts as gone.
+const BEATS: u32 = 10;
+
+/// What a node says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Card {
+    /// Tells this start of the node from all others.
+    pub(super) id: Arc<str>,
+    name: String,
+    term: Duration,
+}
+
+impl Card {
+    pub(super) fn new(name: &str, term: Duration) -> Self {
+        Self { id: mint().into(), name: name.to_owned(), term }
+    }
+
+    fn term_millis(&self) -> u64 {
+        u64::try_from(self.term.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Tells after which silence of all nodes the leases are moved.
+    fn gap_millis(&self) -> i64 {
+        whole_number(self.term_millis() / 2)
+    }
+}
+
+/// The nodes, as this one knows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes {
+    /// Tells this start of this node from all others.
+    pub id: String,
+    /// How many are there.
+    pub alive: u64,
+    /// Whether this one keeps house for all of them.
+    pub is_on_duty: bool,
+}
+
+/// What a beat has told.
+#[derive(Debug, Clone)]
+struct Beat {
+    /// Before it began.
+    at: Instant,
+    alive: u64,
+    is_first: bool,
+    /// The newest notice.
+    notice: i64,
+}
+
+/// What a node knows of the cluster, and shares with the thread that beats.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) card: Card,
+    /// The life of the store that this node belongs to.
+    pub(super) generation: String,
+    last: Mutex<Option<Beat>>,
+    /// Subscribers that are known here, once anybody has said so.
+    subscribers: Mutex<Option<Vec<String>>>,
+    /// Runs that were to be taken up, and nobody knows whether they were.
+    claims: Mutex<Vec<i64>>,
+}
+
+impl Known {
+    /// Registers a node.
+    pub(super) fn register(connection: &Connection, card: Card, terms: Terms) -> Db<Arc<Self>> {
+        let generation = history::check(connection)?;
+        let last = Mutex::new(Some(beat(connection, &card, Some(terms))?));
+        Ok(Arc::new(Self { card, generation, last, subscribers: Mutex::default(), claims: Mutex::default() }))
+    }
+
+    /// Tells whether this node keeps house for all: none that is there has been there for longer.
+    pub(super) fn is_on_duty(&self) -> bool {
+        // Its row was good for a term when it beat; nobody else takes its place before.
+        self.last().as_ref().is_some_and(|beat| beat.is_first && beat.at.elapsed() < self.card.term)
+    }
+
+    /// Tells how long ago the store has last shown that it is there.
+    pub(super) fn silence(&self) -> Duration {
+        self.last().as_ref().map_or(Duration::MAX, |beat| beat.at.elapsed())
+    }
+
+    /// Tells what is known of the nodes.
+    pub(super) fn tell(&self) -> Nodes {
+        let alive = self.last().as_ref().map_or(0, |beat| beat.alive);
+        Nodes { id: self.card.id.to_string(), alive, is_on_duty: self.is_on_duty() }
+    }
+
+    /// Takes up who is told of events here.
+    pub(super) fn subscribe(&self, names: Vec<String>) {
+        *self.subscribers.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+    }
+
+    fn subscribers(&self) -> Option<Vec<String>> {
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Beat>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the thread that beats.
+#[derive(Debug)]
+pub(super) struct Stop(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Stop {
+    /// Has the node say that it goes, and waits for that.
+    pub(super) async fn leave(&self) {
+        let (done, gone) = oneshot::channel();
+        if self.0.send(done).is_ok() {
+            let _ = gone.await;
+        }
+    }
+}
+
+/// Beats from now on, until it is told to stop. One that is dropped stops without a word, as after a crash.
+pub(super) fn start(
+    address: Address,
+    connection: Connection,
+    known: Arc<Known>,
+    noticed: Arc<watch::Sender<()>>,
+) -> std::io::Result<Stop> {
+    let (stop, stopped) = mpsc::channel();
+    let heart = Heart { address, connection: Some(connection), known, noticed, swept: None };
+    std::thread::Builder::new().name("log-node".into()).spawn(move || heart.work(&stopped))?;
+    Ok(Stop(stop))
+}
+
+/// The thread that beats.
+struct Heart {
+    address: Address,
+    connection: Option<Connection>,
+    known: Arc<Known>,
+    noticed: Arc<watch::Sender<()>>,
+    /// When what is old was forgotten last.
+    swept: Option<Instant>,
+}
+
+impl Heart {
+    fn work(mut self, stopped: &mpsc::Receiver<oneshot::Sender<()>>) {
+        let every = self.known.card.term / BEATS;
+        let mut next = Instant::now() + every;
+        loop {
+            match stopped.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(done) => {
+                    self.leave();
+                    // Whoever waited may have gone.
+                    let _ = done.send(());
+                    return;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            next = Instant::now() + every;
+            let was_away = self.connection.is_none();
+            match self.beat(next) {
+                Ok(()) if was_away => tracing::info!("the node shows again that it is there"),
+                Ok(()) => {}
+                Err(failure) => {
+                    if !was_away {
+                        tracing::warn!(%failure, "the node cannot show that it is there");
+                    }
+                    self.connection = None;
+                }
+            }
+        }
+    }
+
+    fn beat(&mut self, until: Instant) -> Db<()> {
+        let connection = match self.connection.take().filter(|connection| !connection.is_closed()) {
+            Some(connection) => connection,
+            None => {
+                let connection = Connection::open(&self.address)?;
+                self.check_history(&connection)?;
+                connection
+            }
+        };
+        let beat = beat(&connection, &self.known.card, None)?;
+        let before = self.known.last().replace(beat.clone());
+        let has_news = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
+        if beat.is_first && has_news {
+            // Other nodes may have committed what couriers here are to tell.
+            self.noticed.send_replace(());
+        }
+        if beat.is_first {
+            while Instant::now() < until && purge::step(&connection)? {}
+            self.forget_old(&connection)?;
+        }
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Finds out whether this is still the store that was opened.
+    fn check_history(&mut self, connection: &Connection) -> Db<()> {
+        let generation = history::check(connection)?;
+        if *generation != *self.known.generation {
+            tracing::error!(
+                "the store was restored, or another server took over, and may lack what was committed: \
+                 restart this node, which may still show it"
+            );
+        }
+        Ok(())
+    }
+
+    /// Forgets nodes that are long gone, and what has waited long for subscribers that nobody knows.
+    fn forget_old(&mut self, connection: &Connection) -> Db<()> {
+        let every = Duration::from_secs(limits::FORGET_EVERY_SECONDS);
+        let Some(subscribers) = self.known.subscribers() else { return Ok(()) };
+        if self.swept.is_some_and(|swept| swept.elapsed() < every) {
+            return Ok(());
+        }
+        let old = whole_number(tables::now(connection)?.0.saturating_sub(limits::FORGET_AFTER_MILLIS));
+        connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
+        // Younger ones may wait for a subscriber of a configuration that this node does not have yet, or no more.
+        let sql = "DELETE FROM notice WHERE subscriber <> ALL($1) AND at < $2";
+        connection.execute(sql, &[&subscribers, &old])?;
+        self.swept = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Says that the node goes, so that its runs are taken up at once.
+    fn leave(&mut self) {
+        let connection = match self.connection.take() {
+            Some(connection) => Ok(connection),
+            None => Connection::open(&self.address),
+        };
+        let id = &*self.known.card.id;
+        let gone = connection
+            .and_then(|connection| connection.execute("DELETE FROM node WHERE id = $1", &[&id]));
+        if let Err(failure) = gone {
+            tracing::debug!(%failure, "the node cannot say that it goes; it counts as gone soon");
+        }
+    }
+}
+
+/// Shows that a node is there, and looks who else is. The first one that comes while no other is there renews all
+/// leases: `terms` are given with the first beat of a node.
+fn beat(connection: &Connection, card: &Card, terms: Option<Terms>) -> Db<Beat> {
+    let at = Instant::now();
+    connection.run("BEGIN")?;
+    let beaten = beat_in_transaction(connection, card, terms, at);
+    match &beaten {
+        Ok(_) => connection.run("COMMIT")?,
+        // Where also this fails the connection is gone, and with it the transaction.
+        Err(_) => drop(connection.run("ROLLBACK")),
+    }
+    beaten
+}
+
+fn beat_in_transaction(connection: &Connection, card: &Card, terms: Option<Terms>, at: Instant) -> Db<Beat> {
+    let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
+    let now = whole_number(tables::now(connection)?.0);
+    let gap = now - alive_at;
+    if gap.abs() > card.gap_millis() && alive_at > 0 {
+        // Nobody could show a sign of life, or the store's clock was set. Who writes just now renews its lease itself.
+        tracing::info!(millis = gap, "no node was there for a while: all leases are moved");
+        let sql = "UPDATE run SET lease_until = lease_until + $1 WHERE id IN \
+                   (SELECT id FROM run WHERE lease IN (1, 2) FOR UPDATE SKIP LOCKED)";
+        connection.execute(sql, &[&gap])?;
+        connection.execute("UPDATE node SET seen_until = seen_until + $1", &[&gap])?;
+    }
+    if let Some(terms) = terms {
+        renew_if_alone(connection, terms, now)?;
+    }
+    let sql = "UPDATE store SET alive_at = $1, alive_until = $2";
+    connection.execute(sql, &[&now, &now.saturating_add(card.gap_millis())])?;
+    let until = now.saturating_add(whole_number(card.term_millis()));
+    let sql = "INSERT INTO node (id, name, version, started_at, seen_until) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (id) DO UPDATE SET seen_until = excluded.seen_until";
+    connection.execute(sql, &[&&*card.id, &card.name, &env!("CARGO_PKG_VERSION"), &now, &until])?;
+    let sql = "SELECT count(*), (array_agg(id ORDER BY started_at, id))[1] = $2, \
+               (SELECT coalesce(max(id), 0) FROM notice) FROM node WHERE seen_until > $1";
+    let row = connection.one(sql, &[&now, &&*card.id])?;
+    Ok(Beat { at, alive: number(&row, 0), is_first: row.get(1), notice: row.get(2) })
+}
+
+/// Gives every open run a full term where no node is there: no producer could show a sign of life.
+fn renew_if_alone(connection: &Connection, terms: Terms, now: i64) -> Db<()> {
+    if connection.first("SELECT 1 FROM node WHERE seen_until > $1 LIMIT 1", &[&now])?.is_some() {
+        return Ok(());
+    }
+    let sql = "UPDATE run SET lease_until = greatest(lease_until, $2) WHERE lease = $1";
+    for (lease, term) in [(1_i16, terms.lease), (2_i16, terms.grace)] {
+        connection.execute(sql, &[&lease, &now.saturating_add(whole_number(term))])?;
+    }
+    Ok(())
+}
+
+impl Reader {
+    /// Makes open runs this node's whose node is gone, and gives them.
+    pub(super) fn take_up(
+        &self,
+        known: &Known,
+        terms: Terms,
+        agents: &[String],
+        limit: usize,
+    ) -> Result<Vec<LeftRun>, LogError> {
+        let mut claims = known.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        self.connection.run("BEGIN")?;
+        let taken = self.claim(&known.card, &claims, agents, limit).and_then(|ids| {
+            // Until it is known that the commit has happened.
+            claims.clone_from(&ids);
+            self.take(&known.card, terms, &ids)
+        });
+        match &taken {
+            Ok(_) => {
+                self.connection.run("COMMIT")?;
+                claims.clear();
+            }
+            Err(_) => drop(self.connection.run("ROLLBACK")),
+        }
+        Ok(taken?)
+    }
+
+    /// Finds runs that are left, and locks them; one whose row is locked is at work.
+    ///
+    /// Only who is there itself takes anything, and only while some node has beaten lately: before that, a node that
+    /// seems to be gone may just have been unable to show that it is there.
+    fn claim(&self, card: &Card, claims: &[i64], agents: &[String], limit: usize) -> Db<Vec<i64>> {
+        let sql = "SELECT id FROM run WHERE agent = ANY($1) AND owner IS NOT NULL \
+                   AND status IN ('pending', 'running', 'suspended') \
+                   AND (owner = $2 AND id = ANY($3) \
+                   OR NOT EXISTS (SELECT 1 FROM node WHERE node.id = run.owner AND seen_until > $4)) \
+                   AND EXISTS (SELECT 1 FROM node WHERE node.id = $2 AND seen_until > $4) \
+                   AND EXISTS (SELECT 1 FROM store WHERE alive_until > $4) \
+                   ORDER BY id LIMIT $5 FOR UPDATE OF run SKIP LOCKED";
+        let now = whole_number(tables::now(&self.connection)?.0);
+        let by: By<'_> = &[&agents, &&*card.id, &claims, &now, &whole_number(limit as u64)];
+        Ok(self.connection.query(sql, by)?.iter().map(|row| row.get(0)).collect())
+    }
+
+    fn take(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<Vec<LeftRun>> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Whoever takes it up has a full term for it.
+        let until = tables::now(&self.connection)?.0.saturating_add(terms.lease);
+        let sql = "UPDATE run SET owner = $1, \
+                   lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \
+                   WHERE id = ANY($3)";
+        self.connection.execute(sql, &[&&*card.id, &whole_number(until), &runs])?;
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+             WHERE run.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY run.id"
+        );
+        self.connection.query(&sql, &[&runs])?.iter().map(|row| Ok(run_of_row(row)?.left())).collect()
+    }
+}

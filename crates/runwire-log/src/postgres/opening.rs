@@ -1,0 +1,122 @@
+//! What stands between an address and a store: why it cannot be opened, and the version that it has.
+
+use tokio_postgres::error::SqlState;
+
+use super::address::Address;
+use super::connection::Connection;
+use super::failure::Failure;
+use super::{Postgres, schema};
+use crate::Migrated;
+use crate::cluster::redis::TailError;
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// What names it cannot be read.
+    #[error("the address cannot be used: {0}")]
+    Unreadable(String),
+    /// It cannot be reached, which may pass.
+    #[error("Postgres cannot be reached: {0}")]
+    Away(String),
+    /// It does not let this user in with this password.
+    #[error("Postgres lets nobody in with this user and password: {0}")]
+    Credentials(String),
+    /// The database does not exist.
+    #[error("the database is not there: {0}")]
+    NoDatabase(String),
+    /// The user may not do what must be done.
+    #[error("the user may not do what must be done: {0}")]
+    NotAllowed(String),
+    /// It acknowledges commits that a crash can take back.
+    #[error("Postgres acknowledges commits before they are on disk: synchronous_commit is `{0}`")]
+    LosesCommits(String),
+    /// The way there cannot be secured.
+    #[error("the way to Postgres cannot be secured by TLS: {0}")]
+    Insecure(String),
+    /// It cannot be used.
+    #[error("Postgres cannot be used: {0}")]
+    Unusable(String),
+    /// The live tail cannot be used.
+    #[error(transparent)]
+    Tail(#[from] TailError),
+    /// A newer version has written it.
+    #[error(
+        "the store has schema version {found}, and this program knows versions up to {known}; use a newer runwire"
+    )]
+    Newer {
+        /// The version that it has.
+        found: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
+}
+
+impl OpenError {
+    /// Tells whether waiting may help.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Away(_))
+    }
+}
+
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        let told = failure.to_string();
+        let error = match failure {
+            Failure::Postgres(error) => error,
+            Failure::Silent(_) | Failure::Broken => return Self::Away(told),
+            _ => return Self::Unusable(told),
+        };
+        let Some(code) = error.code() else {
+            // Only its text tells what kind it is of.
+            return match error.to_string().as_str() {
+                "invalid configuration" | "authentication error" => Self::Credentials(told),
+                "error performing TLS handshake" => Self::Insecure(told),
+                _ => Self::Away(told),
+            };
+        };
+        match code {
+            &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+                Self::Credentials(told)
+            }
+            &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(told),
+            &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(told),
+            &SqlState::TOO_MANY_CONNECTIONS
+            | &SqlState::CANNOT_CONNECT_NOW
+            | &SqlState::ADMIN_SHUTDOWN
+            | &SqlState::CRASH_SHUTDOWN
+            | &SqlState::LOCK_NOT_AVAILABLE
+            | &SqlState::QUERY_CANCELED => Self::Away(told),
+            _ => Self::Unusable(told),
+        }
+    }
+}
+
+impl Postgres {
+    /// Makes the tables of a store, or brings them to this version. Blocks.
+    pub fn migrate(url: &str) -> Result<Migrated, OpenError> {
+        prepare(&Connection::open_patient(&config(url)?)?)
+    }
+
+    /// Tells what is wrong with an address, without connecting to it.
+    pub fn check_address(url: &str) -> Result<(), OpenError> {
+        config(url).map(drop)
+    }
+}
+
+/// Reads an address.
+pub(super) fn config(url: &str) -> Result<Address, OpenError> {
+    Address::parse(url).map_err(OpenError::Unreadable)
+}
+
+/// Brings a store to the newest version, after it was made sure that it keeps what it acknowledges.
+pub(super) fn prepare(connection: &Connection) -> Result<Migrated, OpenError> {
+    let commits: String = connection.one("SHOW synchronous_commit", &[])?.get(0);
+    if commits == "off" {
+        return Err(OpenError::LosesCommits(commits));
+    }
+    let migrated = schema::migrate(connection)?;
+    if migrated.to > schema::newest() {
+        return Err(OpenError::Newer { found: migrated.to, known: schema::newest() });
+    }
+    Ok(migrated)
+}

@@ -1,0 +1,86 @@
+//! The connections that read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::address::Address;
+use super::connection::Connection;
+use super::count::Count;
+use super::failure::Db;
+use super::read::Reader;
+use crate::error::LogError;
+use crate::limits;
+
+/// Connections that read.
+const READERS: usize = 4;
+
+/// Connections that read, opened when they are needed.
+#[derive(Clone)]
+pub(super) struct Pool {
+    address: Address,
+    idle: Arc<Mutex<Vec<Reader>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Pool {
+    pub(super) fn new(address: Address) -> Self {
+        Self { address, idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
+    }
+
+    /// Gives what is counted of all connections of this node.
+    pub(super) fn count(&self) -> &Count {
+        &self.address.count
+    }
+
+    /// Uses a connection on a thread where waiting for it stops nobody. Where it breaks, another is tried once.
+    pub(super) async fn using<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let unavailable = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
+        let patience = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
+        let permit = timeout(patience, self.permits.clone().acquire_owned()).await;
+        let permit = permit.map_err(|_| unavailable(&"all connections that read are busy"))?;
+        let permit = permit.map_err(|error| unavailable(&error))?;
+        let pool = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let mut reader = pool.take()?;
+            let mut result = work(&mut reader);
+            // Whoever has waited in vain once does not wait again.
+            if result.is_err() && reader.connection.is_closed() && !reader.connection.is_silent() {
+                reader = Reader::new(Connection::open(&pool.address)?);
+                result = work(&mut reader);
+            }
+            // After a failure nobody knows what state a connection is in.
+            if !matches!(result, Err(LogError::Unavailable(_))) {
+                pool.lock().push(reader);
+            }
+            result
+        });
+        reading.await.map_err(|error| unavailable(&error))?
+    }
+
+    /// Waits until nobody reads, and closes the connections.
+    pub(super) async fn close(&self) {
+        let reads = self.permits.acquire_many(READERS as u32).await;
+        self.permits.close();
+        drop(reads);
+        self.lock().clear();
+    }
+
+    fn take(&self) -> Db<Reader> {
+        let idle = self.lock().pop();
+        match idle.filter(|reader| !reader.connection.is_closed()) {
+            Some(reader) => Ok(reader),
+            None => Ok(Reader::new(Connection::open(&self.address)?)),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Reader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

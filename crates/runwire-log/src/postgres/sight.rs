@@ -1,0 +1,160 @@
+//! What the readers of a node look up: one statement for all threads that they read.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio_postgres::Row;
+
+use super::OpenError;
+use super::address::Address;
+use super::connection::Connection;
+use super::failure::Db;
+use super::read::Reader;
+use super::rows::{number, whole_number};
+use super::tables::Names;
+use crate::cluster::{Located, Moved, Read, Readers, Sight, TailOptions};
+use crate::error::LogError;
+use crate::key::ThreadKey;
+use crate::limits;
+use crate::record::{Numbered, Records, Stored};
+
+/// Begins to follow what is read on this node, on the runtime that this is called within.
+pub(super) fn follow(
+    address: &Address,
+    tail: Option<&TailOptions>,
+    generation: &str,
+) -> Result<Readers, OpenError> {
+    let runtime = Handle::try_current().map_err(|error| OpenError::Unusable(error.to_string()))?;
+    let address = address.clone();
+    let opener = move || -> Result<Box<dyn Sight>, LogError> {
+        Ok(Box::new(Reader::new(Connection::open(&address)?)))
+    };
+    Ok(Readers::open(&runtime, tail, generation, Arc::new(opener))?)
+}
+
+/// Names of runs that are remembered.
+const NAMES: usize = 4096;
+
+/// What a thread has after a record, as it is stored.
+struct Chunks {
+    head: u64,
+    deleted: bool,
+    /// Nothing where they are too much, or cannot be read.
+    records: Option<Vec<Numbered>>,
+}
+
+impl Sight for Reader {
+    fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<Located>>, LogError> {
+        let tenants: Vec<&str> = threads.iter().map(|key| &*key.tenant).collect();
+        let names: Vec<&str> = threads.iter().map(|key| &*key.id).collect();
+        let sql = "SELECT asked.place, thread.id, thread.head, thread.deleted_at IS NOT NULL \
+                   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (tenant, name, place) \
+                   JOIN thread USING (tenant, name)";
+        let mut located = vec![None; threads.len()];
+        for row in self.connection.query(sql, &[&tenants, &names])? {
+            let found = Located { number: row.get(1), head: number(&row, 2), deleted: row.get(3) };
+            if let Some(place) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
+                *place = Some(found);
+            }
+        }
+        Ok(located)
+    }
+
+    fn moved(&mut self, heads: &[(i64, u64)]) -> Result<Vec<Moved>, LogError> {
+        let (threads, heads) = columns(heads);
+        let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL \
+                   FROM unnest($1::bigint[], $2::bigint[]) AS known (id, head) JOIN thread USING (id) \
+                   WHERE thread.head <> known.head OR thread.deleted_at IS NOT NULL";
+        let rows = self.connection.query(sql, &[&threads, &heads])?;
+        let moved = |row: &Row| Moved { number: row.get(0), head: number(row, 1), deleted: row.get(2) };
+        Ok(rows.iter().map(moved).collect())
+    }
+
+    fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<Read>, LogError> {
+        let found = self.chunks_after(after)?;
+        let records = found.values().filter_map(|chunks| chunks.records.as_ref()).flatten();
+        let unnamed = records.map(|read| read.run).filter(|run| !self.names.contains_key(run));
+        let unnamed: HashSet<u64> = unnamed.collect();
+        self.learn_names(&unnamed)?;
+        let read = found.into_iter().map(|(number, Chunks { head, deleted, records })| {
+            // A run that has no name is no reason to stop the others: whoever reads it is told.
+            let records =
+                records.and_then(|records| records.into_iter().map(|one| named(&self.names, one)).collect());
+            Read { number, head, deleted, records }
+        });
+        Ok(read.collect())
+    }
+}
+
+impl Reader {
+    /// Reads the chunks of threads after these records, and how far they are, at one moment.
+    ///
+    /// Of a thread that has too much, or a chunk that is too large, readers read what they need themselves.
+    fn chunks_after(&self, after: &[(i64, u64)]) -> Db<HashMap<i64, Chunks>> {
+        let known: HashMap<i64, u64> = after.iter().copied().collect();
+        let (threads, lasts) = columns(after);
+        let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL, chunk.body, \
+                   chunk.last IS NULL \
+                   FROM unnest($1::bigint[], $2::bigint[]) AS known (id, last) JOIN thread USING (id) \
+                   LEFT JOIN LATERAL (SELECT last, \
+                   CASE WHEN bytes <= $4::bigint AND place <= $3::bigint THEN body END AS body FROM (\
+                   SELECT last, body, sum(octet_length(body)) OVER (ORDER BY last) AS bytes, \
+                   row_number() OVER (ORDER BY last) AS place FROM (\
+                   SELECT last, body FROM chunk WHERE chunk.thread = known.id AND chunk.last > known.last \
+                   ORDER BY last LIMIT $3::bigint + 1) AS found) AS counted) AS chunk ON true \
+                   ORDER BY thread.id, chunk.last";
+        let (most, bytes) = (limits::LOOK_COMMITS as i64, limits::PAGE_BYTES as i64);
+        let mut found: HashMap<i64, Chunks> = HashMap::new();
+        for row in self.connection.query(sql, &[&threads, &lasts, &most, &bytes])? {
+            let thread: i64 = row.get(0);
+            let new = || Chunks { head: number(&row, 1), deleted: row.get(2), records: Some(Vec::new()) };
+            let chunks = found.entry(thread).or_insert_with(new);
+            if row.get::<_, bool>(4) {
+                continue;
+            }
+            let body = row.get::<_, Option<Vec<u8>>>(3);
+            let after = known.get(&thread).copied().unwrap_or(0);
+            let read = body.and_then(|body| read_all(body, after));
+            match (&mut chunks.records, read) {
+                (Some(records), Some(read)) => records.extend(read),
+                (records, _) => *records = None,
+            }
+        }
+        Ok(found)
+    }
+
+    fn learn_names(&mut self, runs: &HashSet<u64>) -> Db<()> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        if self.names.len() + runs.len() > NAMES {
+            self.names.clear();
+        }
+        let runs: Vec<i64> = runs.iter().map(|run| whole_number(*run)).collect();
+        for row in self.connection.query("SELECT id, name FROM run WHERE id = ANY($1)", &[&runs])? {
+            self.names.insert(number(&row, 0), row.get::<_, &str>(1).into());
+        }
+        Ok(())
+    }
+}
+
+fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
+    pairs.iter().map(|(thread, seq)| (*thread, whole_number(*seq))).unzip()
+}
+
+/// Reads the records of a chunk after a `seq`; nothing where one cannot be read.
+fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<Numbered>> {
+    let mut records = Records::new(Bytes::from(body));
+    let mut read = Vec::new();
+    while let Some(record) = records.next(after).ok()? {
+        read.push(record);
+    }
+    Some(read)
+}
+
+fn named(names: &Names, read: Numbered) -> Option<Arc<Stored>> {
+    let run = names.get(&read.run)?.clone();
+    Some(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }))
+}

@@ -1,0 +1,194 @@
+//! TLS to Postgres.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_rustls::{Connect, TlsConnector, client};
+
+/// Whom a node takes for its store. Without a file, whoever the system trusts may sign.
+pub(super) enum Trust {
+    /// Whoever answers: nobody can listen in, but somebody could stand in between.
+    Anybody,
+    /// Whoever has a certificate that was signed by one who may.
+    Signed(Option<PathBuf>),
+    /// Whoever has one for the name in the address.
+    Named(Option<PathBuf>),
+}
+
+/// What makes connections secure.
+#[derive(Clone)]
+pub(super) struct Tls {
+    /// Nothing where the address wants no TLS.
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Tls {
+    pub(super) fn new(wanted: bool, trust: &Trust) -> Result<Self, String> {
+        if !wanted {
+            return Ok(Self { config: None });
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = verifier(trust, &provider)?;
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| error.to_string())?;
+        let config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        Ok(Self { config: Some(Arc::new(config)) })
+    }
+}
+
+fn verifier(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let signed = |file: &Option<PathBuf>| {
+        let roots = Arc::new(roots(file.as_deref())?);
+        let built = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
+        built.map_err(|error| format!("no certificate can be checked: {error}"))
+    };
+    Ok(match trust {
+        Trust::Anybody => Arc::new(Lenient { signed: None, provider: provider.clone() }),
+        Trust::Signed(file) => Arc::new(Lenient { signed: Some(signed(file)?), provider: provider.clone() }),
+        Trust::Named(file) => signed(file)?,
+    })
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let Some(file) = file else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        return Ok(roots);
+    };
+    let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}", file.display());
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
+        let certificate = certificate.map_err(|error| unreadable(&error))?;
+        roots.add(certificate).map_err(|error| unreadable(&error))?;
+    }
+    match roots.is_empty() {
+        true => Err(unreadable(&"there is no certificate in it")),
+        false => Ok(roots),
+    }
+}
+
+/// Takes a certificate for any name; where nothing is said of who may sign it, any at all.
+#[derive(Debug)]
+struct Lenient {
+    signed: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(signed) = &self.signed else { return Ok(ServerCertVerified::assertion()) };
+        match signed.verify_server_cert(certificate, chain, name, ocsp, now) {
+            // The name is looked at last, after everything else was found right.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+    type Stream = Secured<S>;
+    type TlsConnect = Handshake;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
+        // Without TLS nobody asks for the name, which may be the path of a socket.
+        let Some(config) = &self.config else { return Ok(Handshake(None)) };
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other);
+        Ok(Handshake(Some((TlsConnector::from(config.clone()), name))))
+    }
+}
+
+/// A handshake that is about to begin; nothing where the address wants none.
+pub(super) struct Handshake(Option<(TlsConnector, io::Result<ServerName<'static>>)>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Handshake {
+    type Stream = Secured<S>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Secured<S>>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let (connector, name) = self.0.ok_or_else(|| io::Error::other("TLS is not wanted"))?;
+            let connecting: Connect<S> = connector.connect(name?, stream);
+            Ok(Secured(connecting.await?))
+        })
+    }
+}
+
+/// A connection that nobody can listen in to.
+pub(super) struct Secured<S>(client::TlsStream<S>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Secured<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Secured<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Secured<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

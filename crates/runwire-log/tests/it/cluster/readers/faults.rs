@@ -1,0 +1,155 @@
+//! What readers see when Redis or the store is not well: everything, later.
+
+use runwire_engines::{Mode, Proxy, Redis};
+
+use super::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_killed_and_comes_back_costs_no_record() {
+    let mut stage = Stage::new();
+    let (a, b) = (stage.node().await, stage.node().await);
+    a.write("t", 10).await;
+    let mut reader = b.reader_in_place("t").await;
+    let mut records = 1;
+    for _ in 0..3 {
+        stage.redis.kill();
+        a.write_all("t", 10).await;
+        reader.has(records + 10).await;
+        b.is_told(false).await;
+        a.write_all("t", 10).await;
+        reader.has(records + 20).await;
+        stage.redis.restart().unwrap();
+        a.write_all("t", 10).await;
+        reader.has(records + 30).await;
+        b.is_told(true).await;
+        a.write_all("t", 10).await;
+        records += 40;
+        reader.has(records).await;
+    }
+    assert!(b.figures().heals > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_paused_costs_no_record() {
+    let mut stage = Stage::new();
+    let (a, b) = (stage.node().await, stage.node().await);
+    a.write("t", 10).await;
+    let mut reader = b.reader_in_place("t").await;
+    stage.redis.pause();
+    a.write_all("t", 20).await;
+    reader.has(21).await;
+    b.is_told(false).await;
+    a.write_all("t", 20).await;
+    reader.has(41).await;
+    stage.redis.resume();
+    a.write_all("t", 20).await;
+    reader.has(61).await;
+    b.is_told(true).await;
+    a.write_all("t", 20).await;
+    reader.has(81).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_flushed_again_and_again_costs_no_record() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node().await, stage.node().await);
+    a.write("t", 10).await;
+    let mut reader = b.reader("t");
+    for turn in 0..40 {
+        a.write("t", 10).await;
+        stage.redis.flush().unwrap();
+        if turn % 4 == 0 {
+            // One that comes just now finds an empty stream.
+            reader = b.reader("t");
+        }
+    }
+    reader.has(41).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_redis_in_its_place_costs_no_record() {
+    let stage = Stage::new();
+    let others = [Redis::start().unwrap(), Redis::start().unwrap()];
+    let (here, there) = (others[0].address(), others[1].address());
+    let a = stage.node_by(here).await;
+    // The two never hear of each other.
+    let b = stage.node_by(there).await;
+    a.write("t", 10).await;
+    let mut reader = b.reader_in_place("t").await;
+    a.write_all("t", 30).await;
+    reader.has(31).await;
+    assert!(b.figures().heals > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_cut_off_from_redis_misses_nothing_and_hides_nothing() {
+    let stage = Stage::new();
+    let proxy = Proxy::start(stage.redis.address()).await.unwrap();
+    let (a, b) = (stage.node().await, stage.node_by(proxy.address()).await);
+    a.write("t", 10).await;
+    let mut readers = [a.reader_in_place("t").await, b.reader_in_place("t").await];
+    let mut records = 1;
+    for mode in [Mode::Refuse, Mode::Stall] {
+        proxy.set(mode);
+        if mode == Mode::Refuse {
+            proxy.cut();
+        }
+        for _ in 0..2 {
+            a.write_all("t", 10).await;
+            b.write_all("t", 10).await;
+            records += 20;
+            for reader in &mut readers {
+                reader.has(records).await;
+            }
+        }
+        b.is_told(false).await;
+        proxy.set(Mode::Pass);
+        b.is_told(true).await;
+        a.write_all("t", 10).await;
+        b.write_all("t", 10).await;
+        records += 20;
+        for reader in &mut readers {
+            reader.has(records).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_go_on_after_the_store_was_away() {
+    let mut stage = Stage::new();
+    let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
+    a.write("t", 10).await;
+    let mut readers = [b.reader_in_place("t").await, c.reader_in_place("t").await];
+    let mut records = 1;
+    for turn in 0..2 {
+        if turn == 0 {
+            stage.store.cut_connections().unwrap();
+        } else {
+            stage.store.stop();
+            c.is(|figures| !figures.sight.up && figures.sight.error.is_some()).await;
+            stage.store.restart().unwrap();
+        }
+        a.write_all("t", 10).await;
+        records += 10;
+        for reader in &mut readers {
+            reader.has(records).await;
+        }
+    }
+    c.is(|figures| figures.sight.up).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_another_life_or_of_nobody_show_nothing() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node().await, stage.node().await);
+    a.write("t", 10).await;
+    let mut reader = b.reader_in_place("t").await;
+    reader.has(1).await;
+    let keys = stage.redis.query(&["KEYS", "runwire:*"]).unwrap();
+    let key = keys.lines().find(|line| line.starts_with("runwire:")).unwrap().trim().to_owned();
+    for entry in ["2 2\ngarbage", "2 2", "900 901\ngarbage", "5 5", "18446744073709551615 18446744073709551615"] {
+        stage.redis.query(&["PUBLISH", &key, entry]).unwrap();
+    }
+    a.write_all("t", 10).await;
+    reader.has(11).await;
+}

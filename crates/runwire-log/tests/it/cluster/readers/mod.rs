@@ -1,0 +1,5 @@
+//! Readers on one node learn of what other nodes commit, whatever Redis does.
+
+mod faults;
+mod flow;
+mod stage;

@@ -1,0 +1,47 @@
+//! `GET /readyz`: whether the server can do its work, and what it leans on for it.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::extract::State;
+use runwire_log::{Dependency, Health};
+use runwire_model::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::Wire;
+use crate::problem::Problem;
+
+/// Tells whether the store can be read and written. Without its tail a server is slower, and ready all the same.
+pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>, Problem> {
+    if *wire.shutdown.borrow() {
+        return Err(Problem::new("shutting_down", "the server is stopping"));
+    }
+    let Health { store, tail } = wire.log.health().await;
+    let (store_shown, tail_shown) = (shown(&store), tail.as_ref().map(shown));
+    if let Some(away) = store.away {
+        let problem = Problem::new("store_unavailable", format!("{} is away: {}", store.kind, away.reason));
+        return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
+    }
+    let mut members = Map::from_iter([("ready".to_owned(), json!(true)), ("store".to_owned(), store_shown)]);
+    members.extend(tail_shown.map(|tail| ("tail".to_owned(), tail)));
+    Ok(Json(Value::Object(members)))
+}
+
+fn shown(Dependency { kind, away }: &Dependency) -> Value {
+    match away {
+        None => json!({"kind": kind, "state": "up"}),
+        Some(away) => {
+            let mut shown = json!({"kind": kind, "state": "away", "reason": away.reason});
+            if let Some(since) = away.since.and_then(written) {
+                shown["since"] = since.into();
+            }
+            shown
+        }
+    }
+}
+
+fn written(time: SystemTime) -> Option<String> {
+    let millis = u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()?;
+    Timestamp::from_millis(millis).map(|at| at.to_string())
+}

@@ -1,0 +1,45 @@
+//! A store that goes away and comes back: who is connected stays, who works goes on, nothing is lost or there twice.
+
+mod agents;
+mod reading;
+mod unsteady;
+mod writing;
+
+use std::sync::Arc;
+
+use runwire_server::Config;
+
+use crate::harness::Served;
+use unsteady::{Away, Unsteady};
+
+/// A server whose store can be told to be away.
+async fn serving(configure: impl FnOnce(&mut Config)) -> (Served, Arc<Unsteady>) {
+    Served::through(Unsteady::new, configure).await
+}
+
+#[tokio::test]
+async fn whoever_asks_during_an_outage_is_told_to_come_back_and_no_secret() {
+    let (served, store) = serving(|_| {}).await;
+    served.post("/v1/runs/r/events", &crate::harness::delta("a")).await.written(1, 0);
+    store.go(Away::Everything);
+    let asks = [
+        served.get("/v1/runs/r").await,
+        served.get("/v1/runs/r/events").await,
+        served.get_with("/v1/runs/r/events", &[crate::reading::SSE]).await,
+        served.get("/v1/threads").await,
+        served.post("/v1/runs/r/cancel", "").await,
+        served.post("/v1/runs", "{}").await,
+        served.post("/v1/runs/r/events", &crate::harness::delta("b")).await,
+    ];
+    for answer in asks {
+        answer.problem(503, "store_unavailable");
+        assert_eq!(answer.headers["retry-after"], "1");
+        assert!(!answer.text.contains("secret") && !answer.text.contains("postgres"), "{answer:?}");
+    }
+    // The store waits itself before it says so: nobody shall wait for it twice.
+    store.go(Away::Everything);
+    served.get_with("/v1/runs/r/events", &[crate::reading::SSE]).await.problem(503, "store_unavailable");
+    assert_eq!(store.refused("run"), 1);
+    store.come_back();
+    assert_eq!(served.get("/v1/runs/r").await.json()["counts"]["records"], 1);
+}

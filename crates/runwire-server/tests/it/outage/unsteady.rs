@@ -1,0 +1,244 @@
+//! A log that can be told to be away for a while, in front of one that is always there.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use runwire_log::moved::Numbered;
+use runwire_log::*;
+use runwire_model::dialect::Encoder;
+use runwire_model::window::Window;
+use tokio::sync::watch;
+
+use crate::harness::patient;
+
+/// What cannot be done while the log is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Away {
+    Reads = 1,
+    Writes = 2,
+    Everything = 3,
+    /// What is written is there, and nobody is told.
+    Acknowledgements = 4,
+}
+
+/// What a verb does.
+const READ: u8 = Away::Reads as u8;
+const WRITE: u8 = Away::Writes as u8;
+
+pub(crate) struct Unsteady {
+    log: Arc<dyn Log>,
+    away: AtomicU8,
+    /// A verb, and how often it is done before everything is away.
+    last: Mutex<Option<(&'static str, usize)>>,
+    refused: Mutex<HashMap<&'static str, usize>>,
+    refusals: watch::Sender<()>,
+}
+
+impl Unsteady {
+    pub(crate) fn new(log: Arc<dyn Log>) -> Arc<Self> {
+        let (away, last, refused) = (AtomicU8::new(0), Mutex::default(), Mutex::default());
+        Arc::new(Self { log, away, last, refused, refusals: watch::Sender::new(()) })
+    }
+
+    pub(crate) fn go(&self, away: Away) {
+        self.refused.lock().unwrap().clear();
+        self.away.store(away as u8, Ordering::SeqCst);
+    }
+
+    /// Goes away as soon as a verb was done so many times, and is wanted once more.
+    pub(crate) fn go_after(&self, times: usize, verb: &'static str) {
+        self.refused.lock().unwrap().clear();
+        *self.last.lock().unwrap() = Some((verb, times));
+    }
+
+    pub(crate) fn come_back(&self) {
+        *self.last.lock().unwrap() = None;
+        self.away.store(0, Ordering::SeqCst);
+    }
+
+    /// Tells how often a verb was refused since the log went away.
+    pub(crate) fn refused(&self, verb: &str) -> usize {
+        self.refused.lock().unwrap().get(verb).copied().unwrap_or(0)
+    }
+
+    /// Waits until a verb was refused so many times.
+    pub(crate) async fn until_refused(&self, verb: &str, times: usize) {
+        let mut refusals = self.refusals.subscribe();
+        patient(refusals.wait_for(|()| self.refused(verb) >= times)).await.unwrap();
+    }
+
+    fn check(&self, kind: u8, verb: &'static str) -> Result<&Arc<dyn Log>, LogError> {
+        match &mut *self.last.lock().unwrap() {
+            Some((last, 0)) if *last == verb => self.away.store(Away::Everything as u8, Ordering::SeqCst),
+            Some((last, left)) if *last == verb => *left -= 1,
+            _ => {}
+        }
+        if self.away.load(Ordering::SeqCst) & kind == 0 {
+            return Ok(&self.log);
+        }
+        *self.refused.lock().unwrap().entry(verb).or_default() += 1;
+        self.refusals.send_replace(());
+        Err(LogError::Unavailable("postgres://secret@store/ is away".into()))
+    }
+}
+
+#[async_trait]
+impl Log for Unsteady {
+    async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
+        self.check(WRITE, "create_thread")?.create_thread(thread).await
+    }
+
+    async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
+        self.check(WRITE, "create_run")?.create_run(run).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, LogError> {
+        let appended = self.check(WRITE, "append")?.append(append).await?;
+        match self.check(Away::Acknowledgements as u8, "acknowledgement") {
+            Ok(_) => Ok(appended),
+            Err(_) => Err(LogError::Uncertain("postgres://secret@store/ went away".into())),
+        }
+    }
+
+    async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
+        self.check(WRITE, "cancel")?.cancel(run, cancel).await
+    }
+
+    async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
+        self.check(WRITE, "answer_all")?.answer_all(run, answers).await
+    }
+
+    async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        self.check(WRITE, "heartbeat")?.heartbeat(run).await
+    }
+
+    async fn sweep(&self) -> Result<usize, LogError> {
+        self.check(WRITE, "sweep")?.sweep().await
+    }
+
+    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+        self.check(READ, "export")?.export(thread, part).await
+    }
+
+    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
+        self.check(WRITE, "import")?.import(thread, pieces).await
+    }
+
+    async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
+        self.check(WRITE, "delete_thread")?.delete_thread(thread, force).await
+    }
+
+    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+        self.check(WRITE, "trim")?.trim(retention).await
+    }
+
+    async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError> {
+        self.check(READ, "run")?.run(run).await
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<Vec<RunInfo>, LogError> {
+        self.check(READ, "runs")?.runs(query).await
+    }
+
+    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+        self.check(WRITE, "take_up")?.take_up(agents, limit).await
+    }
+
+    async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
+        self.check(READ, "interaction")?.interaction(run, interaction_id).await
+    }
+
+    async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
+        self.check(READ, "interactions")?.interactions(query).await
+    }
+
+    async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
+        self.check(WRITE, "subscribe")?.subscribe(subscribers).await
+    }
+
+    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+        self.check(READ, "notices")?.notices(subscriber, limit).await
+    }
+
+    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
+        self.check(WRITE, "told")?.told(notice, told).await
+    }
+
+    fn noticed(&self) -> watch::Receiver<()> {
+        self.log.noticed()
+    }
+
+    async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {
+        self.check(READ, "thread")?.thread(thread).await
+    }
+
+    async fn threads(
+        &self,
+        tenant: &str,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ThreadInfo>, LogError> {
+        self.check(READ, "threads")?.threads(tenant, before, limit).await
+    }
+
+    async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError> {
+        self.check(READ, "spans")?.spans(thread).await
+    }
+
+    async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError> {
+        self.check(READ, "producer")?.producer(run, producer).await
+    }
+
+    async fn thread_producer(
+        &self,
+        thread: &ThreadKey,
+        producer: &str,
+    ) -> Result<Option<ProducerInfo>, LogError> {
+        self.check(READ, "thread_producer")?.thread_producer(thread, producer).await
+    }
+
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+        self.check(READ, "read")?.read(thread, after).await
+    }
+
+    async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+        self.check(READ, "before")?.before(thread, seq).await
+    }
+
+    async fn checkpoint(
+        &self,
+        run: &RunKey,
+        form: Form,
+        seq: u64,
+    ) -> Result<Option<(u64, Encoder)>, LogError> {
+        self.check(READ, "checkpoint")?.checkpoint(run, form, seq).await
+    }
+
+    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+        if let Ok(log) = self.check(WRITE, "keep_checkpoint") {
+            log.keep_checkpoint(run, form, seq, encoder);
+        }
+    }
+
+    fn tail(&self, thread: &ThreadKey) -> Arc<Tail> {
+        self.log.tail(thread)
+    }
+
+    fn version(&self) -> Option<u64> {
+        self.log.version()
+    }
+
+    async fn figures(&self) -> Result<Figures, LogError> {
+        self.check(READ, "figures")?.figures().await
+    }
+
+    async fn ready(&self) -> Result<(), LogError> {
+        self.check(READ | WRITE, "ready")?.ready().await
+    }
+
+    async fn close(&self) {
+        self.log.close().await;
+    }
+}

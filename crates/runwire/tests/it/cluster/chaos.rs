@@ -1,0 +1,113 @@
+//! Everything goes wrong, one thing after the other, while people write, read, ask and answer.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::bed::{Bed, Setup};
+use super::check::{every_run_ends, every_run_has_one_end, no_process_is_left};
+use super::disturbance::Disturbance;
+use super::people::{People, agents};
+use super::probes::Probes;
+use crate::crash::answered::http_agent;
+use crate::crash::cast::Cast;
+use crate::crash::random::{Random, Seed};
+use crate::crash::world::World;
+
+/// How long things go wrong, if nobody says for how long.
+const SECONDS: u64 = 45;
+/// How long a disturbance lasts, at most: in a short run, and in one that has time for what takes longer than any limit.
+const SHORT: Duration = Duration::from_millis(1500);
+const LONG: Duration = Duration::from_secs(12);
+/// Longer than any silence of a writer through an outage, in seconds; short enough to wait for.
+const LEASE: u32 = 20;
+
+/// How long each disturbance took to heal.
+type Heals = BTreeMap<Disturbance, Vec<Duration>>;
+
+#[test]
+fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_run() {
+    let seed = Seed::of("RUNWIRE_CHAOS_SEED");
+    eprintln!("chance: {seed}");
+    let mut random = seed.random();
+    let mark = format!("chaos-agent-{}", std::process::id());
+    let agents = agents(&mark, http_agent());
+    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents, ..Setup::default() });
+    let world = bed.world();
+    let probes = Probes::new(bed.addresses());
+    let (outcome, memories, heals) = thread::scope(|threads| {
+        let _watch = world.watch();
+        probes.begin(threads, &world);
+        let cast = Cast::without_errands(threads, &world, &random.named("cast"), "c", 0);
+        let people = People::begin(threads, &world, &random.named("people"), 3);
+        let heals = disturb(&mut bed, &world, &probes, &mut random);
+        world.enough_is_written();
+        (cast.end(&world), people.end(), heals)
+    });
+    every_run_ends(&bed);
+    for node in bed.addresses() {
+        outcome.check(&World::new(node));
+        memories.check(node);
+    }
+    let runs = every_run_has_one_end(&bed);
+    no_process_is_left(&mark);
+    let (frames, cuts, connections) = outcome.counts();
+    eprintln!(
+        "{runs} runs, {frames} frames of writers, {cuts} writes cut off, {connections} connections of readers"
+    );
+    eprintln!("{:?}", memories.counts(bed.addresses()[0]));
+    eprintln!("{}", table(&heals));
+    bed.stop();
+    no_process_is_left(&mark);
+}
+
+/// Lets one thing after the other happen, all kinds of them in turn, and sees each heal.
+#[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
+fn disturb(bed: &mut Bed, world: &World, probes: &Probes, random: &mut Random) -> Heals {
+    let told = env::var("RUNWIRE_CHAOS_SECONDS").ok();
+    let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
+    let longest = if seconds > 300 { LONG } else { SHORT };
+    let (begun, mut heals, mut deck) = (Instant::now(), Heals::new(), Vec::new());
+    eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        if deck.is_empty() {
+            deck = shuffled(random);
+        }
+        let Some(disturbance) = deck.pop() else { break };
+        let from = begun.elapsed().as_secs_f64();
+        disturbance.happen(bed, random, longest);
+        let until = begun.elapsed().as_secs_f64();
+        let healed = probes.heal(world);
+        eprintln!(
+            "{from:6.1} to {until:6.1} s: {}, healed after {:.3} s",
+            disturbance.name(),
+            healed.as_secs_f64()
+        );
+        heals.entry(disturbance).or_default().push(healed);
+        // Now and then the next one comes before anybody has taken breath.
+        thread::sleep(random.millis(400));
+    }
+    heals
+}
+
+fn shuffled(random: &mut Random) -> Vec<Disturbance> {
+    let mut deck = Disturbance::ALL.to_vec();
+    for at in (1..deck.len()).rev() {
+        deck.swap(at, random.below(at + 1));
+    }
+    deck
+}
+
+/// Tells from the end of each disturbance until every node showed what every other one wrote.
+fn table(heals: &Heals) -> String {
+    let mut text = format!("{:<36} {:>5} {:>9} {:>9}\n", "what went wrong", "times", "median s", "longest s");
+    for (disturbance, heals) in heals {
+        let mut heals = heals.clone();
+        heals.sort_unstable();
+        let seconds = |at: usize| heals[at].as_secs_f64();
+        let (median, longest) = (seconds(heals.len() / 2), seconds(heals.len() - 1));
+        text += &format!("{:<36} {:>5} {median:>9.3} {longest:>9.3}\n", disturbance.name(), heals.len());
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! What can happen to a cluster.
+
+use std::thread;
+use std::time::Duration;
+
+use runwire_engines::{Mode, Proxy};
+use rustix::process::Signal;
+
+use super::bed::{Bed, spoil};
+use crate::crash::random::Random;
+
+/// Something that goes wrong for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Disturbance {
+    NodeKilled,
+    NodePaused,
+    RedisKilled,
+    RedisFlushed,
+    RedisPaused,
+    RedisRestarted,
+    RedisConnectionsCut,
+    PostgresKilled,
+    PostgresRestarted,
+    PostgresPaused,
+    PostgresConnectionsCut,
+    NodeStalledFromRedis,
+    NodeRefusedByRedis,
+    NodeStalledFromPostgres,
+    NodeRefusedByPostgres,
+}
+
+impl Disturbance {
+    pub(super) const ALL: [Self; 15] = [
+        Self::NodeKilled,
+        Self::NodePaused,
+        Self::RedisKilled,
+        Self::RedisFlushed,
+        Self::RedisPaused,
+        Self::RedisRestarted,
+        Self::RedisConnectionsCut,
+        Self::PostgresKilled,
+        Self::PostgresRestarted,
+        Self::PostgresPaused,
+        Self::PostgresConnectionsCut,
+        Self::NodeStalledFromRedis,
+        Self::NodeRefusedByRedis,
+        Self::NodeStalledFromPostgres,
+        Self::NodeRefusedByPostgres,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::NodeKilled => "a node is killed",
+            Self::NodePaused => "a node is paused",
+            Self::RedisKilled => "Redis is killed",
+            Self::RedisFlushed => "Redis is flushed",
+            Self::RedisPaused => "Redis is paused",
+            Self::RedisRestarted => "Redis is restarted",
+            Self::RedisConnectionsCut => "the connections of Redis are cut",
+            Self::PostgresKilled => "Postgres is killed",
+            Self::PostgresRestarted => "Postgres is restarted",
+            Self::PostgresPaused => "Postgres is paused",
+            Self::PostgresConnectionsCut => "the connections of Postgres are cut",
+            Self::NodeStalledFromRedis => "a node hears nothing from Redis",
+            Self::NodeRefusedByRedis => "a node is refused by Redis",
+            Self::NodeStalledFromPostgres => "a node hears nothing from Postgres",
+            Self::NodeRefusedByPostgres => "a node is refused by Postgres",
+        }
+    }
+
+    /// Lets it happen, for at most so long where it takes a while, and sees to it that it is over.
+    pub(super) fn happen(self, bed: &mut Bed, random: &mut Random, longest: Duration) {
+        let longest = u64::try_from(longest.as_millis()).unwrap();
+        let node = random.below(bed.nodes.len());
+        let mut last = || thread::sleep(Duration::from_millis(100) + random.millis(longest));
+        match self {
+            Self::NodeKilled => {
+                bed.nodes[node].server.kill();
+                last();
+                bed.nodes[node].server.restart();
+            }
+            Self::NodePaused => {
+                bed.nodes[node].server.signal(Signal::STOP);
+                last();
+                bed.nodes[node].server.signal(Signal::CONT);
+            }
+            Self::RedisKilled => {
+                bed.redis.kill();
+                last();
+                bed.redis.restart().unwrap();
+            }
+            Self::RedisFlushed => bed.redis.flush().unwrap(),
+            Self::RedisPaused => {
+                bed.redis.pause();
+                last();
+                bed.redis.resume();
+            }
+            Self::RedisRestarted => bed.redis.restart().unwrap(),
+            Self::RedisConnectionsCut => bed.redis.cut_connections().unwrap(),
+            Self::PostgresKilled => {
+                bed.postgres.kill();
+                last();
+                bed.postgres.restart().unwrap();
+            }
+            Self::PostgresRestarted => bed.postgres.restart().unwrap(),
+            Self::PostgresPaused => {
+                bed.postgres.pause();
+                last();
+                bed.postgres.resume();
+            }
+            Self::PostgresConnectionsCut => {
+                bed.postgres.cut_connections().unwrap();
+            }
+            Self::NodeStalledFromRedis => cut_off(&bed.nodes[node].to_redis, Mode::Stall, last),
+            Self::NodeRefusedByRedis => cut_off(&bed.nodes[node].to_redis, Mode::Refuse, last),
+            Self::NodeStalledFromPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Stall, last),
+            Self::NodeRefusedByPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Refuse, last),
+        }
+    }
+}
+
+fn cut_off(way: &Proxy, mode: Mode, mut last: impl FnMut()) {
+    spoil(way, mode);
+    last();
+    way.set(Mode::Pass);
+}

@@ -1,0 +1,131 @@
+//! How long it takes until every node reads, live, what every other one writes.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use super::asking::ask;
+use crate::command::PATIENCE;
+use crate::crash::http::{Exchange, Piece, post};
+use crate::crash::world::World;
+
+/// The thread that the probes are written to.
+const THREAD: &str = "probes";
+/// How often a node is asked again.
+const PACE: Duration = Duration::from_millis(5);
+
+/// What the reader on each node has seen.
+pub(super) struct Probes {
+    nodes: Vec<SocketAddr>,
+    seen: Mutex<Vec<HashSet<String>>>,
+    more: Condvar,
+    /// The probes that were sent so far.
+    sent: AtomicUsize,
+}
+
+impl Probes {
+    pub(super) fn new(nodes: Vec<SocketAddr>) -> Self {
+        let seen = Mutex::new(vec![HashSet::new(); nodes.len()]);
+        Self { nodes, seen, more: Condvar::new(), sent: AtomicUsize::new(0) }
+    }
+
+    /// Lets a reader begin on every node, which stays as long as the node keeps it.
+    pub(super) fn begin<'scope>(&'scope self, threads: &'scope Scope<'scope, '_>, world: &'scope World) {
+        let thread = format!(r#"{{"thread_id":"{THREAD}","parallel":true}}"#);
+        ask(world, &[200, 201], "POST", "/v1/threads", &thread);
+        for node in 0..self.nodes.len() {
+            threads.spawn(move || {
+                let _watch = world.watch();
+                let mut last = "0".to_owned();
+                while !world.readers_finish() {
+                    world.check();
+                    // A node that is away is asked again.
+                    let _ = self.read(world, node, &mut last);
+                    thread::sleep(PACE);
+                }
+            });
+        }
+    }
+
+    fn read(&self, world: &World, node: usize, last: &mut String) -> io::Result<()> {
+        let path = format!("/v1/threads/{THREAD}/events?dialect=runwire&cursors=true&after={last}");
+        let accept = [("accept", "application/x-ndjson".to_owned())];
+        let mut exchange = Exchange::begin(self.nodes[node], "GET", &path, &accept, None)?;
+        let status = exchange.status()?;
+        assert!(matches!(status, 200 | 503), "{path}: {status} {:?}", exchange.piece());
+        let mut text = String::new();
+        loop {
+            match exchange.piece()? {
+                Piece::Bytes(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Piece::Quiet if world.readers_finish() => return Ok(()),
+                Piece::Quiet => world.check(),
+                Piece::End => return Ok(()),
+            }
+            while let Some((line, rest)) = text.split_once('\n') {
+                self.take(node, line, last);
+                text = rest.to_owned();
+            }
+        }
+    }
+
+    fn take(&self, node: usize, line: &str, last: &mut String) {
+        if line.is_empty() {
+            return;
+        }
+        let told: serde_json::Value = serde_json::from_str(line).unwrap();
+        told["cursor"].as_str().unwrap().clone_into(last);
+        if let Some(probe) = told["frame"]["value"].as_str() {
+            let is_new = self.seen.lock().unwrap()[node].insert(probe.to_owned());
+            assert!(is_new, "node {node} told {probe} twice");
+            self.more.notify_all();
+        }
+    }
+
+    /// Writes something on every node, waits until each has shown it to its reader, and tells how long that took.
+    pub(super) fn heal(&self, world: &World) -> Duration {
+        let begun = Instant::now();
+        let number = self.sent.fetch_add(1, Ordering::SeqCst);
+        let names: Vec<String> = (0..self.nodes.len()).map(|node| format!("probe-{number}-{node}")).collect();
+        thread::scope(|threads| {
+            for (node, name) in self.nodes.iter().zip(&names) {
+                threads.spawn(|| {
+                    let _watch = world.watch();
+                    write(world, *node, name);
+                });
+            }
+        });
+        let mut seen = self.seen.lock().unwrap();
+        loop {
+            let missing: Vec<_> = (0..self.nodes.len())
+                .flat_map(|node| names.iter().map(move |name| (node, name)))
+                .filter(|(node, name)| !seen[*node].contains(*name))
+                .collect();
+            if missing.is_empty() {
+                return begun.elapsed();
+            }
+            world.check();
+            assert!(begun.elapsed() < PATIENCE, "nodes whose readers miss something: {missing:?}");
+            seen = self.more.wait_timeout(seen, Duration::from_millis(100)).unwrap().0;
+        }
+    }
+}
+
+/// Writes a run of one event by one node, as often as it takes.
+fn write(world: &World, node: SocketAddr, name: &str) {
+    let path = format!("/v1/runs/{name}/events?thread={THREAD}&dialect=runwire&end=true");
+    let stamp = [("producer-id", name.to_owned()), ("producer-seq", "0".to_owned())];
+    let body = format!("{{\"type\":\"custom\",\"name\":\"probe\",\"value\":\"{name}\"}}\n");
+    let since = Instant::now();
+    loop {
+        match post(node, &path, &stamp, &body) {
+            Ok(answer) if answer.status == 200 => return,
+            Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
+            Err(_) => {}
+        }
+        world.pause(since);
+    }
+}
