@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the stages in their order, and the time of each.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,10 +18,13 @@ const LONG_CRASH_ROUNDS: &str = "200";
 const LONG_CHAOS_SECONDS: &str = "3600";
 
 /// How the names of tests begin that start PostgreSQL or Redis. They have a stage of their own.
-const ENGINE_TESTS: [&str; 4] = ["cluster", "nodes", "postgres", "redis"];
+const ENGINE_TESTS: [&str; 5] = ["cluster", "departing", "nodes", "postgres", "redis"];
 
 /// The package whose tests all do.
 const ENGINES: &str = "runwire-engines";
+
+/// How many of those run at once on each core: they wait for servers and disks more than they work.
+const ENGINE_TESTS_PER_CORE: usize = 2;
 
 /// What every stage may need to know.
 pub(crate) struct Context {
@@ -159,7 +163,10 @@ pub(crate) fn cluster(context: &Context) -> Result<(), Failure> {
         run(command(&["test", "--workspace", "--test", "it", "--locked", "--"]).args(only))?;
         return run(&mut command(&["test", "--package", ENGINES, "--locked"]));
     }
-    run(command(&["nextest", "run", "--workspace", "--locked", "--filterset"]).arg(engine_tests()))
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get) * ENGINE_TESTS_PER_CORE;
+    run(command(&["nextest", "run", "--workspace", "--locked", "--filterset"])
+        .arg(engine_tests())
+        .args(["--test-threads", &threads.to_string()]))
 }
 
 /// Writes for nextest which tests need engines.
@@ -207,6 +214,9 @@ pub(crate) fn target_folder(context: &Context) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     fn context(long: bool) -> Context {
@@ -218,6 +228,25 @@ mod tests {
         let names = |long| stages(&context(long)).iter().map(|stage| stage.name).collect::<Vec<_>>();
         assert!(!names(false).contains(&"fuzz"));
         assert_eq!(names(true).last(), Some(&"fuzz"));
+    }
+
+    #[test]
+    fn tests_that_start_engines_are_in_their_own_stage() {
+        let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let tests = fs::read_dir(crates).unwrap().map(|each| each.unwrap().path().join("tests/it"));
+        let modules = tests.filter(|tests| tests.is_dir()).flat_map(|tests| fs::read_dir(tests).unwrap());
+        for module in modules.map(|module| module.unwrap().path()) {
+            let name = module.file_stem().unwrap().to_str().unwrap();
+            let is_known = ENGINE_TESTS.contains(&name);
+            assert!(is_known || !mentions_engines(&module), "`{}`: see ENGINE_TESTS", module.display());
+        }
+    }
+
+    fn mentions_engines(path: &Path) -> bool {
+        if path.is_dir() {
+            return fs::read_dir(path).unwrap().any(|file| mentions_engines(&file.unwrap().path()));
+        }
+        fs::read_to_string(path).is_ok_and(|text| text.contains("runwire_engines"))
     }
 
     #[test]

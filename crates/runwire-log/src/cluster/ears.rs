@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::desk::{Desk, Want};
 use super::parcel::unpack;
-use super::readers::{Desk, Want};
 use super::redis::{Arrival, Arrivals};
 use crate::tail::Offered;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::readers::{Desk, Want};
+use super::desk::{Desk, Want};
 use super::sight::{Located, Moved, Opener, Read, Sight};
 use crate::error::LogError;
 use crate::key::ThreadKey;

@@ -12,6 +12,7 @@
 //! some milliseconds for it; then the store is asked for what is missing. That is a *heal*: one read a thread, whoever
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
+mod desk;
 mod ears;
 mod eyes;
 mod figures;
@@ -22,9 +23,10 @@ mod sight;
 
 use std::fmt;
 
+pub(crate) use desk::{Desk, Place};
 pub use figures::{Figures, Sighting};
 pub(crate) use parcel::Parcel;
-pub(crate) use readers::{Desk, Place, Readers};
+pub(crate) use readers::Readers;
 pub(crate) use sight::{Located, Moved, Opener, Read, Sight};
 
 /// Where the live tail is.

@@ -1,21 +1,15 @@
-//! The threads that are read on this node, and what is to be found out about them.
+//! What keeps the tails of a node filled, from the outside.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
-use super::redis::{Following, Links, RedisTail, TailError};
-use super::{Figures, Opener, Parcel, Sighting, TailOptions, ears, eyes};
+use super::desk::Desk;
+use super::redis::{RedisTail, TailError};
+use super::{Figures, Opener, TailOptions, ears, eyes};
 use crate::key::ThreadKey;
-use crate::limits;
-use crate::record::Stored;
-use crate::tail::{Offered, Tail};
+use crate::tail::Tail;
 
 /// What keeps the tails of a node filled. It ends when it is dropped.
 #[derive(Debug)]
@@ -55,9 +49,7 @@ impl Readers {
         if key.tenant.contains('\0') || key.id.contains('\0') {
             return;
         }
-        let unknown = Unknown { tail: Arc::downgrade(tail), due: Instant::now() };
-        self.desk.lock().unknown.insert(key.clone(), unknown);
-        self.desk.wake.notify_one();
+        self.desk.look_for(key, tail);
     }
 
     /// Tells how it goes.
@@ -68,282 +60,12 @@ impl Readers {
     /// Tells the other nodes what they were not told yet, as far as Redis takes it in time, and looks no more.
     pub(crate) async fn close(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        if let Some(redis) = &self.desk.redis {
-            redis.close().await;
-        }
+        self.desk.close().await;
     }
 }
 
 impl Drop for Readers {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-    }
-}
-
-/// Where everybody looks who keeps tails filled.
-#[derive(Debug)]
-pub(crate) struct Desk {
-    inner: Mutex<Inner>,
-    pub(super) wake: Notify,
-    redis: Option<RedisTail>,
-    sighting: Mutex<Sighting>,
-    pub(super) head_checks: AtomicU64,
-    pub(super) heals: AtomicU64,
-    pub(super) healed: AtomicU64,
-}
-
-/// A tail is let go of only while this is not locked: the last one to hold it takes it from here.
-#[derive(Debug, Default)]
-struct Inner {
-    /// Those that are followed, by their number.
-    places: HashMap<i64, Followed>,
-    /// Those that are looked for.
-    unknown: HashMap<ThreadKey, Unknown>,
-    /// Those that something is missing of.
-    wanted: HashMap<i64, Wanted>,
-    stamps: u64,
-}
-
-#[derive(Debug)]
-struct Followed {
-    tail: Weak<Tail>,
-    /// Tells it from an earlier tail of the same thread.
-    stamp: u64,
-}
-
-#[derive(Debug)]
-struct Unknown {
-    tail: Weak<Tail>,
-    /// When it is looked for again.
-    due: Instant,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    due: Instant,
-    /// Whether Redis should have told of it.
-    was_untold: bool,
-}
-
-/// When what is missing is read from the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
-    /// At once.
-    Now,
-    /// Unless it comes in time.
-    Late,
-    /// Unless it comes in time. Redis should have told of it, and has not.
-    Untold,
-}
-
-/// The place of a tail that is followed; it is left when the tail ends.
-#[derive(Debug)]
-pub(crate) struct Place {
-    desk: Weak<Desk>,
-    number: i64,
-    stamp: u64,
-    /// Ends with it.
-    _following: Option<Following>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(desk) = self.desk.upgrade() {
-            let mut inner = desk.lock();
-            if inner.places.get(&self.number).is_some_and(|place| place.stamp == self.stamp) {
-                inner.places.remove(&self.number);
-                inner.wanted.remove(&self.number);
-            }
-        }
-    }
-}
-
-impl Desk {
-    fn new(redis: Option<RedisTail>) -> Self {
-        Self {
-            inner: Mutex::default(),
-            wake: Notify::new(),
-            redis,
-            sighting: Mutex::new(Sighting { up: true, since: std::time::Instant::now(), error: None }),
-            head_checks: AtomicU64::new(0),
-            heals: AtomicU64::new(0),
-            healed: AtomicU64::new(0),
-        }
-    }
-
-    /// Shows what this node has committed to a thread; whoever reads it here sees it in its order.
-    pub(crate) fn show(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, records: &[Arc<Stored>]) {
-        let Some(last) = records.last() else { return };
-        let offered = tail.offer(records);
-        if !tail.is_held() {
-            self.place(number, tail, last.record.seq);
-        }
-        if offered == Offered::Early {
-            self.want(number, Want::Late);
-        }
-    }
-
-    /// Tells the other nodes what this one has committed, without waiting for anything.
-    pub(crate) fn tell(&self, parcels: impl IntoIterator<Item = Parcel>) {
-        if let Some(redis) = &self.redis {
-            redis.publish(parcels.into_iter().map(Parcel::published));
-        }
-    }
-
-    /// Follows a thread that is known to have been at a record when its tail was there.
-    pub(super) fn place(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
-        let is_missing = tail.stand_at(head);
-        if let Some(stamp) = self.take_place(number, tail) {
-            let following = self.redis.as_ref().map(|redis| redis.follow(number, head));
-            tail.hold(Place { desk: Arc::downgrade(self), number, stamp, _following: following });
-            // The first look at heads may be due by now.
-            self.wake.notify_one();
-        }
-        if is_missing {
-            self.want(number, Want::Late);
-        }
-    }
-
-    /// Notes that a thread is followed, before Redis can tell anything of it; nothing where it was.
-    fn take_place(&self, number: i64, tail: &Arc<Tail>) -> Option<u64> {
-        let mut inner = self.lock();
-        let is_there = |place: &Followed| place.tail.as_ptr() == Arc::as_ptr(tail);
-        if tail.is_held() || inner.places.get(&number).is_some_and(is_there) {
-            return None;
-        }
-        inner.stamps += 1;
-        let stamp = inner.stamps;
-        inner.places.insert(number, Followed { tail: Arc::downgrade(tail), stamp });
-        Some(stamp)
-    }
-
-    /// Finds the tail of a thread that is followed.
-    pub(super) fn tail(&self, number: i64) -> Option<Arc<Tail>> {
-        self.lock().places.get(&number).and_then(|place| place.tail.upgrade())
-    }
-
-    /// Has what is missing of a thread read from the store.
-    pub(super) fn want(&self, number: i64, want: Want) {
-        let waits = want != Want::Now && self.is_told();
-        let patience = if waits { Duration::from_millis(limits::LATE_MILLIS) } else { Duration::ZERO };
-        let new = Wanted { due: Instant::now() + patience, was_untold: want == Want::Untold };
-        {
-            let mut inner = self.lock();
-            let wanted = inner.wanted.entry(number).or_insert(new);
-            wanted.due = wanted.due.min(new.due);
-            wanted.was_untold |= new.was_untold;
-        }
-        self.wake.notify_one();
-    }
-
-    /// Tells whether Redis tells of what is committed.
-    pub(super) fn is_told(&self) -> bool {
-        self.redis.as_ref().is_some_and(|redis| redis.links().borrow().following.up)
-    }
-
-    /// Watches whether Redis does.
-    pub(super) fn links(&self) -> Option<watch::Receiver<Links>> {
-        self.redis.as_ref().map(RedisTail::links)
-    }
-
-    /// Tells when something is to be looked for by name, or read.
-    pub(super) fn due(&self) -> Option<Instant> {
-        let inner = self.lock();
-        let unknown = inner.unknown.values().map(|unknown| unknown.due);
-        unknown.chain(inner.wanted.values().map(|wanted| wanted.due)).min()
-    }
-
-    /// Tells whether any thread is followed.
-    pub(super) fn has_places(&self) -> bool {
-        !self.lock().places.is_empty()
-    }
-
-    /// Lists threads that are to be looked for by name now, and puts off when they are the next time.
-    pub(super) fn unknown(&self) -> Vec<(ThreadKey, Arc<Tail>)> {
-        let now = Instant::now();
-        let mut inner = self.lock();
-        inner.unknown.retain(|_, unknown| unknown.tail.strong_count() > 0);
-        let due = inner.unknown.iter().filter(|(_, unknown)| unknown.due <= now);
-        let found = due.filter_map(|(key, unknown)| Some((key.clone(), unknown.tail.upgrade()?)));
-        found.take(limits::LOOK_NAMES).collect()
-    }
-
-    /// Notes that a thread was looked for: in vain, or not.
-    pub(super) fn looked_for(&self, key: &ThreadKey, tail: &Arc<Tail>, is_found: bool) {
-        let mut inner = self.lock();
-        let Some(unknown) = inner.unknown.get_mut(key) else { return };
-        if unknown.tail.as_ptr() != Arc::as_ptr(tail) {
-            return;
-        }
-        if is_found {
-            inner.unknown.remove(key);
-        } else {
-            unknown.due = Instant::now() + Duration::from_millis(limits::HEADS_ALONE_MILLIS);
-        }
-    }
-
-    /// Lists the threads that are followed.
-    pub(super) fn places(&self) -> Vec<(i64, Arc<Tail>)> {
-        let inner = self.lock();
-        inner.places.iter().filter_map(|(number, place)| Some((*number, place.tail.upgrade()?))).collect()
-    }
-
-    /// Takes threads of which something is to be read now; tells of each whether Redis has failed to tell of it.
-    pub(super) fn wanted(&self) -> Vec<(i64, Arc<Tail>, bool)> {
-        let now = Instant::now();
-        let mut inner = self.lock();
-        let due = inner.wanted.iter().filter(|(_, wanted)| wanted.due <= now);
-        let due: Vec<_> = due.take(limits::LOOK_THREADS).map(|(number, wanted)| (*number, *wanted)).collect();
-        let mut found = Vec::new();
-        for (number, wanted) in due {
-            inner.wanted.remove(&number);
-            if let Some(tail) = inner.places.get(&number).and_then(|place| place.tail.upgrade()) {
-                found.push((number, tail, wanted.was_untold));
-            }
-        }
-        found
-    }
-
-    /// Leaves a thread that is deleted.
-    pub(super) fn bury(&self, number: i64, tail: &Tail) {
-        let mut inner = self.lock();
-        if inner.places.get(&number).is_some_and(|place| std::ptr::eq(place.tail.as_ptr(), tail)) {
-            inner.places.remove(&number);
-            inner.wanted.remove(&number);
-        }
-    }
-
-    /// Notes whether the store can be looked into.
-    pub(super) fn sighted(&self, error: Option<String>) {
-        let mut sighting = self.sighting.lock().unwrap_or_else(PoisonError::into_inner);
-        let up = error.is_none();
-        if sighting.up != up {
-            (sighting.up, sighting.since) = (up, std::time::Instant::now());
-            tracing::info!(up, error, "looking into the store for readers changed");
-        }
-        if error.is_some() {
-            sighting.error = error;
-        }
-    }
-
-    fn figures(&self) -> Figures {
-        let (followed, unknown) = {
-            let inner = self.lock();
-            (inner.places.len(), inner.unknown.len())
-        };
-        Figures {
-            tail: self.redis.as_ref().map(RedisTail::health),
-            sight: self.sighting.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            followed,
-            unknown,
-            head_checks: self.head_checks.load(Relaxed),
-            heals: self.heals.load(Relaxed),
-            healed: self.healed.load(Relaxed),
-        }
-    }
-
-    /// A panic while it was held leaves at worst a thread that is looked at once more.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

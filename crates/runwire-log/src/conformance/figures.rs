@@ -32,3 +32,13 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
     assert_eq!((anew.pending, anew.running, anew.suspended, anew.questions), (1, 1, 1, 1));
     assert_eq!((anew.written.records, &anew.waiting), (0, &figures.waiting));
 }
+
+/// A log that is open says that it can be used, and one that was closed that it cannot.
+pub async fn health_tells_whether_the_log_can_be_used(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let open = stage.log.health().await;
+    assert_eq!((open.store.away, open.tail), (None, None));
+    stage.log.close().await;
+    let closed = stage.log.health().await.store.away.expect("a closed store is away");
+    assert!(!closed.reason.is_empty());
+}

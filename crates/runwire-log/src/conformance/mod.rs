@@ -134,6 +134,7 @@ macro_rules! log_conformance {
             notices::the_end_of_a_deleted_thread_is_told,
             notices::imported_events_are_told_to_nobody,
             figures::figures_tell_what_was_written_and_what_is_open,
+            figures::health_tells_whether_the_log_can_be_used,
             threads::a_thread_has_one_open_run,
             threads::a_parallel_thread_has_several_open_runs_up_to_a_limit,
             threads::creating_a_thread_again_tells_how_far_it_is,

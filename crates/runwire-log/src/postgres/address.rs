@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::count::Count;
 use super::tls::{Tls, Trust};
@@ -43,6 +43,8 @@ impl Address {
         if config.get_keepalives_interval().is_none() {
             config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 4).keepalives_retries(3);
         }
+        // What a standby tells is old; where the address names several servers, the one that writes is meant.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
             config.application_name("runwire");
         }

@@ -49,6 +49,11 @@ impl Connection {
         Self::connect(address, &address.with_limits(), Some(limit))
     }
 
+    /// Connects for questions that are worthless when they take long.
+    pub(super) fn open_within(address: &Address, limit: Duration) -> Db<Self> {
+        Self::connect(address, &address.with_limits(), Some(limit))
+    }
+
     /// Connects for work that may take as long as it takes.
     pub(super) fn open_patient(address: &Address) -> Db<Self> {
         Self::connect(address, &address.config, None)

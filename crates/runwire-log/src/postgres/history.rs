@@ -8,29 +8,70 @@ use super::connection::Connection;
 use super::failure::{Db, Failure};
 use crate::work::mint;
 
-/// The server, unless it does not say which one it is.
-const SERVER: &str = "SELECT system_identifier::text FROM pg_control_system()";
-/// Its timeline: another one begins wherever a history is taken up from a backup or by a replica.
-const TIMELINE: &str = "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)";
-/// The database, and the table.
-const PLACE: &str = "SELECT concat_ws('/', (SELECT oid FROM pg_database WHERE datname = current_database()), \
-                     'store'::regclass::oid)";
+/// Where a store can be: the database, the table, the server, and its timeline. Another timeline begins wherever a
+/// history is taken up from a backup or by a replica.
+const PLACES: [&str; 4] = [
+    "SELECT oid::text FROM pg_database WHERE datname = current_database()",
+    "SELECT 'store'::regclass::oid::text",
+    "SELECT system_identifier::text FROM pg_control_system()",
+    "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)",
+];
+/// Stands for what cannot be known: not every role may ask, and not every server answers.
+const UNKNOWN: &str = "-";
 
 /// Begins a new generation where the store is not where it was, and tells which one it has.
 ///
 /// Whoever restores a backup or takes over ends all connections, so it is enough to look with each new one.
 pub(super) fn check(connection: &Connection) -> Db<String> {
-    let mut here = connection.one(PLACE, &[])?.get::<_, String>(0);
-    for sql in [SERVER, TIMELINE] {
-        // Not every role may ask, and not every server answers. What cannot be known is the same each time.
-        match connection.one(sql, &[]) {
-            Ok(row) => here = format!("{here}/{}", row.get::<_, String>(0)),
-            Err(Failure::Postgres(error)) if error.as_db_error().is_some() => here.push_str("/-"),
-            Err(failure) => return Err(failure),
+    let here = places(connection)?;
+    loop {
+        let row = connection.one("SELECT generation, history FROM store", &[])?;
+        let (generation, was): (String, Option<String>) = (row.get(0), row.get(1));
+        let (now, is_same) = compare(was.as_deref(), &here);
+        if was.as_ref() == Some(&now) {
+            return Ok(generation);
+        }
+        let next = if is_same { generation } else { mint() };
+        let sql = "UPDATE store SET history = $1, generation = $2 WHERE history IS NOT DISTINCT FROM $3";
+        // Another node may have been faster; then what it found is looked at.
+        if connection.execute(sql, &[&now, &next, &was])? == 1 {
+            return Ok(next);
         }
     }
-    let sql = "UPDATE store SET history = $1, generation = CASE WHEN history IS NULL THEN generation ELSE $2 END \
-               WHERE history IS DISTINCT FROM $1";
-    connection.execute(sql, &[&here, &mint()])?;
-    Ok(connection.one("SELECT generation FROM store", &[])?.get(0))
+}
+
+fn places(connection: &Connection) -> Db<Vec<String>> {
+    let place = |sql: &&str| match connection.one(sql, &[]) {
+        Ok(row) => Ok(row.get(0)),
+        Err(Failure::Postgres(error)) if error.as_db_error().is_some() => Ok(UNKNOWN.to_owned()),
+        Err(failure) => Err(failure),
+    };
+    PLACES.iter().map(place).collect()
+}
+
+/// Tells what is known now, and whether that can be where the store was. What is unknown contradicts nothing.
+fn compare(was: Option<&str>, here: &[String]) -> (String, bool) {
+    let mut was = was.into_iter().flat_map(|was| was.split('/'));
+    let (mut now, mut is_same) = (Vec::new(), true);
+    for here in here {
+        let was = was.next().unwrap_or(UNKNOWN);
+        is_same &= was == UNKNOWN || here == UNKNOWN || was == here;
+        now.push(if here == UNKNOWN { was } else { here });
+    }
+    (now.join("/"), is_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_contradicts_nothing_and_stays_known() {
+        let here = |places: [&str; 4]| places.map(str::to_owned).to_vec();
+        let all = here(["1", "2", "3", "4"]);
+        assert_eq!(compare(None, &all), ("1/2/3/4".into(), true));
+        assert_eq!(compare(Some("1/2/-/4"), &all), ("1/2/3/4".into(), true));
+        assert_eq!(compare(Some("1/2/3/4"), &here(["1", "2", "-", "-"])), ("1/2/3/4".into(), true));
+        assert_eq!(compare(Some("1/2/3/4"), &here(["1", "2", "-", "5"])), ("1/2/3/5".into(), false));
+    }
 }

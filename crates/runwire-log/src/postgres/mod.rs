@@ -59,7 +59,7 @@ use read::Reader;
 use writer::{Listeners, Order, Terms, Writer};
 
 /// How the store behaves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// How long a run may be silent.
     pub lease: Duration,
@@ -71,6 +71,9 @@ pub struct Options {
     pub node_term: Duration,
     /// The live tail; without one, nodes learn of each other's commits by looking.
     pub tail: Option<TailOptions>,
+    /// Called when the store may lack what this node has seen committed: it was restored, or a replica took over. The
+    /// process should end, and begin anew with what there is.
+    pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Default for Options {
@@ -81,6 +84,7 @@ impl Default for Options {
             node_name: String::new(),
             node_term: Duration::from_millis(limits::NODE_MILLIS),
             tail: None,
+            fatal: Arc::new(|_| {}),
         }
     }
 }
@@ -126,8 +130,7 @@ impl Postgres {
             .name("log-writer".into())
             .spawn(move || writer.run(inbox))
             .map_err(|error| OpenError::Unusable(error.to_string()))?;
-        let beating = nodes::start(address.clone(), Connection::open(&address)?, nodes.clone(), noticed.clone())
-            .map_err(|error| OpenError::Unusable(error.to_string()))?;
+        let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
         let readers = Pool::new(address);
         Ok(Self { requests, tails, noticed, meter, terms, nodes, beating, readers, cluster })
     }

@@ -22,6 +22,9 @@ use crate::info::LeftRun;
 use crate::limits;
 use crate::work::mint;
 
+/// Called when the process should end.
+pub(super) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Beats in the time after which a silent node counts as gone.
 const BEATS: u32 = 10;
 
@@ -140,12 +143,13 @@ impl Stop {
 /// Beats from now on, until it is told to stop. One that is dropped stops without a word, as after a crash.
 pub(super) fn start(
     address: Address,
-    connection: Connection,
     known: Arc<Known>,
     noticed: Arc<watch::Sender<()>>,
-) -> std::io::Result<Stop> {
+    fatal: Fatal,
+) -> Db<Stop> {
     let (stop, stopped) = mpsc::channel();
-    let heart = Heart { address, connection: Some(connection), known, noticed, swept: None };
+    let mut heart = Heart { address, connection: None, known, noticed, fatal, swept: None };
+    heart.connection = Some(heart.connect()?);
     std::thread::Builder::new().name("log-node".into()).spawn(move || heart.work(&stopped))?;
     Ok(Stop(stop))
 }
@@ -156,6 +160,7 @@ struct Heart {
     connection: Option<Connection>,
     known: Arc<Known>,
     noticed: Arc<watch::Sender<()>>,
+    fatal: Fatal,
     /// When what is old was forgotten last.
     swept: Option<Instant>,
 }
@@ -190,11 +195,16 @@ impl Heart {
         }
     }
 
+    /// Connects so that there is time for another try where no answer comes.
+    fn connect(&self) -> Db<Connection> {
+        Connection::open_within(&self.address, self.known.card.term / 3)
+    }
+
     fn beat(&mut self, until: Instant) -> Db<()> {
         let connection = match self.connection.take().filter(|connection| !connection.is_closed()) {
             Some(connection) => connection,
             None => {
-                let connection = Connection::open(&self.address)?;
+                let connection = self.connect()?;
                 self.check_history(&connection)?;
                 connection
             }
@@ -214,14 +224,10 @@ impl Heart {
         Ok(())
     }
 
-    /// Finds out whether this is still the store that was opened.
-    fn check_history(&mut self, connection: &Connection) -> Db<()> {
-        let generation = history::check(connection)?;
-        if *generation != *self.known.generation {
-            tracing::error!(
-                "the store was restored, or another server took over, and may lack what was committed: \
-                 restart this node, which may still show it"
-            );
+    /// Finds out whether this is still the store that was opened. Another one may lack what this node still shows.
+    fn check_history(&self, connection: &Connection) -> Db<()> {
+        if history::check(connection)? != self.known.generation {
+            (self.fatal)("the store was restored, or another server took over since this node began");
         }
         Ok(())
     }
@@ -246,11 +252,11 @@ impl Heart {
     fn leave(&mut self) {
         let connection = match self.connection.take() {
             Some(connection) => Ok(connection),
-            None => Connection::open(&self.address),
+            None => self.connect(),
         };
         let id = &*self.known.card.id;
-        let gone = connection
-            .and_then(|connection| connection.execute("DELETE FROM node WHERE id = $1", &[&id]));
+        let gone =
+            connection.and_then(|connection| connection.execute("DELETE FROM node WHERE id = $1", &[&id]));
         if let Err(failure) = gone {
             tracing::debug!(%failure, "the node cannot say that it goes; it counts as gone soon");
         }
@@ -261,7 +267,8 @@ impl Heart {
 /// leases: `terms` are given with the first beat of a node.
 fn beat(connection: &Connection, card: &Card, terms: Option<Terms>) -> Db<Beat> {
     let at = Instant::now();
-    connection.run("BEGIN")?;
+    // All nodes wait for one that falls silent in here.
+    connection.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 2000")?;
     let beaten = beat_in_transaction(connection, card, terms, at);
     match &beaten {
         Ok(_) => connection.run("COMMIT")?,

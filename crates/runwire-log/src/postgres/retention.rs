@@ -122,7 +122,8 @@ impl Reader {
             let is_same = runs.last().is_some_and(|last| last.thread == thread);
             of_thread = if is_same { of_thread + 1 } else { 1 };
             // Its turn comes later, after what ended before it.
-            let is_later = row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
+            let is_later =
+                row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
             let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
             runs.push(Candidate {
                 thread,

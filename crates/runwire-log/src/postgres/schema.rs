@@ -5,8 +5,8 @@
 
 use super::connection::Connection;
 use super::failure::Db;
-use crate::work::mint;
 use crate::Migrated;
+use crate::work::mint;
 
 /// The steps from an empty store to the newest version; the version of a store is how many it has taken.
 const MIGRATIONS: &[&str] = &["
@@ -34,6 +34,7 @@ CREATE TABLE node (
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
+-- Rows that change with every commit have room beside them, so that no index need know of it.
 CREATE TABLE thread (
     id         bigint  PRIMARY KEY,
     tenant     text    NOT NULL,
@@ -52,7 +53,7 @@ CREATE TABLE thread (
     -- Whether rows of it are to be removed: it is deleted, or was trimmed.
     unpurged   boolean NOT NULL DEFAULT false,
     UNIQUE (tenant, name)
-);
+) WITH (fillfactor = 70);
 CREATE INDEX thread_unpurged ON thread (id) WHERE unpurged;
 CREATE INDEX thread_newest ON thread (tenant, id) WHERE deleted_at IS NULL;
 
@@ -85,7 +86,7 @@ CREATE TABLE run (
     -- The guard's state and the summary, as JSON.
     head        text,
     UNIQUE (tenant, name)
-);
+) WITH (fillfactor = 70);
 CREATE INDEX run_of_thread ON run (thread, first_seq);
 CREATE INDEX run_open ON run (thread, id) WHERE status IN ('pending', 'running', 'suspended');
 CREATE INDEX run_owned ON run (agent, id)
@@ -107,7 +108,7 @@ CREATE TABLE producer (
     -- The decoder, and where the frames go, as JSON.
     decoder text   NOT NULL,
     PRIMARY KEY (scope, owner, name)
-);
+) WITH (fillfactor = 70);
 
 CREATE TABLE chunk (
     thread bigint NOT NULL,

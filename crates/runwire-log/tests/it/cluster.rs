@@ -2,6 +2,7 @@
 
 mod failures;
 mod readers;
+mod secured;
 
 use std::sync::Arc;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use runwire_engines::{Mode, Proxy};
 use runwire_log::postgres::{Options, Postgres};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NewRun, NoticeKind, Retention, RunKey, Stamp, Subscriber, Target, ThreadKey,
+    Append, FrameBatch, Log, LogError, NewRun, NoticeKind, Retention, RunKey, Stamp, Subscriber, Target,
+    ThreadKey,
 };
 
 /// Long enough for a machine with much to do, and not for a test that waits for it.
@@ -130,7 +131,10 @@ async fn a_node_that_falls_silent_loses_its_runs_and_is_refused_when_it_comes_ba
     // It knows by itself that its time is over.
     assert!(!silent.on_duty());
     until(async || other.on_duty().then_some(())).await;
-    other.append(frames("r", Some((2, 1)), &[r#"{"type":"notice","level":"debug","message":"m"}"#])).await.unwrap();
+    other
+        .append(frames("r", Some((2, 1)), &[r#"{"type":"notice","level":"debug","message":"m"}"#]))
+        .await
+        .unwrap();
     way.set(Mode::Pass);
     let refused = until(async || match silent.append(frames("r", Some((1, 1)), &[COMPLETED])).await {
         Err(LogError::Unavailable(_) | LogError::Uncertain(_)) => None,
@@ -211,7 +215,8 @@ async fn retention_removes_however_many_runs_there_are() {
     // Many in one thread, and one in each of many.
     let mut writes = Vec::new();
     for at in 0..RUNS {
-        let one = Append { thread: Some("t".into()), ..frames(&format!("one{at}"), None, &[STARTED, COMPLETED]) };
+        let one =
+            Append { thread: Some("t".into()), ..frames(&format!("one{at}"), None, &[STARTED, COMPLETED]) };
         node.append(one).await.unwrap();
         let (node, many) = (node.clone(), frames(&format!("many{at}"), None, &[STARTED, COMPLETED]));
         writes.push(tokio::spawn(async move { node.append(many).await.unwrap() }));
@@ -240,20 +245,43 @@ async fn retention_removes_however_many_runs_there_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_finds_itself_elsewhere_begins_a_new_generation() {
     let cluster = Cluster::start();
-    cluster.sql("CREATE ROLE plain LOGIN PASSWORD 'plain'; GRANT ALL ON SCHEMA public TO plain; \
-                 REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC");
+    cluster.sql(
+        "CREATE ROLE plain LOGIN PASSWORD 'plain'; GRANT ALL ON SCHEMA public TO plain; \
+                 REVOKE ALL ON FUNCTION pg_control_system() FROM PUBLIC",
+    );
     let generation = async || {
-        let node = cluster.node_by(cluster.0.url("postgres").replacen(&format!("{}@", cluster.sql("SELECT current_user")), "plain:plain@", 1)).await;
+        let node = cluster
+            .node_by(cluster.0.url("postgres").replacen(
+                &format!("{}@", cluster.sql("SELECT current_user")),
+                "plain:plain@",
+                1,
+            ))
+            .await;
         node.close().await;
         cluster.sql("SELECT generation FROM store")
     };
     let first = generation().await;
     assert!(!first.is_empty());
     assert_eq!(generation().await, first);
-    cluster.sql("UPDATE store SET history = 'elsewhere'");
+    cluster.sql("UPDATE store SET history = 'elsewhere/' || history");
     let second = generation().await;
     assert_ne!(second, first);
     assert_eq!(generation().await, second);
+    // A node that finds it so when it connects anew ends: it may show what the store lacks.
+    let (told, heard) = std::sync::mpsc::channel();
+    let fatal = Arc::new(move |reason: &str| drop(told.send(reason.to_owned())));
+    let options = Options { node_term: TERM, fatal, ..Options::default() };
+    let url = cluster.0.url("postgres");
+    let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap()).await.unwrap();
+    let reached = async || cluster.sql("SELECT generation FROM store");
+    cluster.0.cut_connections().unwrap();
+    until(async || node.nodes().is_on_duty.then_some(())).await;
+    let third = reached().await;
+    assert!(heard.try_recv().is_err());
+    cluster.sql("UPDATE store SET history = 'elsewhere/' || history");
+    cluster.0.cut_connections().unwrap();
+    until(async || heard.try_recv().ok()).await;
+    assert_ne!(reached().await, third);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,6 +162,15 @@ impl Delivery {
         self.warn("frame_too_long", format!("line {line} of the agent is too long, and is left out")).await
     }
 
+    /// Makes sure that no other server has taken the run over, before the agent is told something: a server that was
+    /// paused for a while does not know it.
+    pub(super) async fn check_ours(&mut self) -> Result<(), Stop> {
+        let last_seq = self.last_seq;
+        let checked = self.append(Who::Server, &FrameBatch::default(), false).await;
+        self.last_seq = last_seq;
+        checked.map(drop)
+    }
+
     /// Ends the run, and tells whether this did; it may have ended before.
     pub(super) async fn end(&mut self, ending: Ending) -> bool {
         let complete = ending == Ending::Complete;

@@ -31,6 +31,17 @@ enum Reach {
     Run,
 }
 
+/// What becomes of an outage of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outage {
+    /// Whoever reads is told.
+    Told,
+    /// Nobody is told: the reader waits.
+    WaitedOut,
+    /// It waits just now.
+    On,
+}
+
 /// Moves through a view, from a cursor on.
 pub(crate) struct Reader {
     feed: Arc<Feed>,
@@ -51,10 +62,7 @@ pub(crate) struct Reader {
     ended: bool,
     /// Whether it ended with the run itself.
     run_over: bool,
-    /// Whether it waits for a store that is away.
-    is_patient: bool,
-    /// Whether that was away a moment ago.
-    is_waiting: bool,
+    outage: Outage,
 }
 
 impl Reader {
@@ -75,8 +83,7 @@ impl Reader {
             caught_up: false,
             ended: false,
             run_over: false,
-            is_patient: false,
-            is_waiting: false,
+            outage: Outage::Told,
         }
     }
 
@@ -106,7 +113,7 @@ impl Reader {
 
     /// Waits for a store that is away: whoever reads has the head of its answer already.
     pub(crate) fn patient(mut self) -> Self {
-        self.is_patient = true;
+        self.outage = Outage::WaitedOut;
         self
     }
 
@@ -144,10 +151,10 @@ impl Reader {
             if self.ended || self.left == 0 {
                 return Ok(Next::Ended);
             }
-            if self.is_waiting {
+            if self.outage == Outage::On {
                 // Rare, and every reader would be as large as this.
                 Box::pin(self.feed.until_due()).await;
-                self.is_waiting = false;
+                self.outage = Outage::WaitedOut;
             }
             // Looked at before the records, so that no commit between the two goes unnoticed.
             let head = *self.heads.borrow_and_update();
@@ -177,9 +184,9 @@ impl Reader {
                     }
                 }
                 Err(LogError::ThreadDeleted(_)) => self.ended = true,
-                Err(error) if self.is_patient && is_outage(&error) => {
+                Err(error) if self.outage != Outage::Told && is_outage(&error) => {
                     self.feed.failed(&error);
-                    self.is_waiting = true;
+                    self.outage = Outage::On;
                 }
                 Err(error) => return Err(error),
             }

@@ -161,7 +161,8 @@ impl Lean {
     /// Writes what the reader gets until it ends, or until the client leaves.
     pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
         let Some(streaming) = &mut self.streaming else {
-            write_all(&socket, [&self.ahead, b"", b""]).await?;
+            // Rare, and every reader would be as large as this.
+            Box::pin(write_all(&socket, [&self.ahead, b"", b""])).await?;
             return SockRef::from(&socket).shutdown(Shutdown::Write);
         };
         loop {

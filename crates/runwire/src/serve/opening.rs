@@ -37,6 +37,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
                 cancel_grace: settings.cancel_grace,
                 node_name: machine(),
                 tail: settings.tail.as_ref().map(Tail::options),
+                fatal: Arc::new(end_at_once),
                 ..postgres::Options::default()
             };
             let opened = patiently(&address, move |url| Postgres::open(url, &options)).await?;

@@ -55,7 +55,9 @@ fn what_is_not_understood_is_exit_code_2() {
     for arguments in [
         &["sreve"][..],
         &["serve", "--listen", "7420"],
-        &["serve", "--store", "postgres://localhost/runwire"],
+        &["serve", "--store", "mysql://localhost/runwire"],
+        &["serve", "--tail", "localhost:6379"],
+        &["migrate", "--store", "runwire.db"],
         &["serve", "--lease", "0"],
         &["serve", "--retention-bytes", "10 gigs"],
         &["push"],
@@ -88,7 +90,9 @@ fn what_is_not_understood_is_exit_code_2() {
 }
 
 #[test]
-fn a_store_that_this_build_does_not_have_is_named() {
-    let outcome = run(&["serve", "--store", "postgres://localhost/runwire"], "");
-    assert!(outcome.stderr.contains("this build has the embedded store only"), "{}", outcome.stderr);
+fn a_store_that_cannot_be_used_is_told_which_can() {
+    let outcome = run(&["serve", "--store", "mysql://localhost/runwire"], "");
+    let stores =
+        "must be `sqlite:PATH`, such as `sqlite:runwire.db`, or `postgres://USER:PASSWORD@HOST/DATABASE`";
+    assert!(outcome.stderr.contains(stores), "{}", outcome.stderr);
 }

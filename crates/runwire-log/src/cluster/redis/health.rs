@@ -115,10 +115,18 @@ impl Counters {
                 Way::Following => &mut links.following,
             };
             let turned = link.up != up;
+            // One that never stood has not turned, and is worth a line all the same.
+            let is_first = error.is_some() && link.error.is_none();
             if turned {
                 link.up = up;
                 link.since = Instant::now();
-                tracing::info!(?way, up, error, "the tail over Redis changed");
+            }
+            match error {
+                Some(error) if turned || is_first => {
+                    tracing::warn!(?way, error, "Redis is away: events of other nodes arrive later");
+                }
+                None if turned => tracing::info!(?way, "Redis is there"),
+                _ => {}
             }
             if let Some(error) = error {
                 link.error = Some(error.to_owned());

@@ -1,15 +1,19 @@
-//! The rows of threads, runs and producers that a commit writes.
+//! The rows of threads and producers that a commit writes.
 
 use super::super::failure::Db;
-use super::super::rows::{number_of_lease, whole_number};
-use super::super::schema::REVISION;
-use super::super::writer::Terms;
+use super::super::rows::whole_number;
 use super::Statements;
-use crate::work::{Lease, ProducerHead, RunHead, ThreadHead};
+use crate::work::{ProducerHead, ThreadHead};
 
 #[derive(Default)]
 pub(super) struct Threads {
-    pub(super) id: Vec<i64>,
+    new: NewThreads,
+    changed: ChangedThreads,
+}
+
+#[derive(Default)]
+struct NewThreads {
+    id: Vec<i64>,
     tenant: Vec<String>,
     name: Vec<String>,
     parallel: Vec<bool>,
@@ -20,148 +24,69 @@ pub(super) struct Threads {
     base: Vec<Option<String>>,
 }
 
+#[derive(Default)]
+struct ChangedThreads {
+    id: Vec<i64>,
+    head: Vec<i64>,
+    head_at: Vec<i64>,
+}
+
 impl Threads {
     pub(super) fn add(&mut self, thread: &ThreadHead) -> Db<()> {
-        self.id.push(thread.id);
-        self.tenant.push(thread.key.tenant.to_string());
-        self.name.push(thread.key.id.to_string());
-        self.parallel.push(thread.parallel);
-        self.created_at.push(whole_number(thread.created_at.0));
-        self.oldest.push(whole_number(thread.oldest));
-        self.head.push(whole_number(thread.seq));
-        self.head_at.push(whole_number(thread.at.0));
+        let (head, head_at) = (whole_number(thread.seq), whole_number(thread.at.0));
+        if !thread.new {
+            self.changed.id.push(thread.id);
+            self.changed.head.push(head);
+            self.changed.head_at.push(head_at);
+            return Ok(());
+        }
+        let new = &mut self.new;
+        new.id.push(thread.id);
+        new.tenant.push(thread.key.tenant.to_string());
+        new.name.push(thread.key.id.to_string());
+        new.parallel.push(thread.parallel);
+        new.created_at.push(whole_number(thread.created_at.0));
+        new.oldest.push(whole_number(thread.oldest));
+        new.head.push(head);
+        new.head_at.push(head_at);
         let base = thread.beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
-        self.base.push(base.transpose()?);
+        new.base.push(base.transpose()?);
         Ok(())
+    }
+
+    /// Lists the threads.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &i64> {
+        self.new.id.iter().chain(&self.changed.id)
     }
 
     pub(super) fn write<'a>(&'a self, version: &'a i64, all: &mut Statements<'a>) {
-        if self.id.is_empty() {
-            return;
+        let Self { new, changed } = self;
+        if !new.id.is_empty() {
+            let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base, \
+                       version) SELECT *, $10::bigint FROM unnest($1::bigint[], $2::text[], $3::text[], \
+                       $4::boolean[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])";
+            all.push((
+                sql,
+                vec![
+                    &new.id,
+                    &new.tenant,
+                    &new.name,
+                    &new.parallel,
+                    &new.created_at,
+                    &new.oldest,
+                    &new.head,
+                    &new.head_at,
+                    &new.base,
+                    version,
+                ],
+            ));
         }
-        let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base, version) \
-                   SELECT *, $10::bigint FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], \
-                   $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[]) \
-                   ON CONFLICT (id) DO UPDATE SET head = excluded.head, head_at = excluded.head_at, \
-                   version = excluded.version";
-        all.push((
-            sql,
-            vec![
-                &self.id,
-                &self.tenant,
-                &self.name,
-                &self.parallel,
-                &self.created_at,
-                &self.oldest,
-                &self.head,
-                &self.head_at,
-                &self.base,
-                version,
-            ],
-        ));
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Runs {
-    id: Vec<i64>,
-    tenant: Vec<String>,
-    name: Vec<String>,
-    thread: Vec<i64>,
-    agent: Vec<Option<String>>,
-    request: Vec<String>,
-    status: Vec<&'static str>,
-    created_at: Vec<i64>,
-    started_at: Vec<Option<i64>>,
-    ended_at: Vec<Option<i64>>,
-    first_seq: Vec<Option<i64>>,
-    last_seq: Vec<i64>,
-    deadline: Vec<Option<i64>>,
-    lease: Vec<i16>,
-    /// Nothing where the term goes on.
-    lease_until: Vec<Option<i64>>,
-    trimmed: Vec<bool>,
-    message: Vec<Option<String>>,
-    head: Vec<String>,
-    owner: Vec<Option<String>>,
-}
-
-impl Runs {
-    pub(super) fn add(&mut self, run: &RunHead, terms: Terms, now: u64) -> Db<()> {
-        let maybe = |number: Option<u64>| number.map(whole_number);
-        self.id.push(run.id);
-        self.tenant.push(run.key.tenant.to_string());
-        self.name.push(run.key.id.to_string());
-        self.thread.push(run.thread);
-        self.agent.push(run.request.agent.clone());
-        self.request.push(serde_json::to_string(&run.request)?);
-        self.status.push(run.head.state.status.as_str());
-        self.created_at.push(whole_number(run.created_at.0));
-        self.started_at.push(maybe(run.started_at.map(|at| at.0)));
-        self.ended_at.push(maybe(run.ended_at.map(|at| at.0)));
-        self.first_seq.push(maybe(run.first_seq));
-        self.last_seq.push(whole_number(run.last_seq));
-        self.deadline.push(maybe(run.deadline));
-        self.lease.push(number_of_lease(run.lease));
-        let until = match run.lease {
-            Lease::None => 0,
-            Lease::Alive => now.saturating_add(terms.lease),
-            Lease::Stopping => now.saturating_add(terms.grace),
-            Lease::Asking(until) => until,
-        };
-        self.lease_until.push(run.leased.then(|| whole_number(until)));
-        self.trimmed.push(run.trimmed);
-        self.message.push(run.head.summary.message.clone());
-        self.head.push(serde_json::to_string(&run.head)?);
-        self.owner.push(run.owner.as_deref().map(str::to_owned));
-        Ok(())
-    }
-
-    pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
-        if self.id.is_empty() {
-            return;
+        if !changed.id.is_empty() {
+            let sql = "UPDATE thread SET head = new.head, head_at = new.head_at, version = $4 \
+                       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS new (id, head, head_at) \
+                       WHERE thread.id = new.id";
+            all.push((sql, vec![&changed.id, &changed.head, &changed.head_at, version]));
         }
-        // A term that goes on keeps its end.
-        let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
-                   ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, revision, owner) \
-                   SELECT new.id, new.tenant, new.name, new.thread, new.agent, new.request, new.status, \
-                   new.created_at, new.started_at, new.ended_at, new.first_seq, new.last_seq, new.deadline, \
-                   new.lease, coalesce(new.lease_until, known.lease_until, 0), new.trimmed, new.message, new.head, $19, new.owner \
-                   FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], \
-                   $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], \
-                   $13::bigint[], $14::smallint[], $15::bigint[], $16::boolean[], $17::text[], $18::text[], $20::text[]) \
-                   AS new (id, tenant, name, thread, agent, request, status, created_at, started_at, ended_at, \
-                   first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner) \
-                   LEFT JOIN run AS known ON known.id = new.id \
-                   ON CONFLICT (id) DO UPDATE SET status = excluded.status, started_at = excluded.started_at, \
-                   ended_at = excluded.ended_at, first_seq = excluded.first_seq, last_seq = excluded.last_seq, \
-                   deadline = excluded.deadline, lease = excluded.lease, lease_until = excluded.lease_until, \
-                   message = excluded.message, head = excluded.head";
-        all.push((
-            sql,
-            vec![
-                &self.id,
-                &self.tenant,
-                &self.name,
-                &self.thread,
-                &self.agent,
-                &self.request,
-                &self.status,
-                &self.created_at,
-                &self.started_at,
-                &self.ended_at,
-                &self.first_seq,
-                &self.last_seq,
-                &self.deadline,
-                &self.lease,
-                &self.lease_until,
-                &self.trimmed,
-                &self.message,
-                &self.head,
-                &REVISION,
-                &self.owner,
-            ],
-        ));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod heads;
 mod records;
+mod runs;
 
 use std::collections::HashSet;
 
@@ -13,8 +14,9 @@ use super::rows::whole_number;
 use super::tables::Tables;
 use super::writer::Terms;
 use crate::work::Work;
-use heads::{Producers, Runs, Threads};
+use heads::{Producers, Threads};
 use records::{Chunks, Notices, Questions};
+use runs::Runs;
 
 /// What a commit writes, column by column.
 #[derive(Default)]
@@ -33,8 +35,10 @@ pub(super) struct Flushed {
     pub(super) version: i64,
 }
 
-/// Statements, each with what it is given.
-type Statements<'a> = Vec<(&'static str, Vec<&'a (dyn ToSql + Sync)>)>;
+/// A statement, with what it is given.
+type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
+
+type Statements<'a> = Vec<Statement<'a>>;
 
 /// A time limit of the server's would end its waiting for a replica, and call that a success.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
@@ -86,7 +90,7 @@ impl Flushed {
 
     /// Lists the threads whose version it changes.
     pub(super) fn changed(&self) -> HashSet<i64> {
-        self.threads.id.iter().chain(&self.bumped).chain(&self.deleted).copied().collect()
+        self.threads.ids().chain(&self.bumped).chain(&self.deleted).copied().collect()
     }
 
     /// Tells whether there is nothing to write.

@@ -249,6 +249,7 @@ impl Talk<'_> {
         if untold.is_empty() {
             return Ok(());
         }
+        self.delivery.check_ours().await?;
         let requests = request::answers(self.job, self.agent, &untold, seq).await?;
         if requests.is_empty() {
             let message = "the answer cannot be told to the agent, which has no `answer_url`";

@@ -79,9 +79,17 @@ async fn the_runs_of_every_tenant_are_taken_up() {
         assert_eq!(served.log.append(append).await.unwrap().accepted, 1);
     }
     let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
-    served.closed("r").await;
     for key in &keys {
-        let run = served.log.run(key).await.unwrap();
+        let ended = async {
+            loop {
+                let run = served.log.run(key).await.unwrap();
+                if run.status.is_closed() {
+                    return run;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let run = crate::harness::patient(ended).await;
         assert_eq!(run.summary.error.unwrap().code.as_deref(), Some("producer_lost"), "{key:?}");
     }
 }
@@ -97,4 +105,48 @@ async fn a_run_that_was_cancelled_before_its_server_died_is_not_asked_again() {
     let served = served.restarted_with(|config| config.agents = vec![agent]).await;
     assert_eq!(served.closed("r").await["status"], "cancelled");
     assert!(stage.asked().is_empty());
+}
+
+/// A store as a server leaves it that dies before its agent has said anything.
+async fn never_begun() -> Served {
+    let served = Served::start().await;
+    let new = NewRun {
+        tenant: "default".into(),
+        run_id: Some("r".into()),
+        agent: Some("a".into()),
+        message: Some("hi".into()),
+        is_started_here: true,
+        ..NewRun::default()
+    };
+    served.log.create_run(new).await.unwrap();
+    served
+}
+
+#[tokio::test]
+async fn a_run_that_was_left_before_anything_was_written_to_it_is_started() {
+    let served = never_begun().await;
+    let program = exec_agent(r#"echo "{\"reply\":\"began\"}""#);
+    let served = served.restarted_with(|config| config.agents = vec![program]).await;
+    let run = served.closed("r").await;
+    assert_eq!(run["status"], "completed", "{run}");
+    let message = served.get("/v1/runs/r/message").await.json();
+    assert_eq!(message["mainContent"], "began");
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_its_servers_down_is_not_started_for_ever() {
+    let served = never_begun().await;
+    // Another server took it up, and died before the agent said anything.
+    let append = Append {
+        target: Target::Run(RunKey::new("default", "r")),
+        thread: None,
+        dialect: Some(Dialect::Loom),
+        stamp: Some(Stamp { producer: "runwire-agent".into(), epoch: 2, index: 0 }),
+        frames: FrameBatch::default(),
+        end: false,
+    };
+    served.log.append(append).await.unwrap();
+    let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;
+    let run = served.closed("r").await;
+    assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"producer_lost".into()));
 }

@@ -110,7 +110,7 @@ async fn a_program_whose_output_cannot_be_written_waits_and_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_is_not_taken_for_the_end_of_a_run() {
     let script = r#"read start; read line
-        case "$line" in *cancel_requested*) echo '{"type":"message_chunk","content":"bye","id":"n"}';; esac"#;
+        case "$line" in *cancel_requested*) echo '{"type":"message_chunk","content":"bye","id":"n"}';; esac; exec sleep 60"#;
     let (served, store) = serving(|config| config.agents = vec![exec_agent(script)]).await;
     // Whoever follows the run, the agent's program and the server itself, begins with a look at it.
     store.go_after(0, "read");

@@ -41,7 +41,7 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     store.come_back();
     served.post("/v1/runs/r/events", &(delta("b") + COMPLETED)).await.written(2, 0);
     let expected = served.happened("r").await;
-    let rest: Vec<_> = lean.rest().await.iter().map(|event| event.json()).collect();
+    let rest: Vec<_> = lean.rest().await.iter().map(crate::reading::Event::json).collect();
     assert_eq!(rest, expected[expected.len() - rest.len()..]);
     let told: Vec<Value> = std::iter::once(first)
         .chain(lines.lines().await)

@@ -56,8 +56,14 @@ pub(super) fn wait_for_status(node: SocketAddr, run: &str, status: &str) -> Valu
 
 /// Reads the events of a run that are there, from one node.
 pub(super) fn events(node: SocketAddr, run: &str) -> Vec<Value> {
-    let path = format!("/v1/runs/{run}/events?dialect=runwire&follow=false");
-    let body = get(node, &path).unwrap().body;
+    events_of(node, &format!("/v1/runs/{run}/events?dialect=runwire&follow=false"))
+}
+
+/// Reads the events that a path gives.
+pub(super) fn events_of(node: SocketAddr, path: &str) -> Vec<Value> {
+    let answer = get(node, path).unwrap();
+    assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    let body = answer.body;
     let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|line| serde_json::from_str(line).unwrap()).collect()
 }

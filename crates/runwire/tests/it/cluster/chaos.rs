@@ -16,12 +16,15 @@ use crate::crash::random::{Random, Seed};
 use crate::crash::world::World;
 
 /// How long things go wrong, if nobody says for how long.
-const SECONDS: u64 = 45;
+const SECONDS: u64 = 40;
 /// How long a disturbance lasts, at most: in a short run, and in one that has time for what takes longer than any limit.
 const SHORT: Duration = Duration::from_millis(1500);
 const LONG: Duration = Duration::from_secs(12);
 /// Longer than any silence of a writer through an outage, in seconds; short enough to wait for.
 const LEASE: u32 = 20;
+
+/// People who start agents.
+const PEOPLE: usize = 8;
 
 /// How long each disturbance took to heal.
 type Heals = BTreeMap<Disturbance, Vec<Duration>>;
@@ -31,68 +34,100 @@ fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_r
     let seed = Seed::of("RUNWIRE_CHAOS_SEED");
     eprintln!("chance: {seed}");
     let mut random = seed.random();
+    let told = env::var("RUNWIRE_CHAOS_SECONDS").ok();
+    let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
     let mark = format!("chaos-agent-{}", std::process::id());
-    let agents = agents(&mark, http_agent());
-    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents, ..Setup::default() });
-    let world = bed.world();
-    let probes = Probes::new(bed.addresses());
-    let (outcome, memories, heals) = thread::scope(|threads| {
-        let _watch = world.watch();
-        probes.begin(threads, &world);
-        let cast = Cast::without_errands(threads, &world, &random.named("cast"), "c", 0);
-        let people = People::begin(threads, &world, &random.named("people"), 3);
-        let heals = disturb(&mut bed, &world, &probes, &mut random);
-        world.enough_is_written();
-        (cast.end(&world), people.end(), heals)
-    });
-    every_run_ends(&bed);
-    for node in bed.addresses() {
-        outcome.check(&World::new(node));
-        memories.check(node);
+    let mut bed =
+        Bed::start(Setup { lease: LEASE, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let (mut heals, mut disturbed, mut round) = (Heals::new(), 0, 0);
+    let longest = if seconds > SECONDS { LONG } else { SHORT };
+    // Runs that go on for an hour would take as long to check; these go on for a round.
+    while disturbed < seconds {
+        let lasts = SECONDS.min(seconds - disturbed);
+        let chaos = Chaos { name: format!("c{round}"), lasts: Duration::from_secs(lasts), longest };
+        chaos.reign(&mut bed, &mut random, &mut heals);
+        (disturbed, round) = (disturbed + lasts, round + 1);
+        no_process_is_left(&mark);
     }
-    let runs = every_run_has_one_end(&bed);
-    no_process_is_left(&mark);
-    let (frames, cuts, connections) = outcome.counts();
-    eprintln!(
-        "{runs} runs, {frames} frames of writers, {cuts} writes cut off, {connections} connections of readers"
-    );
-    eprintln!("{:?}", memories.counts(bed.addresses()[0]));
     eprintln!("{}", table(&heals));
     bed.stop();
     no_process_is_left(&mark);
 }
 
-/// Lets one thing after the other happen, all kinds of them in turn, and sees each heal.
-#[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
-fn disturb(bed: &mut Bed, world: &World, probes: &Probes, random: &mut Random) -> Heals {
-    let told = env::var("RUNWIRE_CHAOS_SECONDS").ok();
-    let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
-    let longest = if seconds > 300 { LONG } else { SHORT };
-    let (begun, mut heals, mut deck) = (Instant::now(), Heals::new(), Vec::new());
-    eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
-    while begun.elapsed() < Duration::from_secs(seconds) {
-        if deck.is_empty() {
-            deck = shuffled(random);
-        }
-        let Some(disturbance) = deck.pop() else { break };
-        let from = begun.elapsed().as_secs_f64();
-        disturbance.happen(bed, random, longest);
-        let until = begun.elapsed().as_secs_f64();
-        let healed = probes.heal(world);
+/// A while in which things go wrong.
+struct Chaos {
+    /// What the names of its runs begin with.
+    name: String,
+    lasts: Duration,
+    /// How long a disturbance lasts, at most.
+    longest: Duration,
+}
+
+impl Chaos {
+    /// Lets everyone work while things go wrong, and checks what has become of it.
+    #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
+    fn reign(&self, bed: &mut Bed, random: &mut Random, heals: &mut Heals) {
+        let (name, world) = (self.name.as_str(), bed.world());
+        let probes = Probes::new(name, bed.addresses());
+        let (outcome, memories) = thread::scope(|threads| {
+            let _watch = world.watch();
+            probes.begin(threads, &world);
+            let cast = Cast::without_errands(threads, &world, &random.named("cast"), name, 0);
+            let people = People::begin(threads, &world, &random.named("people"), name, PEOPLE);
+            self.disturb(bed, &world, &probes, random, heals);
+            world.enough_is_written();
+            (cast.end(&world), people.end())
+        });
+        every_run_ends(bed, name);
+        let counts = thread::scope(|threads| {
+            let check = |node| {
+                let (outcome, memories) = (&outcome, &memories);
+                threads.spawn(move || {
+                    outcome.check(&World::new(node));
+                    memories.check(node)
+                })
+            };
+            let checks: Vec<_> = bed.addresses().into_iter().map(check).collect();
+            checks.into_iter().map(|check| check.join().expect("all is well")).next_back()
+        });
+        let runs = every_run_has_one_end(bed, name);
+        let (frames, cuts, connections) = outcome.counts();
         eprintln!(
-            "{from:6.1} to {until:6.1} s: {}, healed after {:.3} s",
-            disturbance.name(),
-            healed.as_secs_f64()
+            "{runs} runs, {frames} frames, {cuts} writes cut off, {connections} connections of readers"
         );
-        heals.entry(disturbance).or_default().push(healed);
-        // Now and then the next one comes before anybody has taken breath.
-        thread::sleep(random.millis(400));
+        eprintln!("{:?}", counts.unwrap_or_default());
     }
-    heals
+
+    /// Lets one thing after the other happen, all kinds of them in turn, and sees each heal.
+    #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
+    fn disturb(&self, bed: &mut Bed, world: &World, probes: &Probes, random: &mut Random, heals: &mut Heals) {
+        let (begun, mut deck) = (Instant::now(), Vec::new());
+        eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
+        while begun.elapsed() < self.lasts {
+            if deck.is_empty() {
+                deck = shuffled(random);
+            }
+            let Some(disturbance) = deck.pop() else { break };
+            let from = begun.elapsed().as_secs_f64();
+            disturbance.happen(bed, random, self.longest);
+            let (until, what) = (begun.elapsed().as_secs_f64(), disturbance.name());
+            // Now and then the next one comes before anybody has taken breath.
+            if random.one_in(4) {
+                eprintln!("{from:6.1} to {until:6.1} s: {what}, and at once:");
+                continue;
+            }
+            let healed = probes.heal(world);
+            eprintln!("{from:6.1} to {until:6.1} s: {what}, healed after {:.3} s", healed.as_secs_f64());
+            heals.entry(disturbance).or_default().push(healed);
+            thread::sleep(random.millis(400));
+        }
+        probes.heal(world);
+    }
 }
 
 fn shuffled(random: &mut Random) -> Vec<Disturbance> {
-    let mut deck = Disturbance::ALL.to_vec();
+    let mut deck: Vec<_> =
+        Disturbance::ALL.into_iter().flat_map(|one| std::iter::repeat_n(one, one.weight())).collect();
     for at in (1..deck.len()).rev() {
         deck.swap(at, random.below(at + 1));
     }

@@ -1,19 +1,20 @@
 //! What must be true of a cluster after everything.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use super::asking::{ask, events, processes, the_end, wait_for};
+use super::asking::{ENDS, ask, events_of, processes, wait_for};
 use super::bed::Bed;
 use crate::crash::world::World;
 
 /// Runs a page of a list has at most.
 const PAGE: usize = 100;
 
-/// Waits until no run is open, as every node tells it.
-pub(super) fn every_run_ends(bed: &Bed) {
+/// Waits until no run is open whose name begins so, as every node tells it.
+pub(super) fn every_run_ends(bed: &Bed, name: &str) {
     for node in bed.addresses() {
         for status in ["pending", "running", "suspended"] {
-            let open = || runs(node, &format!("status={status}&"));
+            let open = || runs(node, &format!("status={status}&prefix={name}-&"));
             let mut last = Vec::new();
             wait_for(&format!("runs are {status} that nobody ends"), || {
                 last = open();
@@ -23,24 +24,43 @@ pub(super) fn every_run_ends(bed: &Bed) {
     }
 }
 
-/// Every run has exactly one terminal event, the same on every node, and its status says so.
-pub(super) fn every_run_has_one_end(bed: &Bed) -> usize {
+/// Every run whose name begins so has exactly one terminal event, the same on every node, and its status says so. Tells how many there are.
+pub(super) fn every_run_has_one_end(bed: &Bed, name: &str) -> usize {
+    let which = format!("prefix={name}-&");
     let addresses = bed.addresses();
-    let all = runs(addresses[0], "");
+    let all = runs(addresses[0], &which);
     for node in &addresses[1..] {
-        assert_eq!(runs(*node, ""), all, "the nodes list other runs");
+        assert_eq!(runs(*node, &which), all, "the nodes list other runs");
     }
-    for (at, (run, status)) in all.iter().enumerate() {
-        // Whole streams are compared elsewhere; here each node is asked in turn.
-        let events = events(addresses[at % addresses.len()], run);
-        let end = the_end(run, &events);
-        assert_eq!(end["type"], format!("run.{status}"), "{run}");
+    let threads: BTreeSet<&str> = all.iter().map(|run| run.thread.as_str()).collect();
+    let mut ends = BTreeMap::new();
+    for (at, thread) in threads.into_iter().enumerate() {
+        // Whole streams are compared elsewhere; here the nodes are asked in turn.
+        let path = format!("/v1/threads/{thread}/events?dialect=runwire&follow=false");
+        for event in events_of(addresses[at % addresses.len()], &path) {
+            let (run, kind) = (event["run_id"].as_str().unwrap(), event["type"].as_str().unwrap());
+            if ENDS.contains(&kind) {
+                let before = ends.insert(run.to_owned(), kind.to_owned());
+                assert_eq!(before, None, "{run} has a second end: {event}");
+            }
+        }
+    }
+    for run in &all {
+        assert_eq!(ends.get(&run.id), Some(&format!("run.{}", run.status)), "{}", run.id);
     }
     all.len()
 }
 
+/// A run, as a list shows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Listed {
+    id: String,
+    thread: String,
+    status: String,
+}
+
 /// Lists the runs of a node with their status.
-fn runs(node: SocketAddr, which: &str) -> Vec<(String, String)> {
+fn runs(node: SocketAddr, which: &str) -> Vec<Listed> {
     let world = World::new(node);
     let (mut all, mut before) = (Vec::new(), String::new());
     loop {
@@ -48,7 +68,11 @@ fn runs(node: SocketAddr, which: &str) -> Vec<(String, String)> {
         let page = ask(&world, &[200], "GET", &path, "").json();
         let text = |run: &serde_json::Value, field: &str| run[field].as_str().unwrap().to_owned();
         let found = page["runs"].as_array().unwrap().iter();
-        all.extend(found.map(|run| (text(run, "run_id"), text(run, "status"))));
+        all.extend(found.map(|run| Listed {
+            id: text(run, "run_id"),
+            thread: text(run, "thread_id"),
+            status: text(run, "status"),
+        }));
         match page["next"].as_str() {
             Some(next) => before = format!("&before={next}"),
             None => return all,

@@ -48,6 +48,11 @@ impl Disturbance {
         Self::NodeRefusedByPostgres,
     ];
 
+    /// How often it happens, for each time of the others: what a node has begun matters most when it is killed.
+    pub(super) fn weight(self) -> usize {
+        if self == Self::NodeKilled { 4 } else { 1 }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::NodeKilled => "a node is killed",

@@ -11,6 +11,7 @@
 //! | `races` | several nodes do the same thing at once, and one of them wins |
 //! | `agents` | an agent on one node, asked, answered and stopped on another |
 //! | `deaths` | a node that runs an agent is killed, or taken for dead |
+//! | `outages` | Postgres is away for longer than any limit |
 //! | `operating` | rolling restarts, starting at once, no Redis |
 //! | `command` | the command line on Postgres: starting, migrating, advice, passwords |
 //! | `readiness` | `/readyz` and metrics while something is away, and TLS |
@@ -32,6 +33,7 @@ mod deaths;
 mod disturbance;
 mod hopping;
 mod operating;
+mod outages;
 mod people;
 mod probes;
 mod races;

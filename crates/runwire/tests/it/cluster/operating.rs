@@ -22,7 +22,7 @@ const PROBES: usize = 5;
 
 fn everybody_reads_what_anybody_writes(bed: &Bed) {
     let world = bed.world();
-    let probes = Probes::new(bed.addresses());
+    let probes = Probes::new("calm", bed.addresses());
     thread::scope(|threads| {
         let _watch = world.watch();
         probes.begin(threads, &world);

@@ -19,6 +19,9 @@ const PACE: Duration = Duration::from_millis(20);
 /// How long a run may take that goes through a lease and several outages.
 const LONG: Duration = Duration::from_secs(2 * PATIENCE.as_secs());
 
+/// Runs that are left without an end; the lease of the last one is waited for.
+const LEFT: usize = 20;
+
 /// What people start: a demo that asks, a program that asks, one that goes on until it is stopped, an HTTP agent that
 /// asks.
 const AGENTS: [&str; 4] = ["demo", "asks", "counts", "http"];
@@ -26,7 +29,7 @@ const AGENTS: [&str; 4] = ["demo", "asks", "counts", "http"];
 /// The agents, as `runwire.toml` has them. Programs carry the mark on their command line.
 pub(super) fn agents(mark: &str, http: SocketAddr) -> String {
     let asks = format!(
-        r#"echo '{{"type":"tool_approval","name":"pay","arguments":{{}},"call_id":"q"}}'; read start; read answer; echo '{{"reply":"done"}}' # {mark}"#
+        r#"echo '{{"type":"tool_approval","name":"pay","arguments":{{}},"call_id":"q"}}'; read start; read answer; sleep 0.5; echo '{{"reply":"done"}}' # {mark}"#
     );
     let counts = format!(
         r#"echo '{{"type":"run_start"}}'; while sleep 0.1; do echo '{{"type":"message_chunk","content":"tick ","id":"n"}}'; done # {mark}"#
@@ -70,22 +73,24 @@ impl<'scope> People<'scope> {
         threads: &'scope Scope<'scope, '_>,
         world: &'scope World,
         random: &Random,
+        name: &'scope str,
         count: usize,
     ) -> Self {
         let person = |at: usize| {
             let random = random.named(&format!("person {at}"));
-            threads.spawn(move || work(world, at, random))
+            threads.spawn(move || work(world, name, at, random))
         };
         let mut chance = random.named("leaver");
         let leaver = threads.spawn(move || {
             let _watch = world.watch();
             let mut left = Vec::new();
-            while !world.writers_finish() {
-                let run = format!("left-{}", left.len());
+            while !world.writers_finish() && left.len() < LEFT {
+                world.check();
+                let run = format!("{name}-left-{}", left.len());
                 let text = "{\"type\":\"text.delta\",\"message_id\":\"m\",\"content\":\"so\"}\n";
                 ask(world, &[200], "POST", &format!("/v1/runs/{run}/events?dialect=runwire"), text);
                 left.push(run);
-                std::thread::sleep(Duration::from_millis(200) + chance.millis(800));
+                std::thread::sleep(chance.millis(1500));
             }
             left
         });
@@ -101,12 +106,12 @@ impl<'scope> People<'scope> {
     }
 }
 
-fn work(world: &World, person: usize, mut random: Random) -> Vec<Watched> {
+fn work(world: &World, name: &str, person: usize, mut random: Random) -> Vec<Watched> {
     let _watch = world.watch();
     let mut all: Vec<Watched> = Vec::new();
     while !world.writers_finish() || all.is_empty() {
         let agent = AGENTS[random.below(AGENTS.len())];
-        let run = format!("{agent}-{person}-{}", all.len());
+        let run = format!("{name}-{agent}-{person}-{}", all.len());
         let body = json!({"run_id": run, "agent": agent, "message": "hi"}).to_string();
         ask(world, &[200, 201], "POST", "/v1/runs", &body);
         let watched = Watched { run, agent, acknowledged: BTreeMap::new(), cancelled: false, seen: None };
@@ -142,7 +147,7 @@ impl Watched {
     /// Answers whatever is asked, or cancels, until the run has ended.
     fn see_to(mut self, world: &World, random: &mut Random) -> Self {
         let begun = Instant::now();
-        let mut patience = random.below(20);
+        let mut patience = random.below(40);
         loop {
             let info = shown(world, &self.run);
             if info["ended_at"].is_string() {
@@ -150,6 +155,8 @@ impl Watched {
             }
             for asked in info["interactions"].as_array().unwrap() {
                 if asked["status"] == "open" {
+                    // People think. Meanwhile the agent waits on a node that may go.
+                    std::thread::sleep(random.millis(2000));
                     self.answer(world, random, asked);
                 }
             }
@@ -200,12 +207,16 @@ fn said(asked: &Value, who: usize) -> Value {
 
 impl Memories {
     /// What people were told is so, on this node: every run has one end, every question one answer, and the right one.
-    pub(super) fn check(&self, node: SocketAddr) {
+    /// Counts the runs by agent and end.
+    pub(super) fn check(&self, node: SocketAddr) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::from([("left: producer_lost".to_owned(), self.left.len())]);
         let world = World::new(node);
         for watched in &self.watched {
             let Watched { run, acknowledged, .. } = watched;
             let events = events(node, run);
             let end = the_end(run, &events);
+            let how = end["error"]["code"].as_str().unwrap_or_else(|| end["type"].as_str().unwrap());
+            *counts.entry(format!("{}: {how}", watched.agent)).or_default() += 1;
             if watched.cancelled {
                 // Its node may have been lost before it could be told.
                 assert!(
@@ -242,18 +253,6 @@ impl Memories {
                 "{run}"
             );
         }
-    }
-
-    /// Counts the runs by agent and end.
-    pub(super) fn counts(&self, node: SocketAddr) -> BTreeMap<String, usize> {
-        let mut counts = BTreeMap::new();
-        for Watched { run, agent, .. } in &self.watched {
-            let events = events(node, run);
-            let end = the_end(run, &events);
-            let how = end["error"]["code"].as_str().unwrap_or_else(|| end["type"].as_str().unwrap());
-            *counts.entry(format!("{agent}: {how}")).or_default() += 1;
-        }
-        counts.insert("left: producer_lost".to_owned(), self.left.len());
         counts
     }
 }

@@ -13,13 +13,13 @@ use crate::command::PATIENCE;
 use crate::crash::http::{Exchange, Piece, post};
 use crate::crash::world::World;
 
-/// The thread that the probes are written to.
-const THREAD: &str = "probes";
 /// How often a node is asked again.
 const PACE: Duration = Duration::from_millis(5);
 
 /// What the reader on each node has seen.
 pub(super) struct Probes {
+    /// The thread that they are written to, and what their runs' names begin with.
+    name: String,
     nodes: Vec<SocketAddr>,
     seen: Mutex<Vec<HashSet<String>>>,
     more: Condvar,
@@ -28,14 +28,14 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    pub(super) fn new(nodes: Vec<SocketAddr>) -> Self {
+    pub(super) fn new(name: &str, nodes: Vec<SocketAddr>) -> Self {
         let seen = Mutex::new(vec![HashSet::new(); nodes.len()]);
-        Self { nodes, seen, more: Condvar::new(), sent: AtomicUsize::new(0) }
+        Self { name: format!("{name}-probe"), nodes, seen, more: Condvar::new(), sent: AtomicUsize::new(0) }
     }
 
     /// Lets a reader begin on every node, which stays as long as the node keeps it.
     pub(super) fn begin<'scope>(&'scope self, threads: &'scope Scope<'scope, '_>, world: &'scope World) {
-        let thread = format!(r#"{{"thread_id":"{THREAD}","parallel":true}}"#);
+        let thread = format!(r#"{{"thread_id":"{}","parallel":true}}"#, self.name);
         ask(world, &[200, 201], "POST", "/v1/threads", &thread);
         for node in 0..self.nodes.len() {
             threads.spawn(move || {
@@ -52,7 +52,7 @@ impl Probes {
     }
 
     fn read(&self, world: &World, node: usize, last: &mut String) -> io::Result<()> {
-        let path = format!("/v1/threads/{THREAD}/events?dialect=runwire&cursors=true&after={last}");
+        let path = format!("/v1/threads/{}/events?dialect=runwire&cursors=true&after={last}", self.name);
         let accept = [("accept", "application/x-ndjson".to_owned())];
         let mut exchange = Exchange::begin(self.nodes[node], "GET", &path, &accept, None)?;
         let status = exchange.status()?;
@@ -89,12 +89,13 @@ impl Probes {
     pub(super) fn heal(&self, world: &World) -> Duration {
         let begun = Instant::now();
         let number = self.sent.fetch_add(1, Ordering::SeqCst);
-        let names: Vec<String> = (0..self.nodes.len()).map(|node| format!("probe-{number}-{node}")).collect();
+        let names: Vec<String> =
+            (0..self.nodes.len()).map(|node| format!("{}-{number}-{node}", self.name)).collect();
         thread::scope(|threads| {
             for (node, name) in self.nodes.iter().zip(&names) {
                 threads.spawn(|| {
                     let _watch = world.watch();
-                    write(world, *node, name);
+                    write(world, *node, &self.name, name);
                 });
             }
         });
@@ -115,8 +116,8 @@ impl Probes {
 }
 
 /// Writes a run of one event by one node, as often as it takes.
-fn write(world: &World, node: SocketAddr, name: &str) {
-    let path = format!("/v1/runs/{name}/events?thread={THREAD}&dialect=runwire&end=true");
+fn write(world: &World, node: SocketAddr, thread: &str, name: &str) {
+    let path = format!("/v1/runs/{name}/events?thread={thread}&dialect=runwire&end=true");
     let stamp = [("producer-id", name.to_owned()), ("producer-seq", "0".to_owned())];
     let body = format!("{{\"type\":\"custom\",\"name\":\"probe\",\"value\":\"{name}\"}}\n");
     let since = Instant::now();

@@ -46,17 +46,20 @@ impl Tongue {
                 0 => format!(
                     r#"{{"type":"TEXT_MESSAGE_START","messageId":"{writer}-m{turn}","role":"assistant"}}"#
                 ),
-                1..=4 => format!(
+                1..=3 => format!(
                     r#"{{"type":"TEXT_MESSAGE_CONTENT","messageId":"{writer}-m{turn}","delta":"{token}"}}"#
                 ),
-                5 => format!(r#"{{"type":"TEXT_MESSAGE_END","messageId":"{writer}-m{turn}"}}"#),
-                6 => format!(
+                4 => format!(r#"{{"type":"TEXT_MESSAGE_END","messageId":"{writer}-m{turn}"}}"#),
+                5 => format!(
                     r#"{{"type":"TOOL_CALL_START","toolCallId":"{writer}-c{turn}","toolCallName":"look"}}"#
                 ),
-                7 => format!(
+                6 => format!(
                     r#"{{"type":"TOOL_CALL_ARGS","toolCallId":"{writer}-c{turn}","delta":"{{\"n\":{number}}}"}}"#
                 ),
-                8 => format!(r#"{{"type":"TOOL_CALL_END","toolCallId":"{writer}-c{turn}"}}"#),
+                7 => format!(r#"{{"type":"TOOL_CALL_END","toolCallId":"{writer}-c{turn}"}}"#),
+                8 => format!(
+                    r#"{{"type":"TOOL_CALL_RESULT","messageId":"{writer}-t{turn}","toolCallId":"{writer}-c{turn}","content":"{number}"}}"#
+                ),
                 _ => format!(r#"{{"type":"CUSTOM","name":"{writer}","value":"{token}"}}"#),
             },
             Self::Agio => {

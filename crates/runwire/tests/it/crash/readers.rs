@@ -78,8 +78,11 @@ pub(crate) enum Cut {
 impl Reading {
     /// Reads to the end, however often the connection breaks, and leaves now and then by itself.
     pub(crate) fn follow(self, world: &World, mut random: Random, first: String) -> Seen {
-        // Whoever stays for long is cut off by the server's end; the others leave between any two frames.
-        self.follow_by(world, first, || if random.one_in(3) { random.below(40) + 1 } else { usize::MAX })
+        // Whoever stays for long is cut off by the server's end; the others leave between any two frames. Where there are
+        // several nodes, and few of them end, most leave.
+        let leaves = if world.is_one_server() { 1 } else { 3 };
+        let most = || if random.below(4) < leaves { random.below(40 * leaves) + 1 } else { usize::MAX };
+        self.follow_by(world, first, most)
     }
 
     /// Reads to the end, a connection for every frame: each with another node, if there are several.

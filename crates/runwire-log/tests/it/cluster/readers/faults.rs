@@ -1,6 +1,7 @@
 //! What readers see when Redis or the store is not well: everything, later.
 
 use runwire_engines::{Mode, Proxy, Redis};
+use runwire_log::{Log, ThreadKey};
 
 use super::stage::Stage;
 
@@ -147,9 +148,31 @@ async fn entries_of_another_life_or_of_nobody_show_nothing() {
     reader.has(1).await;
     let keys = stage.redis.query(&["KEYS", "runwire:*"]).unwrap();
     let key = keys.lines().find(|line| line.starts_with("runwire:")).unwrap().trim().to_owned();
-    for entry in ["2 2\ngarbage", "2 2", "900 901\ngarbage", "5 5", "18446744073709551615 18446744073709551615"] {
+    for entry in
+        ["2 2\ngarbage", "2 2", "900 901\ngarbage", "5 5", "18446744073709551615 18446744073709551615"]
+    {
         stage.redis.query(&["PUBLISH", &key, entry]).unwrap();
     }
     a.write_all("t", 10).await;
     reader.has(11).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_has_lost_commits_is_followed_from_where_it_is() {
+    let stage = Stage::new();
+    let (a, b) = (stage.node().await, stage.node().await);
+    a.write_all("t", 5).await;
+    let tail = b.log.tail(&ThreadKey::new("tenant", "t"));
+    let mut head = tail.watch();
+    head.wait_for(|head| head.seq == 5).await.unwrap();
+    // What a server that took over without having everything looks like.
+    stage.store.query("postgres", "DELETE FROM chunk WHERE last > 3").unwrap();
+    stage.store.query("postgres", "UPDATE thread SET head = 3, version = version + 1").unwrap();
+    stage.store.query("postgres", "UPDATE run SET last_seq = 3").unwrap();
+    head.wait_for(|head| head.seq == 3).await.unwrap();
+    assert_eq!(tail.after(3).unwrap(), []);
+    assert!(tail.after(2).is_none());
+    b.write("t", 10).await;
+    head.wait_for(|head| head.seq == 4).await.unwrap();
+    assert_eq!(tail.after(3).unwrap().len(), 1);
 }

@@ -113,7 +113,7 @@ async fn however_many_read_a_thread_the_node_reads_it_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_threads_are_followed_while_they_are_read() {
-    const THREADS: usize = 10000;
+    const THREADS: usize = 1000;
     let stage = Stage::new();
     let (a, b) = (stage.node().await, stage.node().await);
     let names: Vec<String> = (0..THREADS).map(|thread| format!("t{thread}")).collect();
@@ -127,7 +127,8 @@ async fn a_thousand_threads_are_followed_while_they_are_read() {
         }
     }
     drop(readers);
-    b.is(|figures| figures.followed == 0 && figures.tail.as_ref().is_some_and(|tail| tail.threads == 0)).await;
+    b.is(|figures| figures.followed == 0 && figures.tail.as_ref().is_some_and(|tail| tail.threads == 0))
+        .await;
 }
 
 async fn write_each(node: &Node, threads: &[String]) {

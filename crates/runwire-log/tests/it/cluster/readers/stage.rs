@@ -62,7 +62,8 @@ impl Node {
         let data = format!(r#"{{"type":"custom","name":"n","value":"{}"}}"#, "x".repeat(bytes));
         frames.push(1, None, data.as_bytes());
         let target = Target::Run(RunKey::new("tenant", thread));
-        let append = Append { target, thread: Some(thread.into()), dialect: None, stamp: None, frames, end: false };
+        let append =
+            Append { target, thread: Some(thread.into()), dialect: None, stamp: None, frames, end: false };
         self.log.append(append).await.unwrap();
     }
 

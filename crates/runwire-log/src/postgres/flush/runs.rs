@@ -1,0 +1,161 @@
+//! The rows of runs that a commit writes: those that are new, and what has changed of others.
+//!
+//! What changes with every commit is in no index, so that a row can be written anew beside itself. That is why the end
+//! of a lease moves only now and then: a term is a little longer than was asked for, and never shorter.
+
+use tokio_postgres::types::ToSql;
+
+use super::super::failure::Db;
+use super::super::rows::{number_of_lease, whole_number};
+use super::super::schema::REVISION;
+use super::super::writer::Terms;
+use super::{Statement, Statements};
+use crate::work::{Lease, RunHead};
+
+#[derive(Default)]
+pub(super) struct Runs {
+    new: Rows,
+    changed: Rows,
+    /// Milliseconds by which a term may be longer.
+    slack: i64,
+}
+
+/// Runs, column by column.
+#[derive(Default)]
+struct Rows {
+    id: Vec<i64>,
+    tenant: Vec<String>,
+    name: Vec<String>,
+    thread: Vec<i64>,
+    agent: Vec<Option<String>>,
+    request: Vec<String>,
+    status: Vec<&'static str>,
+    created_at: Vec<i64>,
+    started_at: Vec<Option<i64>>,
+    ended_at: Vec<Option<i64>>,
+    first_seq: Vec<Option<i64>>,
+    last_seq: Vec<i64>,
+    deadline: Vec<Option<i64>>,
+    lease: Vec<i16>,
+    /// Nothing where the term goes on.
+    lease_until: Vec<Option<i64>>,
+    trimmed: Vec<bool>,
+    message: Vec<Option<String>>,
+    head: Vec<String>,
+    owner: Vec<Option<String>>,
+}
+
+impl Runs {
+    pub(super) fn add(&mut self, run: &RunHead, terms: Terms, now: u64) -> Db<()> {
+        let slack = terms.lease / 8;
+        self.slack = whole_number(slack);
+        let until = match run.lease {
+            Lease::None => 0,
+            Lease::Alive => now.saturating_add(terms.lease).saturating_add(slack),
+            Lease::Stopping => now.saturating_add(terms.grace),
+            Lease::Asking(until) => until,
+        };
+        let rows = if run.new { &mut self.new } else { &mut self.changed };
+        rows.add(run, run.leased.then(|| whole_number(until)))
+    }
+
+    pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
+        if !self.new.id.is_empty() {
+            all.push(self.new.insert());
+        }
+        if !self.changed.id.is_empty() {
+            all.push(self.changed.update(&self.slack));
+        }
+    }
+}
+
+impl Rows {
+    fn add(&mut self, run: &RunHead, lease_until: Option<i64>) -> Db<()> {
+        let maybe = |number: Option<u64>| number.map(whole_number);
+        if run.new {
+            self.tenant.push(run.key.tenant.to_string());
+            self.name.push(run.key.id.to_string());
+            self.thread.push(run.thread);
+            self.agent.push(run.request.agent.clone());
+            self.request.push(serde_json::to_string(&run.request)?);
+            self.created_at.push(whole_number(run.created_at.0));
+            self.trimmed.push(run.trimmed);
+            self.owner.push(run.owner.as_deref().map(str::to_owned));
+        }
+        self.id.push(run.id);
+        self.status.push(run.head.state.status.as_str());
+        self.started_at.push(maybe(run.started_at.map(|at| at.0)));
+        self.ended_at.push(maybe(run.ended_at.map(|at| at.0)));
+        self.first_seq.push(maybe(run.first_seq));
+        self.last_seq.push(whole_number(run.last_seq));
+        self.deadline.push(maybe(run.deadline));
+        self.lease.push(number_of_lease(run.lease));
+        self.lease_until.push(lease_until);
+        self.message.push(run.head.summary.message.clone());
+        self.head.push(serde_json::to_string(&run.head)?);
+        Ok(())
+    }
+
+    fn insert(&self) -> Statement<'_> {
+        let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
+                   ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner, \
+                   revision) SELECT id, tenant, name, thread, agent, request, status, created_at, started_at, \
+                   ended_at, first_seq, last_seq, deadline, lease, coalesce(lease_until, 0), trimmed, message, \
+                   head, owner, $20 \
+                   FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], \
+                   $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], \
+                   $13::bigint[], $14::smallint[], $15::bigint[], $16::boolean[], $17::text[], $18::text[], \
+                   $19::text[]) AS new (id, tenant, name, thread, agent, request, status, created_at, started_at, \
+                   ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner)";
+        let by: Vec<&(dyn ToSql + Sync)> = vec![
+            &self.id,
+            &self.tenant,
+            &self.name,
+            &self.thread,
+            &self.agent,
+            &self.request,
+            &self.status,
+            &self.created_at,
+            &self.started_at,
+            &self.ended_at,
+            &self.first_seq,
+            &self.last_seq,
+            &self.deadline,
+            &self.lease,
+            &self.lease_until,
+            &self.trimmed,
+            &self.message,
+            &self.head,
+            &self.owner,
+            &REVISION,
+        ];
+        (sql, by)
+    }
+
+    fn update<'a>(&'a self, slack: &'a i64) -> Statement<'a> {
+        let sql = "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
+                   first_seq = new.first_seq, last_seq = new.last_seq, deadline = new.deadline, \
+                   lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL OR (new.lease = 1 \
+                   AND run.lease = 1 AND run.lease_until BETWEEN new.lease_until - $12 AND new.lease_until) \
+                   THEN run.lease_until ELSE new.lease_until END, message = new.message, head = new.head \
+                   FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
+                   $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[]) AS new (id, status, \
+                   started_at, ended_at, first_seq, last_seq, deadline, lease, lease_until, message, head) \
+                   WHERE run.id = new.id";
+        let by: Vec<&(dyn ToSql + Sync)> = vec![
+            &self.id,
+            &self.status,
+            &self.started_at,
+            &self.ended_at,
+            &self.first_seq,
+            &self.last_seq,
+            &self.deadline,
+            &self.lease,
+            &self.lease_until,
+            &self.message,
+            &self.head,
+            slack,
+        ];
+        (sql, by)
+    }
+}
