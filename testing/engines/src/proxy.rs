@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -25,6 +26,9 @@ pub enum Mode {
     Pass,
     /// Passes nothing on: connections are open and silent, new ones too.
     Stall,
+    /// Passes on what clients say, and nothing back to one that has said these words: what it asked for is done, and it
+    /// does not learn of it. The words are not found where they come in two pieces.
+    MuteAfter(&'static str),
     /// Resets new connections; those that are open go on.
     Refuse,
     /// Passes everything on after a while, in both directions.
@@ -125,8 +129,9 @@ async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver
     {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
-        let there = pass(from_client, to_server, state.clone());
-        let back = pass(from_server, to_client, state.clone());
+        let said = AtomicBool::new(false);
+        let there = pass(from_client, to_server, state.clone(), Way::There(&said));
+        let back = pass(from_server, to_client, state.clone(), Way::Back(&said));
         tokio::select! {
             _ = async { tokio::join!(there, back) } => return,
             () = cut(state) => {}
@@ -136,20 +141,48 @@ async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver
     reset(&server);
 }
 
+/// A direction, and whether the client has said what it gets no answer to.
+#[derive(Debug, Clone, Copy)]
+enum Way<'a> {
+    There(&'a AtomicBool),
+    Back(&'a AtomicBool),
+}
+
+impl Way<'_> {
+    /// Listens to what the client says, before the other side hears it.
+    fn note(self, mode: Mode, piece: &[u8]) {
+        if let (Self::There(said), Mode::MuteAfter(words)) = (self, mode)
+            && piece.windows(words.len()).any(|window| window == words.as_bytes())
+        {
+            said.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn is_silent(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (_, Mode::Stall) => true,
+            (Self::Back(said), Mode::MuteAfter(_)) => said.load(Ordering::SeqCst),
+            _ => false,
+        }
+    }
+}
+
 /// Passes one direction on, until its end.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut state: watch::Receiver<State>,
+    way: Way<'_>,
 ) {
     let (sender, mut pieces) = mpsc::channel::<(Instant, Vec<u8>)>(UNDER_WAY);
     let mut reading = state.clone();
     let read = async move {
         let mut piece = vec![0; PIECE];
         loop {
-            moving(&mut reading).await;
+            moving(&mut reading, way).await;
             let Ok(length @ 1..) = from.read(&mut piece).await else { return };
             let mode = reading.borrow().mode;
+            way.note(mode, &piece[..length]);
             let due = Instant::now() + if let Mode::Delay(time) = mode { time } else { Duration::ZERO };
             if sender.send((due, piece[..length].to_vec())).await.is_err() {
                 return;
@@ -159,7 +192,7 @@ async fn pass(
     let write = async move {
         while let Some((due, piece)) = pieces.recv().await {
             sleep_until(due).await;
-            moving(&mut state).await;
+            moving(&mut state, way).await;
             if to.write_all(&piece).await.is_err() {
                 return;
             }
@@ -180,8 +213,8 @@ async fn both(read: impl Future<Output = ()>, write: impl Future<Output = ()>) {
 }
 
 /// Waits while nothing is passed on.
-async fn moving(state: &mut watch::Receiver<State>) {
-    let _ = state.wait_for(|state| state.mode != Mode::Stall).await;
+async fn moving(state: &mut watch::Receiver<State>, way: Way<'_>) {
+    let _ = state.wait_for(|state| !way.is_silent(state.mode)).await;
 }
 
 /// Lets the other side see a reset instead of an end.

@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 
 use super::failure::Db;
 use super::read::Reader;
-use super::rows::{RUN_COLUMNS, maybe_number, number, run_of_row, time, whole_number};
+use super::rows::{RUN_COLUMNS, maybe_number, number, run_of_row, storable, text, time, whole_number};
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
 use crate::interaction::{InboxPlace, InteractionQuery};
@@ -41,7 +41,7 @@ impl Reader {
             conditions.add("run.thread = ?", thread);
         }
         if let Some(agent) = &query.agent {
-            conditions.add("run.agent = ?", agent.clone());
+            conditions.add("run.agent = ?", storable(agent));
         }
         if let Some(since) = query.since {
             conditions.add("run.created_at >= ?", whole_number(since.0));
@@ -52,7 +52,7 @@ impl Reader {
         if let Some(prefix) = &query.prefix {
             let begins = |column: &str| format!("starts_with({column}, ?)");
             let any = ["run.name", "run.agent", "thread.name"].map(begins).join(" OR ");
-            conditions.add(&format!("({any})"), prefix.clone());
+            conditions.add(&format!("({any})"), storable(prefix));
         }
         if !query.statuses.is_empty() {
             let names: Vec<&'static str> = query.statuses.iter().map(|status| status.as_str()).collect();
@@ -101,7 +101,7 @@ impl Reader {
             thread: row.get(2),
             thread_name: row.get(3),
             agent: row.get(4),
-            name: row.get(5),
+            name: text(row, 5),
             seq: number(row, 6),
             asked_at: time(row, 7),
             expires_at: maybe_number(row, 8).map(Timestamp),

@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connection::Connection;
 use super::failure::Db;
-use super::rows::{RUN_COLUMNS, load_producers, number, run_of_row, time, whole_number};
+use super::rows::{RUN_COLUMNS, load_producers, number, restored, run_of_row, time, whole_number};
 use super::tables::{Names, visit};
 use crate::Form;
 use crate::error::LogError;
@@ -160,7 +160,7 @@ impl Rows for Reader {
             head: number(&row, 4),
             open_runs: row.get(6),
             runs: number(&row, 5),
-            title: row.get(7),
+            title: row.get::<_, Option<&str>>(7).map(restored),
             latest: self.latest_run_of(id)?,
         })
     }

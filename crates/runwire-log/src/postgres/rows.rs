@@ -18,6 +18,30 @@ pub(super) fn whole_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// Writes a text as Postgres can hold it, which knows no NUL; [`text`] reads it again.
+pub(super) fn storable(text: &str) -> String {
+    match text.contains(['\0', MARK]) {
+        true => text.replace(MARK, "\u{1}1").replace('\0', "\u{1}0"),
+        false => text.to_owned(),
+    }
+}
+
+/// Stands before what a text must not hold, and before itself.
+const MARK: char = '\u{1}';
+
+/// Reads a text that may have held what Postgres cannot.
+pub(super) fn text(row: &Row, column: usize) -> String {
+    restored(row.get(column))
+}
+
+/// Reads a text that [`storable`] has written.
+pub(super) fn restored(stored: &str) -> String {
+    match stored.contains(MARK) {
+        true => stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"),
+        false => stored.to_owned(),
+    }
+}
+
 /// Reads a number that is never below 0.
 pub(super) fn number(row: &Row, column: usize) -> u64 {
     row.get::<_, i64>(column) as u64
@@ -136,4 +160,18 @@ pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHea
     let speech = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
     Ok((row.get(from), ProducerHead { epoch, next, speech, dirty: false, unnoted: false }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_characters_that_postgres_cannot_hold_is_the_same_again() {
+        for text in ["", "plain", "\0", "a\0b\0", "\u{1}", "\u{1}0", "\u{1}1\0", "\u{1}\u{1}0\0\u{1}"] {
+            let stored = storable(text);
+            assert!(!stored.contains('\0'));
+            assert_eq!(restored(&stored), text);
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::read::{Reader, whole_number};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::LeftRun;
+use crate::work::RunHead;
 
 /// How far what was left has been given out.
 #[derive(Debug)]
@@ -57,6 +58,6 @@ impl Left {
             _ => self.last,
         };
         self.given = given;
-        Ok(runs.iter().map(|run| run.left()).collect())
+        Ok(runs.iter().map(RunHead::left).collect())
     }
 }

@@ -65,6 +65,21 @@ async fn a_stalled_way_is_silent_and_loses_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_asked_with_the_words_is_done_and_not_answered() {
+    let proxy = echo().await;
+    let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
+    proxy.set(Mode::MuteAfter("COMMIT"));
+    says_back(&mut stream, b"before").await;
+    stream.write_all(b"COMMIT").await.unwrap();
+    assert!(timeout(MOMENT, stream.read(&mut [0])).await.is_err());
+    // Others are answered.
+    let mut other = TcpStream::connect(proxy.address()).await.unwrap();
+    says_back(&mut other, b"new").await;
+    proxy.set(Mode::Pass);
+    hears(&mut stream, b"COMMIT").await;
+}
+
+#[tokio::test]
 async fn cut_connections_end_and_new_ones_pass() {
     let proxy = echo().await;
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();

@@ -5,7 +5,7 @@ use std::error::Error;
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::super::rows::whole_number;
+use super::super::rows::{storable, whole_number};
 use super::Statements;
 use crate::cluster::Parcel;
 use crate::work::{NewNotice, RunHead, mint};
@@ -31,7 +31,7 @@ impl Questions {
             let began = run.started_at.unwrap_or(run.created_at).0;
             self.tenant.push(run.key.tenant.to_string());
             self.run.push(run.id);
-            self.name.push(question.id.clone());
+            self.name.push(storable(&question.id));
             self.seq.push(whole_number(question.place.seq));
             self.asked_at.push(whole_number(asked.and_then(|asked| asked.asked_at).unwrap_or(began)));
             self.expires_at.push(asked.and_then(|asked| asked.expires_at).map(whole_number));

@@ -6,7 +6,7 @@
 use tokio_postgres::types::ToSql;
 
 use super::super::failure::Db;
-use super::super::rows::{number_of_lease, whole_number};
+use super::super::rows::{number_of_lease, storable, whole_number};
 use super::super::schema::REVISION;
 use super::super::writer::Terms;
 use super::{Statement, Statements};
@@ -76,7 +76,7 @@ impl Rows {
             self.tenant.push(run.key.tenant.to_string());
             self.name.push(run.key.id.to_string());
             self.thread.push(run.thread);
-            self.agent.push(run.request.agent.clone());
+            self.agent.push(run.request.agent.as_deref().map(storable));
             self.request.push(serde_json::to_string(&run.request)?);
             self.created_at.push(whole_number(run.created_at.0));
             self.trimmed.push(run.trimmed);
@@ -91,7 +91,7 @@ impl Rows {
         self.deadline.push(maybe(run.deadline));
         self.lease.push(number_of_lease(run.lease));
         self.lease_until.push(lease_until);
-        self.message.push(run.head.summary.message.clone());
+        self.message.push(run.head.summary.message.as_deref().map(storable));
         self.head.push(serde_json::to_string(&run.head)?);
         Ok(())
     }

@@ -154,8 +154,9 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
     for run in ["r1", "r2"] {
         let started = served.post("/v1/runs", &json!({"run_id": run, "agent": "a"}).to_string()).await;
         assert_eq!(started.status.as_u16(), 201);
+        // The turn is the first one's before there is a second.
+        served.until_status("r1", "running").await;
     }
-    served.until_status("r1", "running").await;
     let third = r#"{"run_id":"r3","agent":"a"}"#;
     let refused = served.post("/v1/runs", third).await;
     assert_eq!(refused.headers["retry-after"], "1");

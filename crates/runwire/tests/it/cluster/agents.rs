@@ -8,7 +8,6 @@ use super::asking::{events, processes, the_end, wait_for, wait_for_status};
 use super::bed::{Bed, Setup};
 use super::check::no_process_is_left;
 use super::people::{agents, start};
-use crate::crash::answered::http_agent;
 use crate::crash::http::{get, post};
 
 fn answer(node: SocketAddr, run: &str, question: &str, body: &serde_json::Value) {
@@ -20,7 +19,7 @@ fn answer(node: SocketAddr, run: &str, question: &str, body: &serde_json::Value)
 #[test]
 fn what_an_agent_asks_on_one_node_is_answered_on_another_and_it_goes_on() {
     let mark = format!("asked-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { agents: &agents(&mark), ..Setup::default() });
     let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
     let approved = json!({"decision": "approved"});
     let cases = [
@@ -67,7 +66,7 @@ fn what_an_agent_asks_on_one_node_is_answered_on_another_and_it_goes_on() {
 #[test]
 fn a_cancel_on_one_node_reaches_the_agent_on_another() {
     let mark = format!("stopped-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { agents: &agents(&mark), ..Setup::default() });
     let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
     for agent in ["counts", "endless"] {
         start(a, agent, agent);

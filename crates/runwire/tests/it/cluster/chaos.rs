@@ -10,7 +10,6 @@ use super::check::{every_run_ends, every_run_has_one_end, no_process_is_left};
 use super::disturbance::Disturbance;
 use super::people::{People, agents};
 use super::probes::Probes;
-use crate::crash::answered::http_agent;
 use crate::crash::cast::Cast;
 use crate::crash::random::{Random, Seed};
 use crate::crash::world::World;
@@ -37,16 +36,14 @@ fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_r
     let told = env::var("RUNWIRE_CHAOS_SECONDS").ok();
     let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
     let mark = format!("chaos-agent-{}", std::process::id());
-    let mut bed =
-        Bed::start(Setup { lease: LEASE, agents: &agents(&mark, http_agent()), ..Setup::default() });
-    let (mut heals, mut disturbed, mut round) = (Heals::new(), 0, 0);
+    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
+    let (begun, mut heals, mut round) = (Instant::now(), Heals::new(), 0);
     let longest = if seconds > SECONDS { LONG } else { SHORT };
     // Runs that go on for an hour would take as long to check; these go on for a round.
-    while disturbed < seconds {
-        let lasts = SECONDS.min(seconds - disturbed);
-        let chaos = Chaos { name: format!("c{round}"), lasts: Duration::from_secs(lasts), longest };
-        chaos.reign(&mut bed, &mut random, &mut heals);
-        (disturbed, round) = (disturbed + lasts, round + 1);
+    while begun.elapsed().as_secs() < seconds {
+        let lasts = Duration::from_secs(seconds.min(SECONDS));
+        Chaos { name: format!("c{round}"), lasts, longest }.reign(&mut bed, &mut random, &mut heals);
+        round += 1;
         no_process_is_left(&mark);
     }
     eprintln!("{}", table(&heals));

@@ -2,23 +2,24 @@
 
 use std::net::SocketAddr;
 
+use runwire_engines::Mode;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::asking::{events, processes, the_end, wait_for, wait_for_status};
-use super::bed::{Bed, Setup};
+use super::bed::{Bed, Node, Setup};
 use super::check::no_process_is_left;
 use super::people::{agents, start};
-use crate::crash::answered::http_agent;
 use crate::crash::http::{get, post};
 use crate::crash::random::Seed;
 use crate::crash::readers::{Over, Reading, Scope};
 use crate::crash::world::World;
 
-/// Runs of every kind on one node: two that are at work, three that wait for a person.
-const RUNS: [(&str, &str); 5] = [
+/// Runs of every kind on one node: three that are at work, three that wait for a person.
+const RUNS: [(&str, &str); 6] = [
     ("counts", "running"),
     ("endless", "running"),
+    ("streams", "running"),
     ("asks", "suspended"),
     ("http", "suspended"),
     ("demo", "suspended"),
@@ -35,7 +36,7 @@ fn start_all(node: SocketAddr, other: SocketAddr) {
 
 /// Waits until another node has ended what cannot go on.
 fn wait_for_takeover(node: SocketAddr) {
-    for agent in ["counts", "asks"] {
+    for agent in ["counts", "asks", "streams"] {
         let info = wait_for_status(node, agent, "failed");
         assert_eq!(info["error"]["code"], "producer_lost", "{info}");
     }
@@ -93,7 +94,7 @@ fn every_run_has_one_end(nodes: &[SocketAddr]) {
 #[test]
 fn what_a_killed_node_was_running_is_ended_or_taken_up_by_another() {
     let mark = format!("killed-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
     let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
     assert!(processes(&mark) > 0, "no program runs");
@@ -119,28 +120,35 @@ fn what_a_killed_node_was_running_is_ended_or_taken_up_by_another() {
 }
 
 #[test]
-fn a_node_that_was_taken_for_dead_writes_no_more_to_what_was_taken_over() {
+fn a_node_that_was_paused_and_taken_for_dead_writes_no_more_to_what_was_taken_over() {
+    taken_for_dead(|node| node.server.signal(Signal::STOP), |node| node.server.signal(Signal::CONT));
+}
+
+#[test]
+fn a_node_that_was_cut_off_and_taken_for_dead_writes_no_more_to_what_was_taken_over() {
+    taken_for_dead(|node| node.to_postgres.set(Mode::Stall), |node| node.to_postgres.set(Mode::Pass));
+}
+
+fn taken_for_dead(goes: impl Fn(&Node), comes: impl Fn(&Node)) {
     let mark = format!("zombie-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
     let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
-    bed.nodes[0].server.signal(Signal::STOP);
+    goes(&bed.nodes[0]);
     wait_for_takeover(b);
-    let before: Vec<_> = ["counts", "asks"].map(|run| events(b, run)).into();
+    let lost = ["counts", "asks", "streams"];
+    let before: Vec<_> = lost.map(|run| events(b, run)).into();
     // Its programs went on while it did not; now it is back, and learns that they are not its own any more.
-    bed.nodes[0].server.signal(Signal::CONT);
+    comes(&bed.nodes[0]);
     no_process_is_left(&mark);
     finish(b, c);
     // It still serves everybody, as any other node does.
-    let answer = post(
-        a,
-        "/v1/runs/after/events?dialect=runwire&end=true",
-        &[],
-        r#"{"type":"custom","name":"n","value":1}"#,
-    );
-    assert_eq!(answer.unwrap().status, 200);
+    wait_for("the node does not come back", || (get(a, "/readyz").unwrap().status == 200).then_some(()));
+    let event = r#"{"type":"custom","name":"n","value":1}"#;
+    let answer = post(a, "/v1/runs/after/events?dialect=runwire&end=true", &[], event).unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
     wait_for_status(b, "after", "completed");
-    let after: Vec<_> = ["counts", "asks"].map(|run| events(b, run)).into();
+    let after: Vec<_> = lost.map(|run| events(b, run)).into();
     assert_eq!(after, before, "a run goes on that had ended");
     every_run_has_one_end(&[a, b, c]);
     bed.stop();
@@ -149,7 +157,7 @@ fn a_node_that_was_taken_for_dead_writes_no_more_to_what_was_taken_over() {
 #[test]
 fn a_node_that_comes_back_in_time_keeps_its_agents() {
     let mark = format!("paused-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
     let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
     let told = seq(b, "counts");
@@ -158,7 +166,7 @@ fn a_node_that_comes_back_in_time_keeps_its_agents() {
     std::thread::sleep(std::time::Duration::from_secs(3));
     bed.nodes[0].server.signal(Signal::CONT);
     wait_for("the program does not go on", || (seq(b, "counts") > told).then_some(()));
-    for run in ["counts", "endless", "asks", "http", "demo"] {
+    for (run, _) in RUNS {
         let cancelled = post(c, &format!("/v1/runs/{run}/cancel"), &[], "").unwrap();
         assert!(matches!(cancelled.status, 200 | 202), "{cancelled:?}");
     }

@@ -7,6 +7,7 @@ use runwire_engines::{Mode, Proxy};
 use rustix::process::Signal;
 
 use super::bed::{Bed, spoil};
+use super::doubts::COMMIT;
 use crate::crash::random::Random;
 
 /// Something that goes wrong for a while.
@@ -27,10 +28,11 @@ pub(super) enum Disturbance {
     NodeRefusedByRedis,
     NodeStalledFromPostgres,
     NodeRefusedByPostgres,
+    CommitsUnheard,
 }
 
 impl Disturbance {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::NodeKilled,
         Self::NodePaused,
         Self::RedisKilled,
@@ -46,6 +48,7 @@ impl Disturbance {
         Self::NodeRefusedByRedis,
         Self::NodeStalledFromPostgres,
         Self::NodeRefusedByPostgres,
+        Self::CommitsUnheard,
     ];
 
     /// How often it happens, for each time of the others: what a node has begun matters most when it is killed.
@@ -70,6 +73,7 @@ impl Disturbance {
             Self::NodeRefusedByRedis => "a node is refused by Redis",
             Self::NodeStalledFromPostgres => "a node hears nothing from Postgres",
             Self::NodeRefusedByPostgres => "a node is refused by Postgres",
+            Self::CommitsUnheard => "a node's commits are not answered",
         }
     }
 
@@ -120,6 +124,13 @@ impl Disturbance {
             Self::NodeRefusedByRedis => cut_off(&bed.nodes[node].to_redis, Mode::Refuse, last),
             Self::NodeStalledFromPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Stall, last),
             Self::NodeRefusedByPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Refuse, last),
+            Self::CommitsUnheard => {
+                let way = &bed.nodes[node].to_postgres;
+                way.set(Mode::MuteAfter(COMMIT));
+                last();
+                way.cut();
+                way.set(Mode::Pass);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `agents` | an agent on one node, asked, answered and stopped on another |
 //! | `deaths` | a node that runs an agent is killed, or taken for dead |
 //! | `outages` | Postgres is away for longer than any limit |
+//! | `doubts` | a commit whose answer is lost |
 //! | `operating` | rolling restarts, starting at once, no Redis |
 //! | `command` | the command line on Postgres: starting, migrating, advice, passwords |
 //! | `readiness` | `/readyz` and metrics while something is away, and TLS |
@@ -31,6 +32,7 @@ mod check;
 mod command;
 mod deaths;
 mod disturbance;
+mod doubts;
 mod hopping;
 mod operating;
 mod outages;

@@ -11,7 +11,6 @@ use super::check::no_process_is_left;
 use super::people::{agents, start};
 use super::probes::Probes;
 use crate::command::PATIENCE;
-use crate::crash::answered::http_agent;
 use crate::crash::cast::Cast;
 use crate::crash::http::{get, post};
 use crate::crash::random::Seed;
@@ -64,7 +63,7 @@ fn a_rolling_restart_is_noticed_by_nobody() {
     let seed = Seed::of("RUNWIRE_CHAOS_SEED");
     let random = seed.random().named("rolling");
     let mark = format!("rolling-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
     let addresses = bed.addresses();
     for (at, node) in addresses.iter().enumerate() {
         for agent in ["http", "demo"] {

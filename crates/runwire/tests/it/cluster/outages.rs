@@ -1,17 +1,18 @@
 //! An engine is away for longer than any limit: who is connected stays, who comes is told, and all goes on afterwards.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use runwire_engines::Mode;
+use rustix::process::Signal;
 
 use super::asking::{events, processes, the_end, wait_for, wait_for_status};
 use super::bed::{Bed, Setup, spoil};
 use super::check::no_process_is_left;
 use super::people::{agents, start};
 use crate::command::PATIENCE;
-use crate::crash::answered::http_agent;
 use crate::crash::http::{Exchange, Piece, get, post};
 
 /// Longer than a request is tried, than a statement may take, and than a node is given to show that it lives.
@@ -78,8 +79,7 @@ fn store_is_away(node: SocketAddr) {
 #[test]
 fn an_outage_of_postgres_cuts_nobody_off_and_ends_nothing() {
     let mark = format!("outage-agent-{}", std::process::id());
-    let mut bed =
-        Bed::start(Setup { lease: LEASE, agents: &agents(&mark, http_agent()), ..Setup::default() });
+    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
     let nodes = bed.addresses();
     let [a, b, c] = nodes[..] else { panic!("three nodes") };
     assert_eq!(write(a, "r", 0), 200);
@@ -166,5 +166,48 @@ fn a_node_that_is_cut_off_from_postgres_says_so_and_goes_on_when_it_is_not() {
     }
     reader.check(b, "r");
     assert_eq!(post(b, "/v1/runs/r/events?end=true", &[], "").unwrap().status, 200);
+    bed.stop();
+}
+
+#[test]
+fn a_node_that_is_paused_in_the_middle_of_things_holds_up_nobody() {
+    let mut bed = Bed::start(Setup { lease: 3600, ..Setup::default() });
+    let [a, b, _] = bed.addresses()[..] else { panic!("three nodes") };
+    let say = |node, name: &str| {
+        let frame = format!("{{\"type\":\"custom\",\"name\":\"n\",\"value\":\"{name}\"}}\n");
+        post(node, "/v1/runs/r/events?dialect=runwire", &[], &frame)
+    };
+    let (mut said, paused) = (0, AtomicBool::new(false));
+    for _ in 0..3 {
+        // It writes to the thread as fast as it can, so that it most likely holds the thread when it is paused.
+        thread::scope(|threads| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    threads.spawn(|| {
+                        let mut count = 0;
+                        while !paused.load(Ordering::SeqCst) {
+                            // What took too long while nobody was there is refused, and then it is not there.
+                            let status = say(a, "a").unwrap().status;
+                            assert!(matches!(status, 200 | 503), "{status}");
+                            count += usize::from(status == 200);
+                        }
+                        count
+                    })
+                })
+                .collect();
+            thread::sleep(Duration::from_millis(300));
+            bed.nodes[0].server.signal(Signal::STOP);
+            paused.store(true, Ordering::SeqCst);
+            wait_for("the other node cannot write", || (say(b, "b").unwrap().status == 200).then_some(()));
+            bed.nodes[0].server.signal(Signal::CONT);
+            said +=
+                writers.into_iter().map(|writer| writer.join().expect("its writes are taken")).sum::<usize>();
+        });
+        paused.store(false, Ordering::SeqCst);
+    }
+    let told = events(b, "r");
+    let of = |name: &str| told.iter().filter(|event| event["value"] == name).count();
+    assert_eq!((of("a"), of("b")), (said, 3));
+    assert_eq!(told, events(a, "r"));
     bed.stop();
 }

@@ -1,7 +1,8 @@
 //! People who start agents, answer what they ask, and cancel, each time on another node; and some who just leave.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::asking::{ask, events, shown, the_end};
 use crate::command::PATIENCE;
+use crate::crash::answered::http_agent;
 use crate::crash::http::{Answer, post};
 use crate::crash::random::Random;
 use crate::crash::readers::{Over, Reading, Scope as What, Seen};
@@ -27,7 +29,8 @@ const LEFT: usize = 20;
 const AGENTS: [&str; 4] = ["demo", "asks", "counts", "http"];
 
 /// The agents, as `runwire.toml` has them. Programs carry the mark on their command line.
-pub(super) fn agents(mark: &str, http: SocketAddr) -> String {
+pub(super) fn agents(mark: &str) -> String {
+    let (http, open) = (http_agent(), open_stream());
     let asks = format!(
         r#"echo '{{"type":"tool_approval","name":"pay","arguments":{{}},"call_id":"q"}}'; read start; read answer; sleep 0.5; echo '{{"reply":"done"}}' # {mark}"#
     );
@@ -38,9 +41,29 @@ pub(super) fn agents(mark: &str, http: SocketAddr) -> String {
         "[agents.demo]\nkind = \"demo\"\nfast = true\n\n\
          [agents.endless]\nkind = \"demo\"\n\n\
          [agents.http]\nkind = \"http\"\nurl = \"http://{http}/\"\ndialect = \"ag-ui\"\n\n\
+         [agents.streams]\nkind = \"http\"\nurl = \"http://{open}/\"\ndialect = \"loom\"\n\n\
          [agents.asks]\nkind = \"exec\"\ncommand = [\"sh\", \"-c\", '''{asks}''']\ndialect = \"loom\"\n\n\
          [agents.counts]\nkind = \"exec\"\ncommand = [\"sh\", \"-c\", '''{counts}''']\ndialect = \"loom\"\n"
     )
+}
+
+/// An agent that begins to say something, and stays.
+fn open_stream() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let frames =
+                "{\"type\":\"run_start\"}\n{\"type\":\"message_chunk\",\"content\":\"so\",\"id\":\"n\"}\n";
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+            std::thread::spawn(move || {
+                // Whoever asks may be killed meanwhile; the stream is open until then.
+                let _ = stream.write_all(format!("{head}{frames}").as_bytes());
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            });
+        }
+    });
+    address
 }
 
 /// Everyone at work.

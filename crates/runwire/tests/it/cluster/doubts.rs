@@ -1,0 +1,87 @@
+//! The answer to a commit is lost on its way to the node, which finds out what became of it: whoever asked is told the
+//! truth, and nothing is written twice.
+
+use std::net::SocketAddr;
+use std::thread;
+
+use runwire_engines::Mode;
+use serde_json::{Value, json};
+
+use super::asking::{events, the_end, wait_for};
+use super::bed::{Bed, Setup};
+use crate::crash::http::{Answer, get, post};
+
+const ROUNDS: usize = 8;
+/// How a node's commits end, and nothing else that it says.
+pub(super) const COMMIT: &str = "; COMMIT";
+
+/// Asks the first node for something, loses the answer of its store as soon as another node shows that it is done, and
+/// gives what the first node answers.
+fn unheard(
+    bed: &Bed,
+    ask: impl Fn(SocketAddr) -> Answer + Sync,
+    is_done: impl Fn(SocketAddr) -> bool,
+) -> Answer {
+    let (way, node, other) = (&bed.nodes[0].to_postgres, bed.nodes[0].address(), bed.nodes[1].address());
+    way.set(Mode::MuteAfter(COMMIT));
+    thread::scope(|threads| {
+        let asked = threads.spawn(|| ask(node));
+        wait_for("it is not done", || is_done(other).then_some(()));
+        way.cut();
+        way.set(Mode::Pass);
+        asked.join().expect("the node answers")
+    })
+}
+
+fn count(events: &[Value], found: impl Fn(&Value) -> bool) -> usize {
+    events.iter().filter(|event| found(event)).count()
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_is_found_out_and_never_repeated() {
+    let mut bed = Bed::start(Setup { nodes: 2, ..Setup::default() });
+    let other = bed.nodes[1].address();
+    for round in 0..ROUNDS {
+        let run = format!("r{round}");
+        let path = format!("/v1/runs/{run}/events?dialect=runwire");
+        let frame =
+            json!({"type": "text.delta", "message_id": "m", "content": format!("<{round}>")}).to_string();
+        let question =
+            json!({"type": "interaction.requested", "interaction_id": "q", "kind": "form"}).to_string();
+        // Without a stamp: nobody but the node could tell that it was written already.
+        for body in [&frame, &question] {
+            let before = events_so_far(other, &run);
+            let is_done = |node| events_so_far(node, &run) > before;
+            let answer = unheard(&bed, |node| post(node, &path, &[], body).unwrap(), is_done);
+            assert_eq!((answer.status, answer.written().accepted), (200, 1), "{answer:?}");
+        }
+        let answer_path = format!("/v1/runs/{run}/interactions/q");
+        let said = json!({"decision": "submitted", "values": {"n": round}}).to_string();
+        let is_open = |node| get(node, &format!("/v1/runs/{run}")).unwrap().json()["status"] == "suspended";
+        let answer =
+            unheard(&bed, |node| post(node, &answer_path, &[], &said).unwrap(), |node| !is_open(node));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let end = format!("{path}&end=true");
+        let ended = |node| get(node, &format!("/v1/runs/{run}")).unwrap().json()["ended_at"].is_string();
+        let answer = unheard(&bed, |node| post(node, &end, &[], "").unwrap(), ended);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        for node in bed.addresses() {
+            let events = events(node, &run);
+            the_end(&run, &events);
+            let said = format!("<{round}>");
+            assert_eq!(count(&events, |event| event["content"] == said.as_str()), 1, "{events:#?}");
+            for kind in ["interaction.requested", "interaction.resolved", "run.suspended", "run.resumed"] {
+                assert_eq!(count(&events, |event| event["type"] == kind), 1, "{kind}: {events:#?}");
+            }
+        }
+    }
+    bed.stop();
+}
+
+fn events_so_far(node: SocketAddr, run: &str) -> u64 {
+    let info = get(node, &format!("/v1/runs/{run}")).unwrap();
+    if info.status == 404 {
+        return 0;
+    }
+    info.json()["counts"]["records"].as_u64().unwrap()
+}
