@@ -28,7 +28,6 @@ pub(crate) struct Rows {
 struct Head {
     thread: i64,
     state: String,
-    decoder: String,
 }
 
 /// What the floor writes.
@@ -36,7 +35,7 @@ struct Head {
 pub(crate) enum Floor {
     /// The records alone, a statement that is its own transaction.
     Records,
-    /// The records, and an update of the rows of their thread, run and producer, all sent at once.
+    /// The records, and an update of the rows of their thread and run, all sent at once.
     RecordsAndHeads,
 }
 
@@ -66,11 +65,9 @@ impl Rows {
             rows.last.push(row.get(2));
             rows.body.push(row.get(3));
         }
-        let sql = "SELECT run.thread, coalesce(run.head, ''), coalesce(min(producer.decoder), '') FROM run \
-                   LEFT JOIN producer ON producer.scope = 'run' AND producer.owner = run.id \
-                   WHERE run.name LIKE $1 GROUP BY run.id";
+        let sql = "SELECT thread, coalesce(head, '') FROM run WHERE name LIKE $1";
         for row in client.query(sql, &[&runs]).await? {
-            rows.heads.push(Head { thread: row.get(0), state: row.get(1), decoder: row.get(2) });
+            rows.heads.push(Head { thread: row.get(0), state: row.get(1) });
         }
         if rows.thread.is_empty() {
             return Err("nothing was stored".into());
@@ -132,19 +129,17 @@ struct Tables {
     records: Statement,
     threads: Statement,
     runs: Statement,
-    producers: Statement,
 }
 
 impl Tables {
     async fn make(client: Client, heads: &[Head]) -> Result<Self, Failure> {
-        let sql = "DROP TABLE IF EXISTS plain, plain_thread, plain_run, plain_producer; \
+        let sql = "DROP TABLE IF EXISTS plain, plain_thread, plain_run; \
                    CREATE TABLE plain (LIKE chunk INCLUDING ALL); \
                    CREATE TABLE plain_thread (id bigint PRIMARY KEY, head bigint, head_at bigint); \
-                   CREATE TABLE plain_run (id bigint PRIMARY KEY, last_seq bigint, lease_until bigint, head text); \
-                   CREATE TABLE plain_producer (id bigint PRIMARY KEY, next bigint, decoder text)";
+                   CREATE TABLE plain_run (id bigint PRIMARY KEY, last_seq bigint, lease_until bigint, head text)";
         client.batch_execute(sql).await?;
         let threads: Vec<i64> = heads.iter().map(|head| head.thread).collect();
-        for table in ["plain_thread", "plain_run", "plain_producer"] {
+        for table in ["plain_thread", "plain_run"] {
             let sql = format!("INSERT INTO {table} (id) SELECT * FROM unnest($1::bigint[])");
             client.execute(&sql, &[&threads]).await?;
         }
@@ -155,14 +150,10 @@ impl Tables {
         let runs = "UPDATE plain_run AS known SET last_seq = new.seq, lease_until = new.seq, head = new.head \
                     FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS new (id, seq, head) \
                     WHERE known.id = new.id";
-        let producers = "UPDATE plain_producer AS known SET next = new.seq, decoder = new.decoder \
-                         FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS new (id, seq, decoder) \
-                         WHERE known.id = new.id";
         Ok(Self {
             records: client.prepare(records).await?,
             threads: client.prepare(threads).await?,
             runs: client.prepare(runs).await?,
-            producers: client.prepare(producers).await?,
             client,
         })
     }
@@ -176,21 +167,18 @@ impl Tables {
         let client = &self.client;
         let ids: Vec<i64> = heads.iter().map(|head| head.thread).collect();
         let states: Vec<&str> = heads.iter().map(|head| head.state.as_str()).collect();
-        let decoders: Vec<&str> = heads.iter().map(|head| head.decoder.as_str()).collect();
-        let (threads, runs, producers): (By<'_, 2>, By<'_, 3>, By<'_, 3>) =
-            ([&ids, &seqs], [&ids, &seqs, &states], [&ids, &seqs, &decoders]);
+        let (threads, runs): (By<'_, 2>, By<'_, 3>) = ([&ids, &seqs], [&ids, &seqs, &states]);
         // What is polled in order is sent in order, without waiting for answers.
-        let (begun, threads, runs, producers, inserted, committed) = tokio::join!(
+        let (begun, threads, runs, inserted, committed) = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
             client.execute(&self.threads, &threads),
             client.execute(&self.runs, &runs),
-            client.execute(&self.producers, &producers),
             client.execute(&self.records, records),
             client.batch_execute("COMMIT"),
         );
         begun?;
-        for changed in [threads, runs, producers, inserted] {
+        for changed in [threads, runs, inserted] {
             changed?;
         }
         Ok(committed?)

@@ -151,10 +151,13 @@ enum Way<'a> {
 impl Way<'_> {
     /// Listens to what the client says, before the other side hears it.
     fn note(self, mode: Mode, piece: &[u8]) {
-        if let (Self::There(said), Mode::MuteAfter(words)) = (self, mode)
-            && piece.windows(words.len()).any(|window| window == words.as_bytes())
-        {
-            said.store(true, Ordering::SeqCst);
+        let Self::There(said) = self else { return };
+        match mode {
+            Mode::MuteAfter(words) => {
+                let is_said = piece.windows(words.len()).any(|window| window == words.as_bytes());
+                said.fetch_or(is_said, Ordering::SeqCst);
+            }
+            _ => said.store(false, Ordering::SeqCst),
         }
     }
 

@@ -4,9 +4,11 @@ use runwire_model::Json;
 use runwire_model::event::Body;
 
 use super::Bed;
+use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, TENANT, delta, run, stamped, thread, to_run, to_run_of};
 use crate::error::LogError;
 use crate::info::NewRun;
+use crate::interaction::{Answer, InteractionQuery};
 use crate::limits;
 use crate::{Form, Retention};
 
@@ -38,6 +40,26 @@ pub async fn ids_may_be_any_text(bed: &dyn Bed) {
         assert_eq!(stage.log.producer(&run(id), id).await.expect("the run").expect("it").next, 3);
         assert_eq!(stage.log.tail(&thread(&format!("t{id}"))).head().seq, 0);
     }
+}
+
+/// What people and producers say may hold a NUL, which not every store can keep in a text.
+pub async fn a_nul_in_what_is_said_is_kept(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let message = Some("before\0after".to_owned());
+    let new = NewRun { tenant: TENANT.into(), run_id: Some("r".into()), message, ..NewRun::default() };
+    stage.log.create_run(new).await.expect("the run");
+    stage.write(to_run("r", &[STARTED, &asks("q\\u0000\\u00010"), &delta("a\\u0000b")])).await;
+    let stage = stage.reopen().await;
+    assert_eq!(stage.info("r").await.summary.message.as_deref(), Some("before\0after"));
+    let title = stage.log.thread(&thread("r")).await.expect("the thread").title;
+    assert_eq!(title.as_deref(), Some("before\0after"));
+    let query = InteractionQuery { tenant: TENANT.into(), limit: 10, ..InteractionQuery::default() };
+    let open = stage.log.interactions(query.clone()).await.expect("the inbox").interactions;
+    let interaction_id = open[0].question.interaction_id.clone();
+    assert_eq!(interaction_id, "q\0\u{1}0");
+    let answer = Answer { interaction_id, ..Answer::default() };
+    stage.log.answer(&run("r"), answer).await.expect("an answer");
+    assert!(stage.log.interactions(query).await.expect("the inbox").interactions.is_empty());
 }
 
 /// No number that a caller may send is too large for the store.

@@ -176,6 +176,7 @@ macro_rules! log_conformance {
             lists::messages_and_state_are_told_as_of_any_place,
             lists::tenants_see_nothing_of_each_other,
             extremes::ids_may_be_any_text,
+            extremes::a_nul_in_what_is_said_is_kept,
             extremes::the_largest_numbers_do_not_fail_the_store,
             extremes::a_frame_of_a_mebibyte_is_kept,
             extremes::an_id_of_512_bytes_may_be_used_twice,

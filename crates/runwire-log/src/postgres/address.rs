@@ -29,10 +29,11 @@ impl Address {
     /// Reads an address; what is wrong with it is told without secrets.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (rest, security) = Security::take_from(url)?;
-        let mut config = Config::from_str(&rest).map_err(|error| match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        })?;
+        let mut config =
+            Config::from_str(&rest).map_err(|error| match std::error::Error::source(&error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            })?;
         config.ssl_mode(security.mode);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_millis(limits::STORE_CONNECT_MILLIS));
@@ -128,12 +129,18 @@ mod tests {
 
     #[test]
     fn an_address_says_how_the_way_is_secured_as_libpq_has_it() {
-        let mode = |query: &str| Address::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode());
+        let mode = |query: &str| {
+            Address::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
+        };
         assert_eq!(mode(""), Ok(SslMode::Prefer));
         assert_eq!(mode("?sslmode=disable"), Ok(SslMode::Disable));
         assert_eq!(mode("?sslmode=require&application_name=it"), Ok(SslMode::Require));
         assert!(mode("?sslmode=sometimes").unwrap_err().contains("verify-full"));
-        assert!(mode("?sslmode=require&sslrootcert=/nowhere/at/all.pem").unwrap_err().contains("/nowhere/at/all.pem"));
+        assert!(
+            mode("?sslmode=require&sslrootcert=/nowhere/at/all.pem")
+                .unwrap_err()
+                .contains("/nowhere/at/all.pem")
+        );
         assert!(mode("?sslmode=verify-ca&sslrootcert=system").unwrap_err().contains("verify-full"));
     }
 

@@ -90,7 +90,9 @@ impl Loads {
         Self([
             format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id IN ({THREADS})"),
             format!("{producers} WHERE scope = 'thread' AND owner IN ({THREADS})"),
-            format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id IN ({RUNS})"),
+            format!(
+                "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id IN ({RUNS})"
+            ),
             format!("{producers} WHERE scope = 'run' AND owner IN ({RUNS})"),
         ])
     }
@@ -203,9 +205,9 @@ impl Tables {
         let seen = |names: &HashSet<(String, String)>, tenant: &str, id: &str| {
             names.contains(&(tenant.to_owned(), id.to_owned()))
         };
-        let absent = threads.iter().filter(|key| {
-            cache.thread_named(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id)
-        });
+        let absent = threads
+            .iter()
+            .filter(|key| cache.thread_named(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id));
         self.absent_threads.extend(absent.map(|key| (*key).clone()));
         let absent = runs
             .iter()

@@ -110,7 +110,8 @@ impl Cache {
 
     /// Forgets everything when there is too much of it.
     pub(super) fn shrink(&mut self) {
-        let most = self.runs.len().max(self.threads.len()).max(self.run_names.len()).max(self.thread_names.len());
+        let most =
+            self.runs.len().max(self.threads.len()).max(self.run_names.len()).max(self.thread_names.len());
         if most > limits::HEADS_AT_HAND {
             *self = Self::default();
         }

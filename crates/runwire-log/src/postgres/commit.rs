@@ -44,7 +44,7 @@ enum Setback {
     /// Nothing was written.
     Failed(Failure),
     /// It is not known whether it was committed.
-    Doubtful(Doubt, Failure),
+    Doubtful(Box<Doubt>, Failure),
 }
 
 impl From<Failure> for Setback {
@@ -76,6 +76,7 @@ impl Writer {
                 Err(Setback::Failed(failure)) => failure,
                 Err(Setback::Doubtful(doubt, failure)) => match self.settle(&doubt) {
                     Settled::Committed => {
+                        self.away = None;
                         self.release(group, begun.elapsed());
                         continue;
                     }
@@ -158,7 +159,9 @@ impl Writer {
         }
         let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
         match doubt.commit(&self.work.store.connection) {
-            Err(failure) if failure.has_ended_connection() => return Err(Setback::Doubtful(doubt, failure)),
+            Err(failure) if failure.has_ended_connection() => {
+                return Err(Setback::Doubtful(Box::new(doubt), failure));
+            }
             done => done?,
         }
         let heads = std::mem::take(&mut self.work.heads);

@@ -62,7 +62,8 @@ impl Connection {
     fn connect(address: &Address, config: &Config, limit: Option<Duration>) -> Db<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let places = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
-        let patience = Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(places).unwrap_or(1);
+        let patience =
+            Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(places).unwrap_or(1);
         let connecting = async { timeout(patience, config.connect(address.tls.clone())).await };
         let (client, connection) = runtime.block_on(connecting).map_err(|_| Failure::Silent(patience))??;
         runtime.spawn(async move {
@@ -107,7 +108,8 @@ impl Connection {
     /// They are done one after the other. Within a transaction, after one has failed all others do.
     pub(super) fn run_then(&self, first: &str, others: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
         let statements = self.all_prepared(others)?;
-        let asked = statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
+        let asked =
+            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
         self.wait(async {
             let (begun, read) = join(self.client.batch_execute(first), join_all(asked)).await;
             begun?;
@@ -118,7 +120,8 @@ impl Connection {
     /// Runs statements and then one that gives nothing, all sent at once.
     pub(super) fn run_before(&self, others: &[(&str, By<'_>)], last: &str) -> Db<()> {
         let statements = self.all_prepared(others)?;
-        let asked = statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
+        let asked =
+            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
         self.wait(async {
             let (read, ended) = join(join_all(asked), self.client.batch_execute(last)).await;
             read.into_iter().try_for_each(|rows| rows.map(drop))?;

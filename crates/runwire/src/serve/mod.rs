@@ -115,6 +115,12 @@ fn end_at_once(reason: &str) {
     std::process::exit(STORE_FAILED);
 }
 
+/// Ends the process where its store is no longer the one that it knows: it may show what is not there any more.
+fn end_with_this_life(reason: &str) {
+    tracing::error!(reason, "ending, since what this node has read may be gone; starting it again is enough");
+    std::process::exit(STORE_FAILED);
+}
+
 /// Says where the server is. Programs read the first line.
 fn greet(address: SocketAddr, settings: &Settings, greeting: Greeting) -> io::Result<()> {
     let mut stdout = io::stdout().lock();

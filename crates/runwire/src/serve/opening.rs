@@ -8,7 +8,7 @@ use runwire_log::postgres::{self, Postgres};
 use runwire_log::sqlite::{self, Sqlite};
 use runwire_log::{Log, Migrated};
 
-use super::end_at_once;
+use super::{end_at_once, end_with_this_life};
 use crate::config::{Address, Settings, Store, Tail};
 use crate::failure::Failure;
 
@@ -37,7 +37,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
                 cancel_grace: settings.cancel_grace,
                 node_name: machine(),
                 tail: settings.tail.as_ref().map(Tail::options),
-                fatal: Arc::new(end_at_once),
+                fatal: Arc::new(end_with_this_life),
                 ..postgres::Options::default()
             };
             let opened = patiently(&address, move |url| Postgres::open(url, &options)).await?;

@@ -101,7 +101,13 @@ pub(super) struct Producers {
 }
 
 impl Producers {
-    pub(super) fn add(&mut self, scope: &'static str, owner: i64, name: &str, producer: &ProducerHead) -> Db<()> {
+    pub(super) fn add(
+        &mut self,
+        scope: &'static str,
+        owner: i64,
+        name: &str,
+        producer: &ProducerHead,
+    ) -> Db<()> {
         self.scope.push(scope);
         self.owner.push(owner);
         self.name.push(name.to_owned());
@@ -119,9 +125,6 @@ impl Producers {
                    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
                    $6::text[]) ON CONFLICT (scope, owner, name) DO UPDATE \
                    SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
-        all.push((
-            sql,
-            vec![&self.scope, &self.owner, &self.name, &self.epoch, &self.next, &self.decoder],
-        ));
+        all.push((sql, vec![&self.scope, &self.owner, &self.name, &self.epoch, &self.next, &self.decoder]));
     }
 }

@@ -15,7 +15,7 @@ use crate::crash::random::{Random, Seed};
 use crate::crash::world::World;
 
 /// How long things go wrong, if nobody says for how long.
-const SECONDS: u64 = 40;
+const SECONDS: u64 = 35;
 /// How long a disturbance lasts, at most: in a short run, and in one that has time for what takes longer than any limit.
 const SHORT: Duration = Duration::from_millis(1500);
 const LONG: Duration = Duration::from_secs(12);

@@ -1,7 +1,7 @@
 //! People who start agents, answer what they ask, and cancel, each time on another node; and some who just leave.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -58,6 +58,7 @@ fn open_stream() -> SocketAddr {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
             std::thread::spawn(move || {
                 // Whoever asks may be killed meanwhile; the stream is open until then.
+                let _ = stream.read(&mut [0; 1 << 16]);
                 let _ = stream.write_all(format!("{head}{frames}").as_bytes());
                 let _ = std::io::copy(&mut stream, &mut std::io::sink());
             });

@@ -20,7 +20,8 @@ impl Nodes {
         let mut opened: Vec<Arc<dyn Log>> = Vec::new();
         for _ in 0..nodes {
             let url = url.to_owned();
-            let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
+            let node =
+                tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
             opened.push(Arc::new(node.await.unwrap()));
         }
         Self(opened)
@@ -37,7 +38,8 @@ impl Nodes {
         let mut writers = Vec::new();
         for (number, node) in self.0.iter().enumerate() {
             for writer in 0..WRITERS {
-                let run = if writer % 2 == 0 { "shared".to_owned() } else { format!("run-{number}-{writer}") };
+                let run =
+                    if writer % 2 == 0 { "shared".to_owned() } else { format!("run-{number}-{writer}") };
                 let (node, told, stop) = (node.clone(), Arc::clone(&told), stop.clone());
                 let count = counts[number].clone();
                 writers.push(tokio::spawn(async move {
@@ -50,7 +52,7 @@ impl Nodes {
                             assert_eq!((appended.accepted, appended.fault), (1, None));
                         });
                         count.fetch_add(usize::from(answer.is_ok()), Ordering::Relaxed);
-                        let told: &Mutex<Vec<(String, String, Result<(), LogError>)>> = &told;
+                        let told: &Mutex<Told> = &told;
                         told.lock().unwrap().push((run.clone(), value, answer));
                     }
                 }));
