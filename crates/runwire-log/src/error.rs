@@ -122,6 +122,9 @@ pub enum LogError {
     /// The store failed while it committed: it is not known whether what was asked for is written.
     #[error("it is not known whether it was written: {0}")]
     Uncertain(String),
+    /// The store holds what cannot be read, or refuses what it is given: trying again does not help.
+    #[error("the store cannot do it: {0}")]
+    Damaged(String),
 }
 
 /// Tells what became of a question that takes no answer any more.
@@ -156,6 +159,7 @@ impl LogError {
             Self::CursorTrimmed { .. } => "cursor_trimmed",
             Self::CursorBeyondEnd { .. } => "cursor_beyond_end",
             Self::Unavailable(_) | Self::Uncertain(_) => "store_unavailable",
+            Self::Damaged(_) => "store_damaged",
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct NewRun {
     pub input: Option<Json>,
     /// Whether the server that creates it starts the agent on it, so that another takes it up when that one is gone.
     pub is_started_here: bool,
+    /// Names this attempt, for one that may have to be repeated: what it has created itself stays new to it.
+    pub attempt: Option<String>,
 }
 
 /// An open run of an agent whose server is gone.

@@ -60,6 +60,7 @@ pub mod vitals;
 mod work;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use runwire_model::Timestamp;
@@ -72,8 +73,8 @@ pub use earlier::{KnownState, Lookup, RecordSource};
 pub use error::{Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
-    Created, InteractionInfo, LatestRun, LeftRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo, RunQuery,
-    RunSpan, RunSummary, ThreadInfo,
+    Created, InteractionInfo, LatestRun, LeftRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo,
+    RunQuery, RunSpan, RunSummary, ThreadInfo,
 };
 pub use interaction::{
     Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,
@@ -119,8 +120,19 @@ pub struct Cancelled {
 pub struct Retention {
     /// Runs that ended before this moment.
     pub ended_before: Option<Timestamp>,
+    /// Runs that ended longer ago than this, by the store's clock.
+    pub age: Option<Duration>,
     /// As many as it takes to keep the records of all threads within this many bytes.
     pub most_bytes: Option<u64>,
+}
+
+impl Retention {
+    /// Tells the moment that an age means when it is `now`.
+    pub(crate) fn at(self, now: Timestamp) -> Self {
+        let millis = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let by_age = self.age.map(|age| Timestamp(now.0.saturating_sub(millis(age))));
+        Self { ended_before: self.ended_before.max(by_age), age: None, ..self }
+    }
 }
 
 /// The versions of a store's tables, before and after they were migrated.

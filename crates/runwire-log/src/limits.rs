@@ -14,6 +14,8 @@ pub const COMMIT_BYTES: usize = 8 << 20;
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Requests that may wait for the writer.
 pub const WRITER_QUEUE: usize = 4096;
+/// Bytes of frames that may wait for the writer of a store in Postgres.
+pub const WRITER_QUEUE_BYTES: usize = 256 << 20;
 /// Runs and threads whose state the writer keeps at hand.
 pub const HEADS_AT_HAND: usize = 4096;
 /// Rows that are removed in one commit when a thread is deleted or trimmed.
@@ -90,6 +92,8 @@ pub const LOOK_COMMITS: usize = 256;
 pub const LOOK_RETRY_MILLIS: u64 = 1000;
 /// Milliseconds after which a node that shows no sign of life counts as gone.
 pub const NODE_MILLIS: u64 = 10_000;
+/// Seconds that moving all leases may take, after a time in which no node could reach the store.
+pub const MOVE_SECONDS: u64 = 300;
 /// Milliseconds after which nodes that are gone, and what waits for subscribers that nobody knows, are forgotten: a day.
 pub const FORGET_AFTER_MILLIS: u64 = 24 * 60 * 60 * 1000;
 /// Seconds between two looks for what can be forgotten.

@@ -1,9 +1,8 @@
 //! What the server does for the log without being asked: leases, runs that are left, retention and webhooks.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use runwire_model::Timestamp;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -57,12 +56,8 @@ async fn trim(wire: Arc<Wire>) {
             continue;
         }
         let kept = wire.config.retention;
-        let retention = runwire_log::Retention {
-            ended_before: kept
-                .age
-                .map(|age| Timestamp(millis(SystemTime::now()).saturating_sub(millis_of(age)))),
-            most_bytes: kept.bytes,
-        };
+        let retention =
+            runwire_log::Retention { age: kept.age, most_bytes: kept.bytes, ..Default::default() };
         match wire.log.trim(retention).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed runs that retention does not keep"),
@@ -75,12 +70,4 @@ fn ticks(every: Duration) -> tokio::time::Interval {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-fn millis(time: SystemTime) -> u64 {
-    millis_of(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-}
-
-fn millis_of(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

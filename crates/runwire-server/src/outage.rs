@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use runwire_log::{Append, Appended, LogError};
+use runwire_log::{Append, Appended, Created, Log, LogError, NewRun, RunInfo};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -72,6 +72,22 @@ where
     F: Future<Output = Result<T, LogError>>,
 {
     try_until(shutdown, None, is_outage, attempt).await
+}
+
+/// Creates a run, which must name its id and its attempt. Where the store cannot tell whether it has, it is asked again
+/// until it can, for a while.
+pub(crate) async fn create_run(
+    log: &dyn Log,
+    shutdown: &watch::Receiver<bool>,
+    most: Duration,
+    run: NewRun,
+) -> Result<Created<RunInfo>, LogError> {
+    let created = log.create_run(run.clone()).await;
+    let Err(doubt @ LogError::Uncertain(_)) = created else { return created };
+    match try_until(shutdown, Some(most), is_outage, || log.create_run(run.clone())).await {
+        Err(error) if is_outage(&error) => Err(doubt),
+        known => known,
+    }
 }
 
 /// Appends for a producer that cannot send everything again at once: a few times, for a while.

@@ -124,6 +124,10 @@ impl From<LogError> for Problem {
                 let hint = "Repeat it in the same words: with `Producer-Id`, or an id of your own, nothing is there twice.";
                 return Self::new(error.code(), detail).with("uncertain", true).with("hint", hint);
             }
+            LogError::Damaged(reason) => {
+                tell_operator(reason);
+                return Self::new(error.code(), "the store refuses this; the server's log says why");
+            }
             _ => {}
         }
         let problem = Self::new(error.code(), error.to_string());
@@ -157,19 +161,22 @@ impl From<LogError> for Problem {
                 problem.with("oldest", oldest).with("after", (oldest - 1).to_string())
             }
             LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
-            LogError::DialectAmbiguous(_) | LogError::Unavailable(_) | LogError::Uncertain(_) => problem,
+            LogError::DialectAmbiguous(_)
+            | LogError::Unavailable(_)
+            | LogError::Uncertain(_)
+            | LogError::Damaged(_) => problem,
         }
     }
 }
 
-/// Logs why the store is away, at most once a second: in an outage every request would say the same.
+/// Logs why the store did not do what it was asked, at most once a second: in an outage every request would say the same.
 ///
 /// The reason may name files and addresses, which are the operator's business alone.
-fn tell_operator(reason: &str) {
+pub(crate) fn tell_operator(reason: &str) {
     static TOLD_AT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     if TOLD_AT.swap(now, Ordering::Relaxed) != now {
-        tracing::error!(reason, "the store is not available");
+        tracing::error!(reason, "the store has failed");
     }
 }
 
@@ -242,6 +249,7 @@ mod tests {
             LogError::CursorBeyondEnd { after: 2, head: 1 },
             LogError::Unavailable(name()),
             LogError::Uncertain(name()),
+            LogError::Damaged(name()),
         ];
         for error in log {
             let code = error.code();
@@ -269,9 +277,15 @@ mod tests {
     #[test]
     fn what_the_store_says_of_itself_stays_with_the_operator() {
         let reason = || "/srv/secret/runwire.db".to_owned();
-        for error in [LogError::Unavailable(reason()), LogError::Uncertain(reason())] {
+        let errors = [
+            (LogError::Unavailable(reason()), true),
+            (LogError::Uncertain(reason()), true),
+            (LogError::Damaged(reason()), false),
+        ];
+        for (error, passes) in errors {
+            assert_eq!(crate::outage::is_outage(&error), passes);
             let problem = Problem::from(error);
-            assert!(problem.is_outage());
+            assert_eq!(problem.is_outage(), passes);
             assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));
         }
     }

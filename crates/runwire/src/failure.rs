@@ -104,9 +104,10 @@ fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
         postgres::OpenError::NoDatabase(_) => {
             Some("an administrator of Postgres creates it: CREATE DATABASE … OWNER …")
         }
-        postgres::OpenError::NotAllowed(_) => {
-            Some("the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as one that may")
-        }
+        postgres::OpenError::NotAllowed(_) => Some(
+            "the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as its owner, and \
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE ON ALL SEQUENCES to the user",
+        ),
         postgres::OpenError::LosesCommits(_) => {
             Some("what Runwire acknowledges must be kept: ALTER ROLE … SET synchronous_commit = on")
         }
@@ -114,7 +115,9 @@ fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
             "`sslmode` in the address says whether there must be TLS and what is checked, `sslrootcert` names a \
              file of certificates that are trusted",
         ),
-        postgres::OpenError::Tail(_) => Some("an address is redis://:PASSWORD@HOST:PORT, with TLS rediss://…"),
+        postgres::OpenError::Tail(_) => {
+            Some("an address is redis://:PASSWORD@HOST:PORT, with TLS rediss://…")
+        }
         postgres::OpenError::Unusable(_) | postgres::OpenError::Newer { .. } => None,
     }
 }

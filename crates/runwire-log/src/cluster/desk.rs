@@ -235,7 +235,10 @@ impl Desk {
         let now = Instant::now();
         let mut inner = self.lock();
         let due = inner.wanted.iter().filter(|(_, wanted)| wanted.due <= now);
-        let due: Vec<_> = due.take(limits::LOOK_THREADS).map(|(number, wanted)| (*number, *wanted)).collect();
+        let mut due: Vec<_> = due.map(|(number, wanted)| (*number, *wanted)).collect();
+        // Whoever has waited longest is first, so that none waits for ever.
+        due.sort_unstable_by_key(|(_, wanted)| wanted.due);
+        due.truncate(limits::LOOK_THREADS);
         let mut found = Vec::new();
         for (number, wanted) in due {
             inner.wanted.remove(&number);

@@ -79,8 +79,11 @@ pub async fn the_largest_numbers_do_not_fail_the_store(bed: &dyn Bed) {
     stage.log.before(&thread("r"), u64::MAX).await.expect("the thread");
     let form = Form { dialect: runwire_model::dialect::Dialect::Agio, fidelity: Default::default() };
     assert_eq!(stage.log.checkpoint(&run("r"), form, u64::MAX).await, Ok(None));
-    let everything =
-        Retention { ended_before: Some(runwire_model::Timestamp(u64::MAX)), most_bytes: Some(u64::MAX) };
+    let everything = Retention {
+        ended_before: Some(runwire_model::Timestamp(u64::MAX)),
+        most_bytes: Some(u64::MAX),
+        age: Some(std::time::Duration::MAX),
+    };
     assert_eq!(stage.log.trim(everything).await, Ok(0));
     let usage = format!(
         r#"{{"type":"usage","prompt_tokens":{0},"completion_tokens":{0},"total_tokens":{0}}}"#,

@@ -256,7 +256,7 @@ pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stage.closed_run("t", "r2", "new").await;
-    let cut = Retention { ended_before: Some(Timestamp(moment.0 + 1)), most_bytes: None };
+    let cut = Retention { ended_before: Some(Timestamp(moment.0 + 1)), ..Retention::default() };
     assert_eq!(stage.log.trim(cut).await, Ok(1));
     let pieces = exported(&stage.log, &thread("t"), None).await;
     assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
@@ -278,7 +278,7 @@ pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
         stage = stage.reopen().await;
     }
     // All of it may be gone.
-    let all = Retention { ended_before: Some(Timestamp(u64::MAX)), most_bytes: None };
+    let all = Retention { ended_before: Some(Timestamp(u64::MAX)), ..Retention::default() };
     assert!(stage.log.trim(all).await.expect("a trim") >= 1);
     let rest = exported(&stage.log, &thread("t"), None).await;
     let fourth = ThreadKey::new("fourth", "t");

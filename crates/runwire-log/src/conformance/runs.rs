@@ -56,6 +56,22 @@ pub async fn creating_a_run_twice_in_the_same_words_gives_it_again(bed: &dyn Bed
     assert!(minted.new && !minted.value.run_id.is_empty());
 }
 
+/// Whoever repeats an attempt is told that it has made the run, and nobody else is.
+pub async fn what_an_attempt_has_created_is_new_to_it_again(bed: &dyn Bed) {
+    let mut stage = Stage::open(bed).await;
+    let attempt = |name: &str| NewRun { attempt: Some(name.into()), ..new("r", "hi") };
+    assert!(stage.log.create_run(attempt("one")).await.expect("the run").new);
+    for _ in 0..2 {
+        for (asked, is_new) in [(attempt("one"), true), (attempt("two"), false), (new("r", "hi"), false)] {
+            assert_eq!(stage.log.create_run(asked).await.expect("the run").new, is_new);
+        }
+        stage = stage.reopen().await;
+    }
+    // Without a name none is that of another.
+    stage.log.create_run(new("s", "hi")).await.expect("the run");
+    assert!(!stage.log.create_run(new("s", "hi")).await.expect("the run").new);
+}
+
 /// Agent, message and input of the request stand in `run.started`, whatever the producer's says.
 pub async fn what_created_a_run_wins_over_what_its_producer_says(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;

@@ -11,11 +11,11 @@ use crate::Retention;
 use crate::error::LogError;
 
 fn by_age(moment: Timestamp) -> Retention {
-    Retention { ended_before: Some(moment), most_bytes: None }
+    Retention { ended_before: Some(moment), ..Retention::default() }
 }
 
 fn by_bytes(most: u64) -> Retention {
-    Retention { ended_before: None, most_bytes: Some(most) }
+    Retention { most_bytes: Some(most), ..Retention::default() }
 }
 
 const ALL: Timestamp = Timestamp(u64::MAX);
@@ -59,6 +59,19 @@ pub async fn runs_that_ended_before_a_moment_are_removed(bed: &dyn Bed) {
         stage = stage.reopen().await;
     }
     assert_eq!(stage.log.trim(by_age(moment)).await, Ok(0));
+}
+
+/// By age, the runs go that ended so long ago by the store's clock, whatever that of whoever asks shows.
+pub async fn runs_that_ended_so_long_ago_are_removed(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.closed_run("t", "r", "x").await;
+    let aged = |age| Retention { age: Some(age), ..Retention::default() };
+    for age in [Duration::from_secs(3600), Duration::MAX] {
+        assert_eq!(stage.log.trim(aged(age)).await, Ok(0));
+    }
+    a_moment().await;
+    assert_eq!(stage.log.trim(aged(Duration::from_millis(1))).await, Ok(1));
+    assert!(stage.info("r").await.trimmed);
 }
 
 /// By size, the runs go that ended first, of whichever thread, and no more than it takes.

@@ -34,6 +34,9 @@ impl Address {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),
             })?;
+        if config.get_ssl_mode() != SslMode::Prefer {
+            return Err("`sslmode` stands where it is not read; write it behind the `?`".into());
+        }
         config.ssl_mode(security.mode);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_millis(limits::STORE_CONNECT_MILLIS));
@@ -61,6 +64,15 @@ impl Address {
             ("idle_in_transaction_session_timeout", limits::STORE_SILENT_MILLIS),
         ];
         let mut options: Vec<_> = limits.map(|(name, millis)| format!("-c {name}={millis}")).into();
+        // A node that is cut off while Postgres sends to it holds no locks for long.
+        let silence = [
+            format!("tcp_user_timeout={}", limits::STORE_ANSWER_MILLIS),
+            "tcp_keepalives_idle=10".into(),
+            "tcp_keepalives_interval=3".into(),
+            "tcp_keepalives_count=3".into(),
+            r"default_transaction_isolation=read\ committed".into(),
+        ];
+        options.extend(silence.map(|setting: String| format!("-c {setting}")));
         options.extend(self.config.get_options().map(str::to_owned));
         let mut config = self.config.clone();
         config.options(options.join(" "));
@@ -77,7 +89,12 @@ struct Security {
 impl Security {
     /// Takes `sslmode` and `sslrootcert` out of an address.
     fn take_from(url: &str) -> Result<(String, Self), String> {
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        // What stands before the first `@` are credentials, whatever is in them: so it is read later, too.
+        let place = url.find('@').unwrap_or(0);
+        let (place, query) = match url[place..].find('?') {
+            Some(mark) => (&url[..place + mark], &url[place + mark + 1..]),
+            None => (url, ""),
+        };
         let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -142,6 +159,25 @@ mod tests {
                 .contains("/nowhere/at/all.pem")
         );
         assert!(mode("?sslmode=verify-ca&sslrootcert=system").unwrap_err().contains("verify-full"));
+    }
+
+    #[test]
+    fn a_way_that_must_be_secured_is_never_less_secure_whatever_the_password_is() {
+        let address = Address::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
+        assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
+        assert_eq!(address.config.get_password(), Some(&b"pass?word"[..]));
+        for hidden in ["host=host sslmode=require", "postgres://host/db?ssl%6dode=require"] {
+            let told = Address::parse(hidden).err().unwrap();
+            assert!(told.contains("`sslmode`"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_server_gives_up_a_node_that_takes_nothing_from_it() {
+        let address = Address::parse("postgres://host/db").unwrap();
+        let config = address.with_limits();
+        let options = config.get_options().unwrap();
+        assert!(options.contains("-c tcp_user_timeout=10000 "), "{options}");
     }
 
     #[test]

@@ -100,10 +100,10 @@ impl Loads {
 
 impl Tables {
     /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
-    pub(super) fn begin(&mut self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Db<Begun> {
+    pub(super) fn begin(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], wanted: &[i64]) -> Db<Begun> {
         self.reset();
         let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
-        needed.threads.extend(self.wanted.take());
+        needed.threads.extend(wanted);
         let loads = Loads::new();
         let (of_threads, of_runs) = (needed.of_threads(), needed.of_runs());
         let lock = format!("SELECT id, version FROM thread WHERE id IN ({THREADS}) ORDER BY id FOR UPDATE");

@@ -6,6 +6,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::connection::Connection;
 use super::doubt::{Doubt, Settled};
 use super::failure::{Db, Failure};
@@ -23,11 +25,15 @@ pub(super) struct Request {
     since: Instant,
     /// Why it could not be committed so far.
     setback: Option<String>,
+    /// Threads that it could not begin with, and must: it has met them while it was worked out.
+    wanted: Vec<i64>,
+    /// The room that it takes until it is answered.
+    _room: OwnedSemaphorePermit,
 }
 
 impl Request {
-    pub(super) fn new(op: Op, since: Instant) -> Self {
-        Self { op, since, setback: None }
+    pub(super) fn new(op: Op, since: Instant, room: OwnedSemaphorePermit) -> Self {
+        Self { op, since, setback: None, wanted: Vec::new(), _room: room }
     }
 
     fn is_late(&self) -> bool {
@@ -109,7 +115,14 @@ impl Writer {
                 pause.wait();
             } else {
                 tracing::error!(%failure, "the store refuses what it was given");
-                group.into_iter().for_each(|request| request.refuse(&failure.to_string()));
+                for request in group {
+                    match failure.is_for_good() {
+                        true => {
+                            request.op.refuse(LogError::Damaged(format!("{failure}; nothing was written")))
+                        }
+                        false => request.refuse(&failure.to_string()),
+                    }
+                }
             }
         }
     }
@@ -148,14 +161,24 @@ impl Writer {
     }
 
     fn transact(&mut self, group: &mut [Request]) -> Result<(), Setback> {
-        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
+            let is_known =
+                run.as_ref().is_some_and(|run| self.work.store.cache.borrow().run_named(run).is_some());
+            if thread.is_none() && !is_known {
+                *thread = request.op.thread_of_its_own();
+            }
+        }
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
-        let begun = self.work.store.begin(&threads, &runs)?;
+        let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
+        let begun = self.work.store.begin(&threads, &runs, &wanted)?;
         self.work.now = begun.now;
         for request in group {
             self.work.store.next();
-            self.work.perform(&mut request.op)?;
+            let performed = self.work.perform(&mut request.op);
+            request.wanted.extend(self.work.store.wanted.take());
+            performed?;
         }
         let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
         match doubt.commit(&self.work.store.connection) {

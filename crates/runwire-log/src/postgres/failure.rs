@@ -57,6 +57,15 @@ impl Failure {
         }
     }
 
+    /// Tells whether the same will fail again, however often it is tried.
+    pub(super) fn is_for_good(&self) -> bool {
+        match self {
+            Self::Damaged(_) => true,
+            Self::Postgres(error) => error.code().is_some_and(|code| !self.is_race() && is_final(code)),
+            _ => false,
+        }
+    }
+
     /// Tells whether the connection has ended with it.
     pub(super) fn has_ended_connection(&self) -> bool {
         match self {
@@ -84,6 +93,13 @@ fn is_fatal(refused: &DbError) -> bool {
 fn passes(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
     classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
+}
+
+/// Tells whether a refusal is of what was sent, or of what is stored: it cannot be held, breaks a rule or is too large,
+/// or a page is broken.
+fn is_final(code: &SqlState) -> bool {
+    let classes = ["22", "23", "54", "XX001", "XX002"];
+    classes.iter().any(|class| code.code().starts_with(class))
 }
 
 fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
@@ -128,6 +144,9 @@ impl From<serde_json::Error> for Failure {
 
 impl From<Failure> for LogError {
     fn from(failure: Failure) -> Self {
-        Self::Unavailable(failure.to_string())
+        match failure.is_for_good() {
+            true => Self::Damaged(failure.to_string()),
+            false => Self::Unavailable(failure.to_string()),
+        }
     }
 }

@@ -13,6 +13,8 @@ use crate::vitals::{Away, Dependency, Health, Vitals};
 const FRESH: Duration = Duration::from_secs(3);
 /// How long it may take to answer then. Whoever asks for health waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Asks whether nothing can be written there: it is a standby, or was told to take nothing.
+const ONLY_READS: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
 
 impl Postgres {
     /// Tells whether the store can be used, as its last beat showed it, or by asking.
@@ -23,9 +25,10 @@ impl Postgres {
         } else if silence < FRESH {
             None
         } else {
-            let asking = self.using(|reader| Ok(reader.connection.run("SELECT 1")?));
+            let asking = self.using(|reader| Ok(reader.connection.one(ONLY_READS, &[])?.get(0)));
             match timeout(PATIENCE, asking).await {
-                Ok(Ok(())) => None,
+                Ok(Ok(false)) => None,
+                Ok(Ok(true)) => Some("it can only be read".to_owned()),
                 Ok(Err(LogError::Unavailable(reason))) => Some(reason),
                 Ok(Err(other)) => Some(other.to_string()),
                 Err(_) => Some("it does not answer".to_owned()),

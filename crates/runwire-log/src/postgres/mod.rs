@@ -14,6 +14,7 @@ mod failure;
 mod flush;
 mod health;
 mod history;
+mod leases;
 mod lists;
 mod nodes;
 mod notices;
@@ -26,7 +27,9 @@ mod rows;
 mod schema;
 mod sight;
 mod tables;
+mod take_up;
 mod tls;
+mod unreadable;
 mod writer;
 
 use std::sync::Arc;
@@ -36,13 +39,16 @@ use async_trait::async_trait;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
 use tokio::sync::mpsc::error::SendTimeoutError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::append::{Append, Appended};
 use crate::cluster::{Readers, TailOptions};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
-use crate::info::{Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::info::{
+    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+};
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
@@ -89,9 +95,18 @@ impl Default for Options {
     }
 }
 
+/// How long a request waits to be taken.
+const PATIENCE: Duration = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
+
+fn refused(why: &str) -> LogError {
+    LogError::Unavailable(format!("{why}; nothing was written"))
+}
+
 /// A log in Postgres.
 pub struct Postgres {
     requests: mpsc::Sender<Order>,
+    /// Room for the bytes of those that wait.
+    room: Arc<Semaphore>,
     tails: Arc<Tails>,
     noticed: Arc<watch::Sender<()>>,
     meter: Arc<Meter>,
@@ -117,7 +132,7 @@ impl Postgres {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
         let card = nodes::Card::new(&options.node_name, options.node_term);
-        let nodes = nodes::Known::register(&connection, card, terms)?;
+        let nodes = nodes::Known::register(&connection, &address, card, terms)?;
         let tails = Arc::new(Tails::default());
         let noticed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
@@ -132,7 +147,8 @@ impl Postgres {
             .map_err(|error| OpenError::Unusable(error.to_string()))?;
         let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
         let readers = Pool::new(address);
-        Ok(Self { requests, tails, noticed, meter, terms, nodes, beating, readers, cluster })
+        let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
+        Ok(Self { requests, room, tails, noticed, meter, terms, nodes, beating, readers, cluster })
     }
 
     /// Tells how the readers of this node learn of what other nodes commit.
@@ -150,13 +166,15 @@ impl Postgres {
         order: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Order,
     ) -> Result<T, LogError> {
         let (reply, answer) = oneshot::channel();
-        let refused = |why: &str| LogError::Unavailable(format!("{why}; nothing was written"));
-        let patience = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
-        self.requests.send_timeout(order(reply), patience).await.map_err(|error| match error {
+        self.send(order(reply)).await?;
+        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
+    }
+
+    async fn send(&self, order: Order) -> Result<(), LogError> {
+        self.requests.send_timeout(order, PATIENCE).await.map_err(|error| match error {
             SendTimeoutError::Timeout(_) => refused("too many requests wait for the store"),
             SendTimeoutError::Closed(_) => refused("the store was closed"),
-        })?;
-        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
+        })
     }
 
     /// Has one of the log's verbs performed.
@@ -165,7 +183,14 @@ impl Postgres {
         request: Q,
         op: impl FnOnce(Asked<Q, T>) -> Op,
     ) -> Result<T, LogError> {
-        self.order(|reply| Order::Op(op(Asked::new(request, reply)), Instant::now())).await
+        let (since, (reply, answer)) = (Instant::now(), oneshot::channel());
+        let op = op(Asked::new(request, reply));
+        let bytes = u32::try_from(op.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
+        let room = timeout(PATIENCE, self.room.clone().acquire_many_owned(bytes)).await;
+        let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
+        let room = room.map_err(|_| refused("the store was closed"))?;
+        self.send(Order::Op(op, since, room)).await?;
+        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
     }
 
     /// Uses a connection that reads.

@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 use super::address::Address;
-use super::connection::{By, Connection};
-use super::failure::Db;
-use super::read::Reader;
-use super::rows::{RUN_COLUMNS, number, run_of_row, whole_number};
+use super::connection::Connection;
+use super::failure::{Db, Failure};
+use super::rows::{number, whole_number};
+use super::unreadable::Unreadable;
 use super::writer::Terms;
-use super::{history, purge, tables};
-use crate::error::LogError;
-use crate::info::LeftRun;
+use super::{history, leases, purge, tables};
 use crate::limits;
 use crate::work::mint;
 
@@ -83,16 +81,33 @@ pub(super) struct Known {
     last: Mutex<Option<Beat>>,
     /// Subscribers that are known here, once anybody has said so.
     subscribers: Mutex<Option<Vec<String>>>,
+    /// How long leases are.
+    terms: Terms,
     /// Runs that were to be taken up, and nobody knows whether they were.
-    claims: Mutex<Vec<i64>>,
+    pub(super) claims: Mutex<Vec<i64>>,
+    /// Runs that are left and cannot be read here.
+    pub(super) unreadable: Mutex<Unreadable>,
 }
 
 impl Known {
     /// Registers a node.
-    pub(super) fn register(connection: &Connection, card: Card, terms: Terms) -> Db<Arc<Self>> {
+    pub(super) fn register(
+        connection: &Connection,
+        address: &Address,
+        card: Card,
+        terms: Terms,
+    ) -> Db<Arc<Self>> {
         let generation = history::check(connection)?;
-        let last = Mutex::new(Some(beat(connection, &card, Some(terms))?));
-        Ok(Arc::new(Self { card, generation, last, subscribers: Mutex::default(), claims: Mutex::default() }))
+        let last = Mutex::new(Some(beat(connection, address, &card, terms, true)?));
+        Ok(Arc::new(Self {
+            card,
+            generation,
+            last,
+            subscribers: Mutex::default(),
+            terms,
+            claims: Mutex::default(),
+            unreadable: Mutex::default(),
+        }))
     }
 
     /// Tells whether this node keeps house for all: none that is there has been there for longer.
@@ -209,7 +224,7 @@ impl Heart {
                 connection
             }
         };
-        let beat = beat(&connection, &self.known.card, None)?;
+        let beat = beat(&connection, &self.address, &self.known.card, self.known.terms, false)?;
         let before = self.known.last().replace(beat.clone());
         let has_news = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
         if beat.is_first && has_news {
@@ -263,36 +278,79 @@ impl Heart {
     }
 }
 
-/// Shows that a node is there, and looks who else is. The first one that comes while no other is there renews all
-/// leases: `terms` are given with the first beat of a node.
-fn beat(connection: &Connection, card: &Card, terms: Option<Terms>) -> Db<Beat> {
-    let at = Instant::now();
+/// Shows that a node is there, and looks who else is. Where nobody could do so for a while, that takes as long as it
+/// takes to move all leases.
+fn beat(connection: &Connection, address: &Address, card: &Card, terms: Terms, is_first: bool) -> Db<Beat> {
+    let is_alone = is_first && is_alone(connection)?;
+    let beat = match in_transaction(connection, || beat_unless_silent(connection, card))? {
+        Some(beat) => beat,
+        None => {
+            let patient = Connection::open_within(address, Duration::from_secs(limits::MOVE_SECONDS))?;
+            in_transaction(&patient, || beat_after_silence(&patient, card, terms).map(Some))?
+                .ok_or_else(|| Failure::Damaged("a beat is missing".into()))?
+        }
+    };
+    if is_alone {
+        leases::renew_all(connection, terms)?;
+    }
+    Ok(beat)
+}
+
+/// Works in a transaction, which is kept where something comes of it.
+fn in_transaction(connection: &Connection, work: impl FnOnce() -> Db<Option<Beat>>) -> Db<Option<Beat>> {
     // All nodes wait for one that falls silent in here.
     connection.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 2000")?;
-    let beaten = beat_in_transaction(connection, card, terms, at);
+    let beaten = work();
     match &beaten {
-        Ok(_) => connection.run("COMMIT")?,
+        Ok(Some(_)) => connection.run("COMMIT")?,
         // Where also this fails the connection is gone, and with it the transaction.
-        Err(_) => drop(connection.run("ROLLBACK")),
+        Ok(None) | Err(_) => drop(connection.run("ROLLBACK")),
     }
     beaten
 }
 
-fn beat_in_transaction(connection: &Connection, card: &Card, terms: Option<Terms>, at: Instant) -> Db<Beat> {
+/// Tells whether no node is there: whoever comes then knows of no producer that could have shown a sign of life.
+fn is_alone(connection: &Connection) -> Db<bool> {
+    let now = whole_number(tables::now(connection)?.0);
+    // Where no node could beat for a while, those that were there may come back: their leases are moved.
+    let sql = "SELECT 1 FROM node, store WHERE seen_until > least($1, alive_at) LIMIT 1";
+    Ok(connection.first(sql, &[&now])?.is_none())
+}
+
+/// Tells the time, and how long nobody could show a sign of life, where that is long.
+fn silence(connection: &Connection, card: &Card) -> Db<(i64, Option<i64>)> {
     let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
     let now = whole_number(tables::now(connection)?.0);
     let gap = now - alive_at;
-    if gap.abs() > card.gap_millis() && alive_at > 0 {
-        // Nobody could show a sign of life, or the store's clock was set. Who writes just now renews its lease itself.
+    Ok((now, Some(gap).filter(|gap| gap.abs() > card.gap_millis() && alive_at > 0)))
+}
+
+fn beat_unless_silent(connection: &Connection, card: &Card) -> Db<Option<Beat>> {
+    let at = Instant::now();
+    match silence(connection, card)? {
+        (now, None) => show(connection, card, now, at).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Moves all leases, and shows then that the node is there.
+fn beat_after_silence(connection: &Connection, card: &Card, terms: Terms) -> Db<Beat> {
+    connection.run("SET LOCAL statement_timeout = 0")?;
+    let (found, gap) = silence(connection, card)?;
+    if let Some(gap) = gap {
         tracing::info!(millis = gap, "no node was there for a while: all leases are moved");
-        let sql = "UPDATE run SET lease_until = lease_until + $1 WHERE id IN \
-                   (SELECT id FROM run WHERE lease IN (1, 2) FOR UPDATE SKIP LOCKED)";
-        connection.execute(sql, &[&gap])?;
-        connection.execute("UPDATE node SET seen_until = seen_until + $1", &[&gap])?;
+        leases::move_all(connection, terms, found, gap)?;
     }
-    if let Some(terms) = terms {
-        renew_if_alone(connection, terms, now)?;
+    // That may have taken its time.
+    let (at, now) = (Instant::now(), whole_number(tables::now(connection)?.0));
+    if let Some(gap) = gap {
+        leases::renew_late(connection, terms, now)?;
+        connection.execute("UPDATE node SET seen_until = seen_until + $1", &[&(gap + now - found)])?;
     }
+    show(connection, card, now, at)
+}
+
+fn show(connection: &Connection, card: &Card, now: i64, at: Instant) -> Db<Beat> {
     let sql = "UPDATE store SET alive_at = $1, alive_until = $2";
     connection.execute(sql, &[&now, &now.saturating_add(card.gap_millis())])?;
     let until = now.saturating_add(whole_number(card.term_millis()));
@@ -303,77 +361,4 @@ fn beat_in_transaction(connection: &Connection, card: &Card, terms: Option<Terms
                (SELECT coalesce(max(id), 0) FROM notice) FROM node WHERE seen_until > $1";
     let row = connection.one(sql, &[&now, &&*card.id])?;
     Ok(Beat { at, alive: number(&row, 0), is_first: row.get(1), notice: row.get(2) })
-}
-
-/// Gives every open run a full term where no node is there: no producer could show a sign of life.
-fn renew_if_alone(connection: &Connection, terms: Terms, now: i64) -> Db<()> {
-    if connection.first("SELECT 1 FROM node WHERE seen_until > $1 LIMIT 1", &[&now])?.is_some() {
-        return Ok(());
-    }
-    let sql = "UPDATE run SET lease_until = greatest(lease_until, $2) WHERE lease = $1";
-    for (lease, term) in [(1_i16, terms.lease), (2_i16, terms.grace)] {
-        connection.execute(sql, &[&lease, &now.saturating_add(whole_number(term))])?;
-    }
-    Ok(())
-}
-
-impl Reader {
-    /// Makes open runs this node's whose node is gone, and gives them.
-    pub(super) fn take_up(
-        &self,
-        known: &Known,
-        terms: Terms,
-        agents: &[String],
-        limit: usize,
-    ) -> Result<Vec<LeftRun>, LogError> {
-        let mut claims = known.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        self.connection.run("BEGIN")?;
-        let taken = self.claim(&known.card, &claims, agents, limit).and_then(|ids| {
-            // Until it is known that the commit has happened.
-            claims.clone_from(&ids);
-            self.take(&known.card, terms, &ids)
-        });
-        match &taken {
-            Ok(_) => {
-                self.connection.run("COMMIT")?;
-                claims.clear();
-            }
-            Err(_) => drop(self.connection.run("ROLLBACK")),
-        }
-        Ok(taken?)
-    }
-
-    /// Finds runs that are left, and locks them; one whose row is locked is at work.
-    ///
-    /// Only who is there itself takes anything, and only while some node has beaten lately: before that, a node that
-    /// seems to be gone may just have been unable to show that it is there.
-    fn claim(&self, card: &Card, claims: &[i64], agents: &[String], limit: usize) -> Db<Vec<i64>> {
-        let sql = "SELECT id FROM run WHERE agent = ANY($1) AND owner IS NOT NULL \
-                   AND status IN ('pending', 'running', 'suspended') \
-                   AND (owner = $2 AND id = ANY($3) \
-                   OR NOT EXISTS (SELECT 1 FROM node WHERE node.id = run.owner AND seen_until > $4)) \
-                   AND EXISTS (SELECT 1 FROM node WHERE node.id = $2 AND seen_until > $4) \
-                   AND EXISTS (SELECT 1 FROM store WHERE alive_until > $4) \
-                   ORDER BY id LIMIT $5 FOR UPDATE OF run SKIP LOCKED";
-        let now = whole_number(tables::now(&self.connection)?.0);
-        let by: By<'_> = &[&agents, &&*card.id, &claims, &now, &whole_number(limit as u64)];
-        Ok(self.connection.query(sql, by)?.iter().map(|row| row.get(0)).collect())
-    }
-
-    fn take(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<Vec<LeftRun>> {
-        if runs.is_empty() {
-            return Ok(Vec::new());
-        }
-        // Whoever takes it up has a full term for it.
-        let until = tables::now(&self.connection)?.0.saturating_add(terms.lease);
-        let sql = "UPDATE run SET owner = $1, \
-                   lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \
-                   WHERE id = ANY($3)";
-        self.connection.execute(sql, &[&&*card.id, &whole_number(until), &runs])?;
-        let sql = format!(
-            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
-             WHERE run.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY run.id"
-        );
-        self.connection.query(&sql, &[&runs])?.iter().map(|row| Ok(run_of_row(row)?.left())).collect()
-    }
 }

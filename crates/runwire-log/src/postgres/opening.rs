@@ -108,8 +108,24 @@ pub(super) fn config(url: &str) -> Result<Address, OpenError> {
     Address::parse(url).map_err(OpenError::Unreadable)
 }
 
+/// The oldest version of Postgres that knows what is asked of it.
+const OLDEST: i32 = 130_000;
+
 /// Brings a store to the newest version, after it was made sure that it keeps what it acknowledges.
 pub(super) fn prepare(connection: &Connection) -> Result<Migrated, OpenError> {
+    // Whoever waits for another migration sees what it has made.
+    connection.run("SET default_transaction_isolation = 'read committed'")?;
+    let row = connection
+        .one("SELECT current_setting('server_encoding'), current_setting('server_version_num')::int", &[])?;
+    let (encoding, version): (String, i32) = (row.get(0), row.get(1));
+    if version < OLDEST {
+        let (found, needed) = (version / 10_000, OLDEST / 10_000);
+        return Err(OpenError::Unusable(format!("it is Postgres {found}, and {needed} or newer is needed")));
+    }
+    if encoding != "UTF8" {
+        let told = format!("the encoding of the database is {encoding}, and must be UTF8");
+        return Err(OpenError::Unusable(told));
+    }
     let commits: String = connection.one("SHOW synchronous_commit", &[])?.get(0);
     if commits == "off" {
         return Err(OpenError::LosesCommits(commits));

@@ -56,7 +56,7 @@ impl Pool {
                 result = work(&mut reader);
             }
             // After a failure nobody knows what state a connection is in.
-            if !matches!(result, Err(LogError::Unavailable(_))) {
+            if !matches!(result, Err(LogError::Unavailable(_) | LogError::Damaged(_))) {
                 pool.lock().push(reader);
             }
             result

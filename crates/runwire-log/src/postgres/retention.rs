@@ -10,6 +10,7 @@ use runwire_model::Timestamp;
 use super::failure::{Db, Failure};
 use super::read::Reader;
 use super::rows::{maybe_number, number, whole_number};
+use super::tables::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::reading::before;
@@ -29,6 +30,7 @@ struct Ended {
 impl Reader {
     /// Removes what retention does not keep, and tells how many runs.
     pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
+        let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
         let mut excess = match retention.most_bytes {
             Some(most) => self.kept_bytes()?.saturating_sub(most),

@@ -12,6 +12,7 @@ use super::cache::{Cache, RunPlace};
 use super::connection::{By, Connection};
 use super::failure::{Db, Failure};
 use super::rows::{load_run, load_thread, whole_number};
+use super::unreadable::Unreadable;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Records, Stored};
 use crate::work::{Base, Heads, RunHead, Store, ThreadHead};
@@ -33,6 +34,8 @@ pub(super) struct Tables {
     /// The thread that a request could not begin with, and must.
     pub(super) wanted: Cell<Option<i64>>,
     names: RefCell<Names>,
+    /// Runs whose lease ran out and that cannot be read here.
+    unreadable: RefCell<Unreadable>,
     /// Numbers that nobody has yet.
     pub(super) threads: VecDeque<i64>,
     pub(super) runs: VecDeque<i64>,
@@ -53,6 +56,7 @@ impl Tables {
             missed: Cell::new(false),
             wanted: Cell::new(None),
             names: RefCell::default(),
+            unreadable: RefCell::default(),
             threads: VecDeque::new(),
             runs: VecDeque::new(),
         }
@@ -119,6 +123,19 @@ impl Tables {
         self.locked_later.set(true);
         self.locked.borrow_mut().insert(thread, version);
         self.cache.borrow_mut().check(thread, version);
+    }
+
+    /// Finds out whether a run and its thread, which is locked, can be read.
+    fn try_to_read(&self, run: i64, thread: i64) -> Db<()> {
+        let (has_run, has_thread) =
+            (self.cache.borrow().has_run(run), self.cache.borrow().has_thread(thread));
+        if !has_run {
+            load_run(&self.connection, "run.id = $1", &[&run])?;
+        }
+        if !has_thread {
+            load_thread(&self.connection, thread)?;
+        }
+        Ok(())
     }
 
     fn run_at(&self, place: RunPlace) -> Db<Option<Box<RunHead>>> {
@@ -244,18 +261,28 @@ impl Store for Tables {
         // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.
         let sql = "SELECT run.id, run.thread, thread.version FROM run JOIN thread ON thread.id = run.thread \
                    WHERE run.lease > 0 AND run.lease_until <= $1 \
-                   AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) \
+                   AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) AND run.id <> ALL($3) \
                    ORDER BY run.lease_until LIMIT $2 FOR UPDATE OF thread SKIP LOCKED";
-        let due = self.connection.query(sql, &[&whole_number(now.0), &DUE])?;
+        let due =
+            self.connection.query(sql, &[&whole_number(now.0), &DUE, &self.unreadable.borrow_mut().ids()])?;
         if due.is_empty() {
             return Ok(Vec::new());
         }
         due.iter().for_each(|row| self.has_locked(row.get(1), row.get(2)));
         // A lease that was renewed before its thread was locked has not run out.
         let due: Vec<i64> = due.iter().map(|row| row.get(0)).collect();
-        let sql = "SELECT id FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
+        let sql = "SELECT id, thread FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
         let due = self.connection.query(sql, &[&due, &whole_number(now.0)])?;
-        Ok(due.iter().map(|row| row.get(0)).collect())
+        let mut readable = Vec::with_capacity(due.len());
+        for row in due {
+            let id = row.get(0);
+            match self.try_to_read(id, row.get(1)) {
+                Ok(()) => readable.push(id),
+                Err(failure @ Failure::Damaged(_)) => self.unreadable.borrow_mut().note(id, &failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(readable)
     }
 
     fn new_thread_id(&mut self) -> Db<i64> {

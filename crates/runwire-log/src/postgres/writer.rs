@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::address::Address;
 use super::commit::Request;
@@ -24,8 +24,8 @@ use crate::{Form, limits};
 
 /// What the writer is asked to do.
 pub(super) enum Order {
-    /// One of the log's verbs, and when it was asked for.
-    Op(Op, Instant),
+    /// One of the log's verbs, when it was asked for, and the room that it takes while it waits.
+    Op(Op, Instant, OwnedSemaphorePermit),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
@@ -83,9 +83,9 @@ impl Writer {
             let mut closing = false;
             while let Some(order) = next {
                 match order {
-                    Order::Op(op, since) => {
+                    Order::Op(op, since, room) => {
                         bytes += op.bytes();
-                        asked.push(Request::new(op, since));
+                        asked.push(Request::new(op, since, room));
                     }
                     Order::Subscribe(subscribers, reply) => {
                         self.work.subscribers = subscribers;
@@ -104,7 +104,7 @@ impl Writer {
         }
         requests.close();
         while let Some(order) = requests.blocking_recv() {
-            if let Order::Op(op, _) = order {
+            if let Order::Op(op, ..) = order {
                 op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
         }

@@ -35,7 +35,9 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use crate::append::{Append, Appended};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
-use crate::info::{Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo};
+use crate::info::{
+    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+};
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::moved::{Exported, Imported, Numbered, Part};
@@ -184,7 +186,18 @@ impl Sqlite {
             .map_err(|error| unusable(error.to_string()))?;
         let readers = Arc::new(Semaphore::new(READERS));
         let idle = Arc::default();
-        Ok(Self { path: path.to_owned(), requests, tails, unsealed, noticed, meter, clock, idle, readers, left })
+        Ok(Self {
+            path: path.to_owned(),
+            requests,
+            tails,
+            unsealed,
+            noticed,
+            meter,
+            clock,
+            idle,
+            readers,
+            left,
+        })
     }
 
     async fn order<T>(
@@ -313,6 +326,7 @@ impl Log for Sqlite {
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
         self.seal(Sealing::Everything).await?;
+        let retention = retention.at((self.clock)());
         let trims = self.reading(move |reader| plan(reader, retention)).await?;
         let mut runs = 0;
         for trim in trims {

@@ -55,7 +55,7 @@ impl<S: Store> Work<S> {
             let result = if thread.deleted {
                 Err(LogError::ThreadDeleted(thread.key.id.to_string()))
             } else if run.request.is_same(&request) {
-                Ok(Created { value: run.info(), new: false })
+                Ok(Created { value: run.info(), new: run.request.is_same_attempt(&request) })
             } else {
                 Err(LogError::RunExists(key.id.to_string()))
             };

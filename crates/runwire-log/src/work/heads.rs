@@ -109,6 +109,9 @@ pub(crate) struct Request {
     /// Whether the server that created it starts the agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) started: bool,
+    /// The attempt that created it, where it had a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attempt: Option<String>,
 }
 
 impl Request {
@@ -121,7 +124,13 @@ impl Request {
             input: run.input.as_ref().map(|input| input.text().to_owned()),
             asked: true,
             started: run.is_started_here,
+            attempt: run.attempt.clone(),
         }
+    }
+
+    /// Tells whether the same attempt made another request.
+    pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
+        self.attempt.is_some() && self.attempt == other.attempt
     }
 
     /// Tells whether two requests ask for the same run; how their JSON is laid out does not matter.
@@ -255,6 +264,7 @@ impl RunHead {
             message_id: request.message_id,
             input: request.input.and_then(|input| runwire_model::Json::parse(&input).ok()),
             is_started_here: request.started,
+            attempt: request.attempt,
         };
         LeftRun { tenant: asked.tenant.clone(), run: self.info(), asked }
     }

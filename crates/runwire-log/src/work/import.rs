@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use runwire_model::Timestamp;
+use runwire_model::event::{Body, Event};
 use runwire_model::run::Status;
 
 use super::append::question_deadline;
@@ -142,6 +143,10 @@ impl<S: Store> Work<S> {
     }
 
     fn import_run(&mut self, thread: &mut ThreadHead, facts: &RunFacts) -> Taken<S> {
+        if !is_id(&facts.run_id) || facts.created_at.0 >= MOST {
+            let problem = "the run has no id or one that no run can have, or a time beyond all times";
+            return Ok(Err(ImportProblem::Bad(problem.into())));
+        }
         let key = RunKey::new(thread.key.tenant.clone(), facts.run_id.as_str());
         let request = request_of(facts);
         if let Some(run) = self.heads.take_run(&self.store, &key)? {
@@ -154,9 +159,6 @@ impl<S: Store> Work<S> {
             };
             self.heads.put_run(run);
             return Ok(same.then_some(()).ok_or(problem));
-        }
-        if facts.run_id.is_empty() || facts.created_at.0 >= MOST {
-            return Ok(Err(ImportProblem::Bad("the run has no id, or a time beyond all times".into())));
         }
         if let Some(trimmed) = &facts.trimmed {
             return self.import_trimmed(thread, key, request, facts.created_at, trimmed);
@@ -244,8 +246,14 @@ impl<S: Store> Work<S> {
             let problem = "its time is before that of the record before it, or beyond all times";
             return Ok(Err(ImportProblem::Bad(problem.into())));
         }
+        if record.entries.iter().any(|entry| asks_by_long_id(&entry.event)) {
+            return Ok(Err(ImportProblem::Bad("the id of its question is too long".into())));
+        }
         let key = RunKey { tenant: thread.key.tenant.clone(), id: stored.run.clone() };
         let unknown = || ImportProblem::Bad(format!("no line before it tells of its run `{}`", key.id));
+        if !is_id(&key.id) {
+            return Ok(Err(unknown()));
+        }
         let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
         if run.thread != thread.id {
             self.heads.put_run(run);
@@ -297,6 +305,20 @@ impl<S: Store> Work<S> {
     }
 }
 
+/// Bytes of the id of a run or a producer.
+const ID_BYTES: usize = 256;
+/// Bytes of the id of a question: stores keep an index of them.
+const QUESTION_ID_BYTES: usize = 1024;
+
+/// Tells whether a run or a producer can be called so: no store need hold more.
+pub(crate) fn is_id(id: &str) -> bool {
+    (1..=ID_BYTES).contains(&id.len()) && !id.contains(char::is_control)
+}
+
+fn asks_by_long_id(event: &Event) -> bool {
+    matches!(&event.body, Body::InteractionRequested(asked) if asked.interaction_id.len() > QUESTION_ID_BYTES)
+}
+
 /// Records that are read ahead when they are compared.
 const READ_AHEAD: usize = 256;
 
@@ -331,5 +353,6 @@ fn request_of(facts: &RunFacts) -> Request {
         input: facts.input.as_ref().map(|input| input.text().to_owned()),
         asked: facts.asked,
         started: false,
+        attempt: None,
     }
 }

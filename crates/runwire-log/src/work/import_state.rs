@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::heads::{ProducerHead, Route, Speech, ThreadHead};
-use super::import::{MOST, Taken};
+use super::import::{MOST, Taken, is_id};
 use super::{Store, Tried, Work};
 use crate::key::RunKey;
 use crate::limits;
@@ -11,10 +11,14 @@ use crate::moved::{ImportProblem, ProducerNote, StateNote};
 
 impl<S: Store> Work<S> {
     pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &StateNote) -> Taken<S> {
-        let is_wrong = |producer: &ProducerNote| producer.epoch >= MOST || producer.next >= MOST;
+        // The one without a name has an empty one.
+        let is_wrong = |producer: &ProducerNote| {
+            let is_named = producer.name.is_empty() || is_id(&producer.name);
+            !is_named || producer.epoch >= MOST || producer.next >= MOST
+        };
         if note.producers.len() > limits::PRODUCERS || note.producers.iter().any(is_wrong) {
             return Ok(Err(ImportProblem::Bad(
-                "it has too many producers, or numbers beyond all numbers".into(),
+                "it has too many producers, names that none can have, or numbers beyond all numbers".into(),
             )));
         }
         let Some(run_id) = &note.run_id else {
@@ -28,9 +32,11 @@ impl<S: Store> Work<S> {
             return Ok(Ok(()));
         };
         let key = RunKey::new(thread.key.tenant.clone(), run_id.as_str());
-        let Some(mut run) = self.heads.take_run(&self.store, &key)? else {
-            return Ok(Err(ImportProblem::Bad(format!("no line before it tells of the run `{run_id}`"))));
-        };
+        let unknown = || ImportProblem::Bad(format!("no line before it tells of the run `{run_id}`"));
+        if !is_id(run_id) {
+            return Ok(Err(unknown()));
+        }
+        let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
         if run.thread == thread.id && run.last_seq == note.last_seq {
             if let Some(guard) = &note.guard {
                 run.head.state.recall(guard);
@@ -49,7 +55,7 @@ impl<S: Store> Work<S> {
     /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
     fn producer_of(&mut self, thread: &ThreadHead, note: &ProducerNote) -> Tried<S, ProducerHead> {
         let mut routes = Vec::new();
-        for route in note.routes.iter().take(super::route::ROUTES) {
+        for route in note.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
             let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());
             let Some(run) = self.heads.take_run(&self.store, &key)? else { continue };
             if run.thread == thread.id {

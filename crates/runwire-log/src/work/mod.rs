@@ -65,7 +65,14 @@ pub(crate) struct Work<S> {
 impl<S: Store> Work<S> {
     /// Begins with nothing at hand.
     pub(crate) fn new(store: S, now: Timestamp) -> Self {
-        Self { store, heads: Heads::default(), batch: Batch::default(), subscribers: Vec::new(), node: None, now }
+        Self {
+            store,
+            heads: Heads::default(),
+            batch: Batch::default(),
+            subscribers: Vec::new(),
+            node: None,
+            now,
+        }
     }
 
     /// Drops what is at hand: the batch was not committed, or others may write before the next one.

@@ -96,6 +96,22 @@ impl Op {
         }
     }
 
+    /// Names the thread that a new run begins which names none: a thread of that name may be there.
+    pub(crate) fn thread_of_its_own(&self) -> Option<ThreadKey> {
+        match self {
+            Self::Append(asked) => match &asked.request.target {
+                Target::Run(run) if asked.request.thread.is_none() => Some(run.thread(run.id.clone())),
+                _ => None,
+            },
+            Self::CreateRun(asked) => {
+                let NewRun { tenant, thread_id, run_id, .. } = &asked.request;
+                let run = run_id.as_deref().filter(|_| thread_id.is_none())?;
+                Some(ThreadKey::new(tenant.as_str(), run))
+            }
+            _ => None,
+        }
+    }
+
     /// Tells whoever asked why nothing came of it.
     pub(crate) fn refuse(self, error: LogError) {
         match self {

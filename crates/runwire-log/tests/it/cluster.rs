@@ -1,6 +1,7 @@
 //! The store of a cluster passes the suite.
 
 mod failures;
+mod mishaps;
 mod readers;
 mod secured;
 

@@ -192,7 +192,7 @@ async fn what_a_deleted_thread_leaves_is_purged_by_whoever_is_on_duty() {
         node.append(Append { thread: Some("t".into()), ..write }).await.unwrap();
     }
     // Some of its runs are trimmed already.
-    let retention = Retention { ended_before: None, most_bytes: Some(2000) };
+    let retention = Retention { most_bytes: Some(2000), ..Retention::default() };
     assert!(node.trim(retention).await.unwrap() > 0);
     node.delete_thread(&ThreadKey::new("tenant", "t"), false).await.unwrap();
     // Whether or not it has begun with it.
@@ -228,7 +228,7 @@ async fn retention_removes_however_many_runs_there_are() {
     let open = Append { thread: Some("u".into()), ..frames("open", None, &[STARTED]) };
     node.append(open).await.unwrap();
     let bytes: u64 = cluster.sql("SELECT sum(length(body)) FROM chunk").parse().unwrap();
-    let half = Retention { most_bytes: Some(bytes / 2), ended_before: None };
+    let half = Retention { most_bytes: Some(bytes / 2), ..Retention::default() };
     let removed = node.trim(half).await.unwrap();
     assert!(removed > RUNS / 2 && removed < 2 * RUNS, "{removed}");
     let kept = "SELECT min(ended_at) FROM run WHERE NOT trimmed AND ended_at IS NOT NULL";
@@ -236,7 +236,8 @@ async fn retention_removes_however_many_runs_there_are() {
     let at = |sql: &str| cluster.sql(sql).parse::<u64>().unwrap();
     assert!(at(gone) <= at(kept), "the oldest go first");
     assert_eq!(node.trim(half).await.unwrap(), 0);
-    let all = Retention { ended_before: Some(runwire_model::Timestamp(u64::MAX >> 1)), most_bytes: None };
+    let ended_before = Some(runwire_model::Timestamp(u64::MAX >> 1));
+    let all = Retention { ended_before, ..Retention::default() };
     assert_eq!(node.trim(all).await.unwrap(), 2 * RUNS - removed);
     assert_eq!(node.run(&run("open")).await.unwrap().status.as_str(), "running");
     until(async || (cluster.sql("SELECT count(*) FROM chunk") == "1").then_some(())).await;
@@ -305,4 +306,21 @@ async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
     duty.subscribe(vec![subscriber("new")]).await.unwrap();
     until(async || duty.notices("old", 10).await.unwrap().is_empty().then_some(())).await;
     assert_eq!(duty.notices("new", 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_can_only_be_read_is_told_as_away() {
+    let cluster = Cluster::start();
+    let node = cluster.node().await;
+    assert_eq!(node.health().await.store.away, None);
+    // Sessions that are there obey it, too.
+    let read_only = |on: &str| {
+        cluster.sql(&format!("ALTER SYSTEM SET default_transaction_read_only = {on}"));
+        cluster.sql("SELECT pg_reload_conf()");
+    };
+    read_only("on");
+    until(async || node.health().await.store.away).await;
+    read_only("off");
+    until(async || node.health().await.store.away.is_none().then_some(())).await;
+    node.close().await;
 }

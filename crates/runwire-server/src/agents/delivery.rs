@@ -23,6 +23,10 @@ use crate::{limits, outage};
 const AGENT: &str = "runwire-agent";
 /// What the server is called as a producer beside it.
 const OWN: &str = "runwire-agent-own";
+/// The epoch of the server that has created a run.
+const FIRST_EPOCH: u64 = 1;
+/// How far a server that takes a run up may go beyond the epoch that it finds.
+const EPOCH_STEP: u64 = 1 << 20;
 
 /// Tells whether an agent of a server has written to a run.
 pub(super) async fn has_written(log: &dyn Log, run: &RunKey) -> Result<bool, LogError> {
@@ -41,6 +45,9 @@ pub(super) enum Stop {
     /// Another server has taken the run over.
     #[error("another server has taken the run over")]
     Fenced,
+    /// The store refuses for good what the agent says.
+    #[error("the store cannot hold what the agent says")]
+    Refused,
     /// The log takes nothing.
     #[error(transparent)]
     Log(LogError),
@@ -69,18 +76,22 @@ struct Lane {
 }
 
 impl Delivery {
-    /// Begins a run that nobody has worked on.
+    /// Begins a run that nobody has worked on. Where another server has taken it up meanwhile, it is that one's: a new
+    /// run has the first epoch, always.
     pub(super) async fn begin(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
         let known = known(&*log, run).await?;
-        let epoch = newest_epoch(&known) + 1;
-        Ok(Self::at(log, run, dialect, &known, epoch))
+        match newest_epoch(&known) {
+            0..=FIRST_EPOCH => Ok(Self::at(log, run, dialect, &known, FIRST_EPOCH)),
+            epoch => Err(LogError::ProducerFenced { epoch }),
+        }
     }
 
     /// Takes up a run where another server has left it. Whatever that server still says is refused from now on.
     pub(super) async fn take_up(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
         let left = known(&*log, run).await?;
-        // One that has written nothing yet has the first epoch.
-        let epoch = newest_epoch(&left).max(1) + 1;
+        // One that has written nothing yet has the first epoch. Two that take it up at once shall not meet in the next.
+        let step = fastrand::u64(1..=EPOCH_STEP);
+        let epoch = newest_epoch(&left).max(FIRST_EPOCH).saturating_add(step);
         let claimed = Self::at(log, run, dialect, &left, epoch);
         for lane in [&claimed.agent, &claimed.own] {
             claimed.log.append(lane.append(run, FrameBatch::default(), false)).await?;
@@ -253,6 +264,10 @@ impl Delivery {
             }
             Err(LogError::ThreadDeleted(_)) => Err(Stop::Closed),
             Err(LogError::ProducerFenced { .. }) => Err(Stop::Fenced),
+            Err(error @ LogError::Damaged(_)) => {
+                tracing::error!(run = &*self.run.id, %error, "the store refuses what an agent says");
+                Err(Stop::Refused)
+            }
             Err(error) => Err(Stop::Log(error)),
         }
     }

@@ -48,6 +48,7 @@ pub(super) async fn run(
     }
     match telling.tell().await {
         Ok(()) | Err(Halt::Leave | Halt::Stop(Stop::Closed | Stop::Fenced)) => {}
+        Err(Halt::Stop(Stop::Refused)) => job.end(&mut telling.delivery, Ending::store_damaged()).await,
         Err(Halt::Stop(stop)) => {
             tracing::warn!(run = &*job.run.id, agent = job.agent.name, %stop, "a demo cannot be told");
         }

@@ -29,6 +29,11 @@ impl Ending {
         Self::of(ErrorInfo::coded(code, message))
     }
 
+    /// Makes the failure of a run that the store refuses for good.
+    pub(super) fn store_damaged() -> Self {
+        Self::failed("store_damaged", "the store cannot hold what the agent says")
+    }
+
     /// Makes the failure of a run whose server stops.
     pub(super) fn server_stopped() -> Self {
         let error = ErrorInfo::coded("server_stopped", "the server that ran the agent has stopped");

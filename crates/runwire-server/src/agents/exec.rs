@@ -204,6 +204,7 @@ impl Attending<'_> {
             // What is not written now is for the server that has the run next.
             Some(Stop::Log(_) | Stop::Closed | Stop::Fenced) => return,
             Some(Stop::Garbled(message)) => Ending::failed("agent_garbled", message),
+            Some(Stop::Refused) => Ending::store_damaged(),
             None => match (self.cancelled, status) {
                 (Some(reason), _) => Ending::Cancelled { reason },
                 (None, _) if self.is_server_stopping => Ending::server_stopped(),

@@ -26,7 +26,7 @@ pub(crate) mod signals;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runwire_log::{Created, Log, NewRun, RunInfo, RunKey};
+use runwire_log::{Created, Log, LogError, NewRun, RunInfo, RunKey};
 use runwire_model::Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -34,7 +34,7 @@ pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, 
 
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::{Config, limits};
+use crate::{Config, limits, outage};
 use job::{Begin, Job};
 pub(crate) use recovery::start_in;
 
@@ -48,6 +48,8 @@ pub(crate) struct Agents {
     shutdown: watch::Receiver<bool>,
     beat: Duration,
     grace: Duration,
+    /// How long a store is asked that could not tell what it has done.
+    outage: Duration,
     /// How many runs may be open at once.
     open: usize,
     places: Arc<Semaphore>,
@@ -68,6 +70,11 @@ pub(crate) struct Busy {
     pub(crate) open: usize,
     /// Those of them that an agent is at work on.
     pub(crate) under_way: usize,
+}
+
+/// Makes an id that is new.
+fn mint() -> String {
+    uuid::Uuid::now_v7().to_string()
 }
 
 /// What an agent is given.
@@ -108,6 +115,7 @@ impl Agents {
             shutdown,
             beat: config.beat,
             grace: config.agent_grace,
+            outage: config.outage,
             open,
             places: Arc::new(Semaphore::new(open)),
             at_once,
@@ -151,7 +159,8 @@ impl Agents {
     pub(crate) async fn create(&self, run: NewRun) -> Result<Created<RunInfo>, Problem> {
         let agent = run.agent.as_deref().and_then(|name| self.find(name)).cloned();
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
-        let run = NewRun { is_started_here: true, ..run };
+        let run_id = run.run_id.clone().unwrap_or_else(mint);
+        let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(mint()), ..run };
         // Before the run exists: one that cannot be started shall not be there.
         let place = self.place()?;
         let input = Input {
@@ -160,12 +169,17 @@ impl Agents {
             input: run.input.clone(),
         };
         let tenant: Arc<str> = run.tenant.as_str().into();
-        let created = self.log.create_run(run).await?;
-        if created.new {
-            let key = RunKey::new(tenant, created.value.run_id.as_str());
-            self.begin(place, agent, &created.value, key, input, Begin::New);
-        }
-        Ok(created)
+        let agents = self.clone();
+        // Not with the request, which ends when whoever made it goes: the run is created all the same, and needs its agent.
+        let creating = tokio::spawn(async move {
+            let created = outage::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
+            if created.new {
+                let key = RunKey::new(tenant, created.value.run_id.as_str());
+                agents.begin(place, agent, &created.value, key, input, Begin::New);
+            }
+            Ok::<_, LogError>(created)
+        });
+        Ok(creating.await.map_err(|_| Problem::new("internal", "the run was not created to its end"))??)
     }
 
     /// Tells how many runs of agents are open, and how many agents are at work.

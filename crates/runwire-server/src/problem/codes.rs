@@ -274,6 +274,12 @@ pub const CODES: &[Code] = &[
         "The store is not available",
         "Try again; what was not acknowledged is not written.",
     ),
+    code(
+        "store_damaged",
+        500,
+        "The store cannot hold or read this",
+        "Do not repeat it: the server's log says what is wrong, and whoever runs the server has to mend it.",
+    ),
     code("shutting_down", 503, "The server is stopping", "Connect again and send what was not acknowledged."),
     INTERNAL,
 ];

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
-use runwire_log::{Dependency, Health};
+use runwire_log::{Away, Dependency, Health};
 use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::Wire;
-use crate::problem::Problem;
+use crate::problem::{Problem, tell_operator};
 
 /// Tells whether the store can be read and written. Without its tail a server is slower, and ready all the same.
 pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>, Problem> {
@@ -18,9 +18,12 @@ pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>,
         return Err(Problem::new("shutting_down", "the server is stopping"));
     }
     let Health { store, tail } = wire.log.health().await;
-    let (store_shown, tail_shown) = (shown(&store), tail.as_ref().map(shown));
+    let tail_shown = tail.as_ref().map(|tail| shown(tail, |away| &away.reason));
+    // Why a store is away may name files, hosts and users, which are the operator's business alone.
+    let store_shown = shown(&store, |_| "the server's log says why");
     if let Some(away) = store.away {
-        let problem = Problem::new("store_unavailable", format!("{} is away: {}", store.kind, away.reason));
+        tell_operator(&away.reason);
+        let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
     }
     let mut members = Map::from_iter([("ready".to_owned(), json!(true)), ("store".to_owned(), store_shown)]);
@@ -28,11 +31,11 @@ pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>,
     Ok(Json(Value::Object(members)))
 }
 
-fn shown(Dependency { kind, away }: &Dependency) -> Value {
+fn shown(Dependency { kind, away }: &Dependency, why: impl Fn(&Away) -> &str) -> Value {
     match away {
         None => json!({"kind": kind, "state": "up"}),
         Some(away) => {
-            let mut shown = json!({"kind": kind, "state": "away", "reason": away.reason});
+            let mut shown = json!({"kind": kind, "state": "away", "reason": why(away)});
             if let Some(since) = away.since.and_then(written) {
                 shown["since"] = since.into();
             }

@@ -97,8 +97,8 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         agent_grace: Config::default().agent_grace.min(settings.cancel_grace),
         ..Config::default()
     };
-    let server = Server::bind(config, log)
-        .map_err(|error| Failure::Listen { address: settings.listen.0, error })?;
+    let server =
+        Server::bind(config, log).map_err(|error| Failure::Listen { address: settings.listen.0, error })?;
     let address = server.address();
     let tail = settings.tail.as_ref().map(|tail| tracing::field::display(&tail.address));
     let version = env!("CARGO_PKG_VERSION");

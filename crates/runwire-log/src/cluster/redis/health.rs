@@ -3,7 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use redis::ServerError;
 use tokio::sync::watch;
+
+/// Between two complaints about a Redis that refuses: a minute.
+const COMPLAINT_MICROS: u64 = 60_000_000;
 
 /// How a connection to Redis is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +71,8 @@ pub(super) struct Counters {
     pub(super) arrived: AtomicU64,
     pub(super) missed: AtomicU64,
     pub(super) garbage: AtomicU64,
+    /// When a refusal was last said aloud, in microseconds; 0 before the first.
+    complained: AtomicU64,
     /// In microseconds, and 0 before the first.
     lag: AtomicU64,
     began: Instant,
@@ -91,6 +97,7 @@ impl Default for Counters {
             arrived: AtomicU64::new(0),
             missed: AtomicU64::new(0),
             garbage: AtomicU64::new(0),
+            complained: AtomicU64::new(0),
             lag: AtomicU64::new(0),
             began,
         }
@@ -133,6 +140,19 @@ impl Counters {
             }
             turned
         });
+    }
+
+    /// Counts what Redis refused, and says so now and then.
+    pub(super) fn refused<'a>(&self, refusals: impl Iterator<Item = &'a ServerError>) {
+        for refusal in refusals {
+            self.refused.fetch_add(1, Relaxed);
+            let (now, last) = (self.now().max(1), self.complained.load(Relaxed));
+            if last == 0 || now.saturating_sub(last) >= COMPLAINT_MICROS {
+                self.complained.store(now, Relaxed);
+                let (code, details) = (refusal.code(), refusal.details());
+                tracing::warn!(code, details, "Redis refuses a command; readers on other nodes may be late");
+            }
+        }
     }
 
     /// Tells the time, as an echo carries it.

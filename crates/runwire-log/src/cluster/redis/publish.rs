@@ -9,7 +9,7 @@ use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, RedisResult, ServerError, Value};
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::entry::{Names, Published, message};
 use super::health::{Counters, Way};
@@ -159,16 +159,7 @@ impl Publisher {
     pub(super) async fn run(self) {
         let mut backoff = Backoff::new();
         loop {
-            let result = match self.connector.connect().await {
-                Ok(connection) => {
-                    self.queue.set_away(false);
-                    self.counters.up(Way::Publishing);
-                    backoff = Backoff::new();
-                    self.send_all(connection).await
-                }
-                Err(error) => Err(error),
-            };
-            let Err(error) = result else { return };
+            let Err(error) = self.connect_and_send(&mut backoff).await else { return };
             self.queue.set_away(true);
             self.counters.down(Way::Publishing, &error.to_string());
             if self.queue.lock().is_closed {
@@ -178,8 +169,15 @@ impl Publisher {
         }
     }
 
-    async fn send_all(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
-        let mut look = interval(Duration::from_millis(limits::REDIS_LOOK_MILLIS));
+    /// Sends over one connection until it falls, or the queue is closed.
+    async fn connect_and_send(&self, backoff: &mut Backoff) -> RedisResult<()> {
+        let mut connection = self.connector.connect().await?;
+        // A Redis that lets a node in and then refuses everything is none.
+        self.echo(&mut connection).await?;
+        self.queue.set_away(false);
+        self.counters.up(Way::Publishing);
+        let every = Duration::from_millis(limits::REDIS_LOOK_MILLIS);
+        let mut look = interval_at(Instant::now() + every, every);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -193,11 +191,16 @@ impl Publisher {
                 }
                 // Also shows that a connection without anything to send still stands.
                 _ = look.tick() => {
-                    let sent = self.counters.now();
-                    redis::cmd("PUBLISH").arg(self.names.echo()).arg(sent).exec_async(&mut connection).await?;
+                    self.echo(&mut connection).await?;
+                    // Only one that has stood for a while is worth coming back to at once.
+                    *backoff = Backoff::new();
                 }
             }
         }
+    }
+
+    async fn echo(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        redis::cmd("PUBLISH").arg(self.names.echo()).arg(self.counters.now()).exec_async(connection).await
     }
 
     async fn send(&self, connection: &mut MultiplexedConnection, batch: &[Entry]) -> RedisResult<()> {
@@ -209,7 +212,7 @@ impl Publisher {
         let mut read_only = None;
         for answers in answers.chunks(COMMANDS) {
             let refusals = answers.iter().filter_map(refusal);
-            self.counters.refused.fetch_add(refusals.clone().count() as u64, Relaxed);
+            self.counters.refused(refusals.clone());
             read_only = refusals.into_iter().find(|refusal| refusal.code() == "READONLY").or(read_only);
             let was_carried = answers.last().is_some_and(|answer| !matches!(answer, Value::ServerError(_)));
             let counter = if was_carried { &self.counters.published } else { &self.counters.dropped };

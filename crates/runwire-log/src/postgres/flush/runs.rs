@@ -1,7 +1,8 @@
 //! The rows of runs that a commit writes: those that are new, and what has changed of others.
 //!
 //! What changes with every commit is in no index, so that a row can be written anew beside itself. That is why the end
-//! of a lease moves only now and then: a term is a little longer than was asked for, and never shorter.
+//! of a lease moves only now and then: a term is a little longer than was asked for, and never shorter. One that was
+//! moved because no node was there stays so, also where what was on its way then is written late.
 
 use tokio_postgres::types::ToSql;
 
@@ -136,7 +137,7 @@ impl Rows {
         let sql = "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
                    first_seq = new.first_seq, last_seq = new.last_seq, deadline = new.deadline, \
                    lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL OR (new.lease = 1 \
-                   AND run.lease = 1 AND run.lease_until BETWEEN new.lease_until - $12 AND new.lease_until) \
+                   AND run.lease = 1 AND run.lease_until >= new.lease_until - $12) \
                    THEN run.lease_until ELSE new.lease_until END, message = new.message, head = new.head \
                    FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
                    $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[]) AS new (id, status, \

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use runwire_engines::{Mode, Postgres as Engine, Proxy};
 use runwire_log::{LogError, NewRun};
-use writers::{Nodes, frame};
+use writers::Nodes;
+pub(super) use writers::frame;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_postgres_costs_no_event_that_was_acknowledged() {

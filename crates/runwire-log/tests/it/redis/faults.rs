@@ -1,7 +1,7 @@
 //! What a Redis that is not well costs: entries, which the store has, and never the tail.
 
 use runwire_engines::{Mode, Proxy, Redis};
-use runwire_log::cluster::redis::Links;
+use runwire_log::cluster::redis::{Health, Link, Links};
 use runwire_log::limits;
 
 use super::nodes::{Node, arrival, published};
@@ -167,4 +167,18 @@ async fn what_makes_no_sense_is_passed_over() {
     b.lasts_until(2, 1).await;
     a.health(|health| health.refused > 0).await;
     assert!(b.tail.health().links.up());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_lets_a_node_in_and_refuses_its_channels_is_never_taken_for_one_that_is_there() {
+    let redis = Redis::start().unwrap();
+    redis.query(&["ACL", "SETUSER", "mute", "on", ">pw", "~runwire:*", "+@all"]).unwrap();
+    let url = redis.url().replacen("redis://", "redis://mute:pw@", 1);
+    let node = Node::begin(&url, "g");
+    let refused = |link: &Link| link.error.as_deref().is_some_and(|error| error.contains("permissions"));
+    node.health(|Health { links, .. }| {
+        assert!(!links.publishing.up && !links.following.up);
+        refused(&links.publishing) && refused(&links.following)
+    })
+    .await;
 }

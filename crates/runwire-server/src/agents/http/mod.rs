@@ -84,6 +84,7 @@ impl From<Stop> for Halt {
         match stop {
             Stop::Closed | Stop::Fenced => Self::Leave,
             Stop::Garbled(message) => Self::End(Ending::failed("agent_garbled", message)),
+            Stop::Refused => Self::End(Ending::store_damaged()),
             Stop::Log(error) => error.into(),
         }
     }

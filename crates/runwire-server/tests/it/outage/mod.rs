@@ -1,6 +1,7 @@
 //! A store that goes away and comes back: who is connected stays, who works goes on, nothing is lost or there twice.
 
 mod agents;
+mod beginning;
 mod reading;
 mod unsteady;
 mod writing;
@@ -23,6 +24,7 @@ async fn whoever_asks_during_an_outage_is_told_to_come_back_and_no_secret() {
     served.post("/v1/runs/r/events", &crate::harness::delta("a")).await.written(1, 0);
     store.go(Away::Everything);
     let asks = [
+        served.get("/readyz").await,
         served.get("/v1/runs/r").await,
         served.get("/v1/runs/r/events").await,
         served.get_with("/v1/runs/r/events", &[crate::reading::SSE]).await,

@@ -21,6 +21,10 @@ pub(crate) enum Away {
     Everything = 3,
     /// What is written is there, and nobody is told.
     Acknowledgements = 4,
+    /// What agents of the server say is refused for good.
+    Agents = 8,
+    /// Runs are created, and that is told later.
+    Creations = 16,
 }
 
 /// What a verb does.
@@ -69,6 +73,14 @@ impl Unsteady {
         patient(refusals.wait_for(|()| self.refused(verb) >= times)).await.unwrap();
     }
 
+    /// Tells what was done, if that can be told.
+    fn acknowledged<T>(&self, done: T) -> Result<T, LogError> {
+        match self.check(Away::Acknowledgements as u8, "acknowledgement") {
+            Ok(_) => Ok(done),
+            Err(_) => Err(LogError::Uncertain("postgres://secret@store/ went away".into())),
+        }
+    }
+
     fn check(&self, kind: u8, verb: &'static str) -> Result<&Arc<dyn Log>, LogError> {
         match &mut *self.last.lock().unwrap() {
             Some((last, 0)) if *last == verb => self.away.store(Away::Everything as u8, Ordering::SeqCst),
@@ -91,15 +103,20 @@ impl Log for Unsteady {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.check(WRITE, "create_run")?.create_run(run).await
+        let created = self.check(WRITE, "create_run")?.create_run(run).await;
+        while self.check(Away::Creations as u8, "creation").is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        self.acknowledged(created?)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        let appended = self.check(WRITE, "append")?.append(append).await?;
-        match self.check(Away::Acknowledgements as u8, "acknowledgement") {
-            Ok(_) => Ok(appended),
-            Err(_) => Err(LogError::Uncertain("postgres://secret@store/ went away".into())),
+        let is_agents = append.stamp.as_ref().is_some_and(|stamp| &*stamp.producer == "runwire-agent");
+        if is_agents && self.check(Away::Agents as u8, "agent").is_err() {
+            return Err(LogError::Damaged("postgres://secret@store/ is damaged".into()));
         }
+        let appended = self.check(WRITE, "append")?.append(append).await?;
+        self.acknowledged(appended)
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {

@@ -28,6 +28,14 @@ const PEOPLE: usize = 8;
 /// How long each disturbance took to heal.
 type Heals = BTreeMap<Disturbance, Vec<Duration>>;
 
+/// What goes wrong, over all rounds.
+#[derive(Default)]
+struct Course {
+    /// What comes next, the last one first: all kinds have their turn before any comes again.
+    deck: Vec<Disturbance>,
+    heals: Heals,
+}
+
 #[test]
 fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_run() {
     let seed = Seed::of("RUNWIRE_CHAOS_SEED");
@@ -37,16 +45,16 @@ fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_r
     let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
     let mark = format!("chaos-agent-{}", std::process::id());
     let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
-    let (begun, mut heals, mut round) = (Instant::now(), Heals::new(), 0);
+    let (begun, mut course, mut round) = (Instant::now(), Course::default(), 0);
     let longest = if seconds > SECONDS { LONG } else { SHORT };
     // Runs that go on for an hour would take as long to check; these go on for a round.
     while begun.elapsed().as_secs() < seconds {
         let lasts = Duration::from_secs(seconds.min(SECONDS));
-        Chaos { name: format!("c{round}"), lasts, longest }.reign(&mut bed, &mut random, &mut heals);
+        Chaos { name: format!("c{round}"), lasts, longest }.reign(&mut bed, &mut random, &mut course);
         round += 1;
         no_process_is_left(&mark);
     }
-    eprintln!("{}", table(&heals));
+    eprintln!("{}", table(&course.heals));
     bed.stop();
     no_process_is_left(&mark);
 }
@@ -63,7 +71,7 @@ struct Chaos {
 impl Chaos {
     /// Lets everyone work while things go wrong, and checks what has become of it.
     #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
-    fn reign(&self, bed: &mut Bed, random: &mut Random, heals: &mut Heals) {
+    fn reign(&self, bed: &mut Bed, random: &mut Random, course: &mut Course) {
         let (name, world) = (self.name.as_str(), bed.world());
         let probes = Probes::new(name, bed.addresses());
         let (outcome, memories) = thread::scope(|threads| {
@@ -71,7 +79,7 @@ impl Chaos {
             probes.begin(threads, &world);
             let cast = Cast::without_errands(threads, &world, &random.named("cast"), name, 0);
             let people = People::begin(threads, &world, &random.named("people"), name, PEOPLE);
-            self.disturb(bed, &world, &probes, random, heals);
+            self.disturb(bed, &world, &probes, random, course);
             world.enough_is_written();
             (cast.end(&world), people.end())
         });
@@ -97,14 +105,21 @@ impl Chaos {
 
     /// Lets one thing after the other happen, all kinds of them in turn, and sees each heal.
     #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
-    fn disturb(&self, bed: &mut Bed, world: &World, probes: &Probes, random: &mut Random, heals: &mut Heals) {
-        let (begun, mut deck) = (Instant::now(), Vec::new());
+    fn disturb(
+        &self,
+        bed: &mut Bed,
+        world: &World,
+        probes: &Probes,
+        random: &mut Random,
+        course: &mut Course,
+    ) {
+        let begun = Instant::now();
         eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
         while begun.elapsed() < self.lasts {
-            if deck.is_empty() {
-                deck = shuffled(random);
+            if course.deck.is_empty() {
+                course.deck = shuffled(random);
             }
-            let Some(disturbance) = deck.pop() else { break };
+            let Some(disturbance) = course.deck.pop() else { break };
             let from = begun.elapsed().as_secs_f64();
             disturbance.happen(bed, random, self.longest);
             let (until, what) = (begun.elapsed().as_secs_f64(), disturbance.name());
@@ -115,7 +130,7 @@ impl Chaos {
             }
             let healed = probes.heal(world);
             eprintln!("{from:6.1} to {until:6.1} s: {what}, healed after {:.3} s", healed.as_secs_f64());
-            heals.entry(disturbance).or_default().push(healed);
+            course.heals.entry(disturbance).or_default().push(healed);
             thread::sleep(random.millis(400));
         }
         probes.heal(world);

@@ -15,7 +15,7 @@ use crate::crash::readers::{Frame, Over, Reading, Scope};
 use crate::crash::world::World;
 
 /// Streams of the vectors that are resumed, each in all ways.
-const STREAMS: usize = 120;
+const STREAMS: usize = 60;
 
 #[test]
 fn readers_that_hop_to_another_node_after_every_frame_see_exactly_the_stream() {

@@ -63,7 +63,7 @@ impl Nodes {
 }
 
 /// One frame that nobody else sends.
-pub(super) fn frame(run: &str, value: &str) -> Append {
+pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     let mut frames = FrameBatch::default();
     frames.push(1, None, format!(r#"{{"type":"custom","name":"it","value":"{value}"}}"#).as_bytes());
     let target = Target::Run(RunKey::new("tenant", run));

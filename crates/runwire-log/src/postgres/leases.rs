@@ -1,0 +1,55 @@
+//! The leases of all open runs, after a time in which nobody could renew one.
+
+use super::connection::Connection;
+use super::failure::Db;
+use super::rows::whole_number;
+use super::tables;
+use super::writer::Terms;
+
+/// Leases that are renewed at once.
+const AT_ONCE: i64 = 1000;
+
+/// The leases that producers renew, and how long they are.
+fn terms_of(terms: Terms) -> [(i16, i64); 2] {
+    [(1, whole_number(terms.lease)), (2, whole_number(terms.grace))]
+}
+
+/// Gives every open run a full term at least, some at a time. Who writes just now renews its lease itself.
+pub(super) fn renew_all(connection: &Connection, terms: Terms) -> Db<()> {
+    let now = whole_number(tables::now(connection)?.0);
+    let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
+               AND lease_until < $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)";
+    for (lease, term) in terms_of(terms) {
+        let until = now.saturating_add(term);
+        while connection.execute(sql, &[&lease, &until, &AT_ONCE])? >= AT_ONCE.unsigned_abs() {}
+    }
+    Ok(())
+}
+
+/// Moves all leases by a gap. Who writes just now renews its lease itself.
+pub(super) fn move_all(connection: &Connection, terms: Terms, now: i64, gap: i64) -> Db<()> {
+    if gap > 0 {
+        let sql = "UPDATE run SET lease_until = lease_until + $1 WHERE id IN \
+                   (SELECT id FROM run WHERE lease IN (1, 2) FOR UPDATE SKIP LOCKED)";
+        return connection.execute(sql, &[&gap]).map(drop);
+    }
+    // The clock was set back. Leases that were renewed since are right.
+    let sql = "UPDATE run SET lease_until = $2 WHERE id IN \
+               (SELECT id FROM run WHERE lease = $1 AND lease_until > $3 FOR UPDATE SKIP LOCKED)";
+    for (lease, term) in terms_of(terms) {
+        // Also a term that is a little longer than was asked for: see flush/runs.rs.
+        let (until, most) = (now.saturating_add(term), now.saturating_add(term).saturating_add(term / 8));
+        connection.execute(sql, &[&lease, &until, &most])?;
+    }
+    Ok(())
+}
+
+/// Renews those that have run out all the same: what was being written then may be older than the gap.
+pub(super) fn renew_late(connection: &Connection, terms: Terms, now: i64) -> Db<()> {
+    let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
+               AND lease_until <= $3 ORDER BY id FOR UPDATE)";
+    for (lease, term) in terms_of(terms) {
+        connection.execute(sql, &[&lease, &now.saturating_add(term), &now])?;
+    }
+    Ok(())
+}

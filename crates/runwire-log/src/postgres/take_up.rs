@@ -1,0 +1,114 @@
+//! Taking up runs whose node is gone.
+
+use std::sync::PoisonError;
+
+use super::connection::By;
+use super::failure::{Db, Failure};
+use super::nodes::{Card, Known};
+use super::read::Reader;
+use super::rows::{RUN_COLUMNS, run_of_row, whole_number};
+use super::tables;
+use super::unreadable::Unreadable;
+use super::writer::Terms;
+use crate::error::LogError;
+use crate::info::LeftRun;
+
+const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
+
+impl Reader {
+    /// Makes open runs this node's whose node is gone, and gives them.
+    pub(super) fn take_up(
+        &self,
+        known: &Known,
+        terms: Terms,
+        agents: &[String],
+        limit: usize,
+    ) -> Result<Vec<LeftRun>, LogError> {
+        let mut claims = known.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unreadable = known.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        self.connection.run("BEGIN")?;
+        let taken = self.claim(&known.card, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
+            let left = self.read_left(&ids, &mut unreadable)?;
+            let ids: Vec<i64> = left.iter().map(|(id, _)| *id).collect();
+            // Until it is known that the commit has happened.
+            claims.extend(&ids);
+            claims.sort_unstable();
+            claims.dedup();
+            self.take(&known.card, terms, &ids)?;
+            Ok(left)
+        });
+        match &taken {
+            Ok(left) => {
+                self.connection.run("COMMIT")?;
+                claims.retain(|claim| left.iter().all(|(id, _)| id != claim));
+            }
+            Err(_) => drop(self.connection.run("ROLLBACK")),
+        }
+        let taken = taken?.into_iter().map(|(_, left)| left).collect();
+        if !claims.is_empty() {
+            // One that is another's by now, or has ended, is claimed no more.
+            let sql = format!("SELECT id FROM run WHERE id = ANY($1) AND owner = $2 AND {IS_OPEN}");
+            if let Ok(rows) = self.connection.query(&sql, &[&*claims, &&*known.card.id]) {
+                *claims = rows.iter().map(|row| row.get(0)).collect();
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Finds runs that are left, and locks them; one whose row is locked is at work.
+    ///
+    /// Only who is there itself takes anything, and only while some node has beaten lately: before that, a node that
+    /// seems to be gone may just have been unable to show that it is there.
+    fn claim(
+        &self,
+        card: &Card,
+        claims: &[i64],
+        unreadable: &[i64],
+        agents: &[String],
+        limit: usize,
+    ) -> Db<Vec<i64>> {
+        let sql = format!(
+            "SELECT id FROM run WHERE agent = ANY($1) AND owner IS NOT NULL AND {IS_OPEN} \
+             AND (owner = $2 AND id = ANY($3) \
+             OR NOT EXISTS (SELECT 1 FROM node WHERE node.id = run.owner AND seen_until > $4)) \
+             AND EXISTS (SELECT 1 FROM node WHERE node.id = $2 AND seen_until > $4) \
+             AND EXISTS (SELECT 1 FROM store WHERE alive_until > $4) \
+             AND id <> ALL($6) ORDER BY id LIMIT $5 FOR UPDATE OF run SKIP LOCKED"
+        );
+        let now = whole_number(tables::now(&self.connection)?.0);
+        let by: By<'_> = &[&agents, &&*card.id, &claims, &now, &whole_number(limit as u64), &unreadable];
+        Ok(self.connection.query(&sql, by)?.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Reads runs that are left, but for those that cannot be read here and those of deleted threads.
+    fn read_left(&self, runs: &[i64], unreadable: &mut Unreadable) -> Db<Vec<(i64, LeftRun)>> {
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+             WHERE run.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY run.id"
+        );
+        let mut left = Vec::new();
+        for row in self.connection.query(&sql, &[&runs])? {
+            match run_of_row(&row) {
+                Ok(run) => left.push((run.id, run.left())),
+                Err(failure @ Failure::Damaged(_)) => unreadable.note(row.get(0), &failure),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(left)
+    }
+
+    fn take(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<()> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        // Whoever takes it up has a full term for it.
+        let until = tables::now(&self.connection)?.0.saturating_add(terms.lease);
+        let sql = "UPDATE run SET owner = $1, \
+                   lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \
+                   WHERE id = ANY($3)";
+        self.connection.execute(sql, &[&&*card.id, &whole_number(until), &runs]).map(drop)
+    }
+}
