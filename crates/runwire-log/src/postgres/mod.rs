@@ -4,6 +4,7 @@
 //! one thread that writes, and a few connections that read.
 
 mod address;
+mod asking;
 mod begin;
 mod cache;
 mod commit;
@@ -33,14 +34,12 @@ mod unreadable;
 mod writer;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
-use tokio::sync::mpsc::error::SendTimeoutError;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::append::{Append, Appended};
 use crate::cluster::{Readers, TailOptions};
@@ -55,7 +54,7 @@ use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
-use crate::work::{Asked, Op};
+use crate::work::Op;
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
 pub use nodes::Nodes;
@@ -93,13 +92,6 @@ impl Default for Options {
             fatal: Arc::new(|_| {}),
         }
     }
-}
-
-/// How long a request waits to be taken.
-const PATIENCE: Duration = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
-
-fn refused(why: &str) -> LogError {
-    LogError::Unavailable(format!("{why}; nothing was written"))
 }
 
 /// A log in Postgres.
@@ -159,38 +151,6 @@ impl Postgres {
     /// Tells which nodes are there, as this one knows it.
     pub fn nodes(&self) -> Nodes {
         self.nodes.tell()
-    }
-
-    async fn order<T>(
-        &self,
-        order: impl FnOnce(oneshot::Sender<Result<T, LogError>>) -> Order,
-    ) -> Result<T, LogError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(order(reply)).await?;
-        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
-    }
-
-    async fn send(&self, order: Order) -> Result<(), LogError> {
-        self.requests.send_timeout(order, PATIENCE).await.map_err(|error| match error {
-            SendTimeoutError::Timeout(_) => refused("too many requests wait for the store"),
-            SendTimeoutError::Closed(_) => refused("the store was closed"),
-        })
-    }
-
-    /// Has one of the log's verbs performed.
-    async fn ask<Q, T: Send + 'static>(
-        &self,
-        request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Op,
-    ) -> Result<T, LogError> {
-        let (since, (reply, answer)) = (Instant::now(), oneshot::channel());
-        let op = op(Asked::new(request, reply));
-        let bytes = u32::try_from(op.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
-        let room = timeout(PATIENCE, self.room.clone().acquire_many_owned(bytes)).await;
-        let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
-        let room = room.map_err(|_| refused("the store was closed"))?;
-        self.send(Order::Op(op, since, room)).await?;
-        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
     }
 
     /// Uses a connection that reads.
