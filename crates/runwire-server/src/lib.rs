@@ -202,7 +202,7 @@ impl Server {
         let Self { listener, stop, wire, .. } = self;
         // Before anything happens that is to be told.
         wire.webhooks.subscribe().await.map_err(io::Error::other)?;
-        wire.agents.recover().await;
+        wire.agents.recover_first().await;
         let housekeeping = housekeeping::start(&wire);
         let served = listener::serve(listener, &wire, shutdown, stop).await;
         wire.agents.stopped().await;

@@ -103,6 +103,8 @@ pub const FIGURES_TIME: Duration = Duration::from_secs(3);
 pub const SWEEP_TIME: Duration = Duration::from_secs(1);
 /// Runs of servers that are gone that are taken up with one sweep.
 pub const TAKE_UP_RUNS: usize = 256;
+/// Time that those may take before a server that starts lets anyone in.
+pub const RECOVERY_TIME: Duration = Duration::from_secs(5);
 /// Time between two removals of what retention does not keep.
 pub const TRIM_TIME: Duration = Duration::from_secs(60);
 

@@ -14,6 +14,7 @@ use runwire_log::{LeftRun, LogError, RunInfo, RunKey};
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::run::Status;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
 
 use super::config::{Agent, AgentKind};
 use super::delivery::{self, Delivery};
@@ -34,23 +35,36 @@ enum Fate {
 }
 
 impl Agents {
-    /// Takes up the runs of agents whose server is gone, as far as there is room for them.
-    pub(crate) async fn recover(&self) {
+    /// Takes up the runs of agents whose server is gone, before anyone is served, as far as that is done soon.
+    pub(crate) async fn recover_first(&self) {
+        let all = async {
+            for run in self.recover().await {
+                // What it could not do was logged.
+                let _ = run.await;
+            }
+        };
+        if tokio::time::timeout(limits::RECOVERY_TIME, all).await.is_err() {
+            tracing::info!("serving, while runs whose server is gone are still looked at");
+        }
+    }
+
+    /// Takes up the runs of agents whose server is gone, as far as there is room for them; each is looked at on its
+    /// own, so that none keeps another waiting.
+    pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         let room = self.places.available_permits().min(limits::TAKE_UP_RUNS);
         if names.is_empty() || room == 0 || *self.shutdown.borrow() {
-            return;
+            return Vec::new();
         }
-        match self.log.take_up(&names, room).await {
-            Err(error) => tracing::warn!(%error, "cannot look for runs whose agents went with their server"),
-            Ok(left) => {
-                for run in left {
-                    let agents = self.clone();
-                    // Each on its own: none keeps another waiting.
-                    tokio::spawn(async move { agents.recover_run(run).await });
-                }
-            }
-        }
+        let left = self.log.take_up(&names, room).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot look for runs whose agents went with their server");
+            Vec::new()
+        });
+        let look_at = |run| {
+            let agents = self.clone();
+            tokio::spawn(async move { agents.recover_run(run).await })
+        };
+        left.into_iter().map(look_at).collect()
     }
 
     async fn recover_run(&self, left: LeftRun) {
