@@ -45,6 +45,7 @@ async fn a_paused_postgres_costs_time_alone() {
     let writing = nodes.write();
     writing.goes_on().await;
     engine.pause();
+    // How long the pause is: nothing happens meanwhile that could be waited for.
     tokio::time::sleep(Duration::from_secs(2)).await;
     engine.resume();
     writing.goes_on().await;
@@ -76,6 +77,7 @@ async fn a_commit_whose_answer_is_lost_on_the_way_is_found_out() {
     let writing = nodes.write();
     for round in 0..40 {
         writing.goes_on().await;
+        // Each cut comes at another moment of a commit.
         tokio::time::sleep(Duration::from_millis(round)).await;
         proxy.cut();
     }
