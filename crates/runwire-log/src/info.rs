@@ -151,6 +151,13 @@ pub struct ProducerInfo {
     pub dialect: Option<Dialect>,
 }
 
+impl ProducerInfo {
+    pub(crate) fn of(producer: &crate::work::ProducerHead) -> Self {
+        let dialect = producer.speech.decoder.as_ref().map(|decoder| decoder.dialect());
+        Self { epoch: producer.epoch, next: producer.next, dialect }
+    }
+}
+
 /// Which runs are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQuery {

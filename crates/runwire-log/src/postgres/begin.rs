@@ -5,10 +5,13 @@ use std::collections::{HashMap, HashSet};
 use runwire_model::Timestamp;
 use tokio_postgres::Row;
 
+use super::ahead::Clock;
 use super::cache::Cache;
 use super::connection::By;
 use super::failure::{Db, Failure};
-use super::rows::{RUN_COLUMNS, THREAD_COLUMNS, producer_of_row, run_of_row, thread_of_row, time};
+use super::rows::{
+    RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
+};
 use super::tables::{NOW, Tables};
 use crate::key::{RunKey, ThreadKey};
 use crate::work::ProducerHead;
@@ -134,6 +137,7 @@ impl Tables {
         let begun = next()?;
         let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
         let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
+        self.clock = Some(Clock::new(begun.now));
         if needed.names() > 0 {
             for row in next()? {
                 self.threads.push_back(row.get(0));
@@ -188,7 +192,7 @@ impl Tables {
             let mut run = run_of_row(row)?;
             let Some(version) = locked.get(&run.thread) else { continue };
             if !cache.has_run(run.id) {
-                run.producers = of_runs.remove(&run.id).unwrap_or_default();
+                add_producers(of_runs.remove(&run.id).unwrap_or_default(), &mut run);
                 cache.keep_run(Box::new(run), *version);
             }
         }

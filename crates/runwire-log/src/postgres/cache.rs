@@ -55,8 +55,13 @@ impl Cache {
         }
     }
 
+    /// Tells which version is kept of a thread, where all of it is.
+    pub(super) fn version_of(&self, thread: i64) -> Option<i64> {
+        self.threads.get(&thread).filter(|kept| kept.head.is_some()).map(|kept| kept.version)
+    }
+
     pub(super) fn has_thread(&self, thread: i64) -> bool {
-        self.threads.get(&thread).is_some_and(|kept| kept.head.is_some())
+        self.version_of(thread).is_some()
     }
 
     pub(super) fn has_run(&self, run: i64) -> bool {
@@ -89,9 +94,7 @@ impl Cache {
 
     /// Keeps the head of a run, whose thread is stored with a version.
     pub(super) fn keep_run(&mut self, mut head: Box<RunHead>, version: i64) {
-        (head.new, head.listed, head.dirty, head.unnoted, head.leased) = (false, false, false, false, false);
-        head.stored_status = head.head.state.status;
-        head.producers.values_mut().for_each(|producer| (producer.dirty, producer.unnoted) = (false, false));
+        (head.new, head.listed, head.leased) = (false, false, false);
         let place = RunPlace { run: head.id, thread: head.thread };
         self.run_names.insert(head.key.clone(), place);
         let kept = self.of(place.thread, version);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::ahead::Clock;
 use super::connection::Connection;
 use super::doubt::{Doubt, Settled};
 use super::failure::{Db, Failure};
@@ -46,7 +47,7 @@ impl Request {
 }
 
 /// How a try failed.
-enum Setback {
+pub(super) enum Setback {
     /// Nothing was written.
     Failed(Failure),
     /// It is not known whether it was committed.
@@ -161,6 +162,9 @@ impl Writer {
     }
 
     fn transact(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+        if self.go_ahead(group)? {
+            return Ok(());
+        }
         let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
         for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
             let is_known =
@@ -181,11 +185,16 @@ impl Writer {
             performed?;
         }
         let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
+        self.commit_or_doubt(doubt)
+    }
+
+    /// Commits what is gathered, and keeps the heads that it leaves.
+    pub(super) fn commit_or_doubt(&mut self, doubt: Doubt) -> Result<(), Setback> {
         match doubt.commit(&self.work.store.connection) {
             Err(failure) if failure.has_ended_connection() => {
                 return Err(Setback::Doubtful(Box::new(doubt), failure));
             }
-            done => done?,
+            told => self.work.store.clock = told?.map(Clock::new).or(self.work.store.clock),
         }
         let heads = std::mem::take(&mut self.work.heads);
         doubt.keep(&self.work.store, heads);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, join3};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
@@ -114,6 +114,22 @@ impl Connection {
             let (begun, read) = join(self.client.batch_execute(first), join_all(asked)).await;
             begun?;
             read.into_iter().collect()
+        })
+    }
+
+    /// Runs statements between two that give nothing, all sent at once; gives the rows of the first.
+    pub(super) fn run_between(&self, first: &str, others: &[(&str, By<'_>)], last: &str) -> Db<Vec<Row>> {
+        let statements = self.all_prepared(others)?;
+        let asked =
+            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
+        self.wait(async {
+            let (begun, read, ended) =
+                join3(self.client.batch_execute(first), join_all(asked), self.client.batch_execute(last))
+                    .await;
+            begun?;
+            let mut rows = read.into_iter().collect::<Result<Vec<_>, _>>()?;
+            ended?;
+            Ok(rows.drain(..).next().unwrap_or_default())
         })
     }
 

@@ -29,6 +29,9 @@ pub(super) enum Failure {
     /// Another node has made what this one had found missing.
     #[error("another node was faster")]
     Overtaken,
+    /// Something has to be looked up, and nothing is locked yet.
+    #[error("something is not at hand")]
+    NotAtHand,
     /// What is stored cannot be read.
     #[error("{0}")]
     Damaged(String),
@@ -38,7 +41,7 @@ impl Failure {
     /// Tells whether the same work may succeed when it is done again from the start: another node was faster.
     pub(super) fn is_race(&self) -> bool {
         match self {
-            Self::Overtaken => true,
+            Self::Overtaken | Self::NotAtHand => true,
             Self::Postgres(error) => error.code().is_some_and(|code| RACES.contains(code)),
             _ => false,
         }
@@ -49,7 +52,7 @@ impl Failure {
         let error = match self {
             Self::Silent(_) | Self::Broken | Self::Runtime(_) => return true,
             Self::Postgres(error) => error,
-            Self::Overtaken | Self::Damaged(_) => return false,
+            Self::Overtaken | Self::NotAtHand | Self::Damaged(_) => return false,
         };
         match error.as_db_error() {
             Some(refused) => is_fatal(refused) || passes(refused.code()),

@@ -20,7 +20,7 @@ impl Postgres {
     /// Tells whether the store can be used, as its last beat showed it, or by asking.
     pub(super) async fn look(&self) -> Health {
         let silence = self.nodes.silence();
-        let store = if self.requests.is_closed() {
+        let store = if self.lanes.is_closed() {
             Some("the store was closed".to_owned())
         } else if silence < FRESH {
             None

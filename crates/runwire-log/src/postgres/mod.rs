@@ -1,9 +1,10 @@
 //! The store of a cluster: Postgres is the truth, and any node writes to any thread.
 //!
 //! Whoever writes to a thread has locked its row until the commit, so the first commit wins every race. A node has
-//! one thread that writes, and a few connections that read.
+//! a few threads that write, each with a connection of its own, and a few connections that read.
 
 mod address;
+mod ahead;
 mod asking;
 mod begin;
 mod cache;
@@ -15,9 +16,11 @@ mod failure;
 mod flush;
 mod health;
 mod history;
+mod lanes;
 mod leases;
 mod lists;
 mod nodes;
+mod note;
 mod notices;
 mod opening;
 mod pool;
@@ -39,7 +42,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::append::{Append, Appended};
 use crate::cluster::{Readers, TailOptions};
@@ -57,6 +60,7 @@ use crate::tail::{Tail, Tails};
 use crate::work::Op;
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
+use lanes::Lanes;
 pub use nodes::Nodes;
 pub use opening::OpenError;
 use pool::Pool;
@@ -96,7 +100,7 @@ impl Default for Options {
 
 /// A log in Postgres.
 pub struct Postgres {
-    requests: mpsc::Sender<Order>,
+    lanes: Lanes,
     /// Room for the bytes of those that wait.
     room: Arc<Semaphore>,
     tails: Arc<Tails>,
@@ -120,27 +124,22 @@ impl Postgres {
     pub fn open(url: &str, options: &Options) -> Result<Self, OpenError> {
         let address = opening::config(url)?;
         opening::prepare(&Connection::open_patient(&address)?)?;
-        let connection = Connection::open(&address)?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
         let card = nodes::Card::new(&options.node_name, options.node_term);
-        let nodes = nodes::Known::register(&connection, &address, card, terms)?;
+        let nodes = nodes::Known::register(&Connection::open(&address)?, &address, card, terms)?;
         let tails = Arc::new(Tails::default());
         let noticed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
-        let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
         let cluster = sight::follow(&address, options.tail.as_ref(), &nodes.generation)?;
         let (desk, meter_here) = (cluster.desk().clone(), meter.clone());
         let listeners = Listeners { tails: tails.clone(), desk, noticed: noticed.clone(), meter: meter_here };
-        let writer = Writer::new(address.clone(), connection, terms, nodes.card.id.clone(), listeners);
-        std::thread::Builder::new()
-            .name("log-writer".into())
-            .spawn(move || writer.run(inbox))
-            .map_err(|error| OpenError::Unusable(error.to_string()))?;
+        let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());
+        let lanes = Lanes::open(open)?;
         let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
         let readers = Pool::new(address);
         let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
-        Ok(Self { requests, room, tails, noticed, meter, terms, nodes, beating, readers, cluster })
+        Ok(Self { lanes, room, tails, noticed, meter, terms, nodes, beating, readers, cluster })
     }
 
     /// Tells how the readers of this node learn of what other nodes commit.
@@ -182,7 +181,10 @@ impl Log for Postgres {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.ask(run, Op::CreateRun).await
+        let tenant = run.tenant.clone();
+        let created = self.ask(run, Op::CreateRun).await?;
+        self.lanes.note(&tenant, &created.value);
+        Ok(created)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
@@ -252,7 +254,7 @@ impl Log for Postgres {
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
         self.nodes.subscribe(subscribers.iter().map(|known| known.name.clone()).collect());
-        self.order(|reply| Order::Subscribe(subscribers, reply)).await
+        self.lanes.subscribe(&subscribers).await
     }
 
     async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
@@ -326,7 +328,7 @@ impl Log for Postgres {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = writer::Checkpoint { run: run.clone(), form, seq, state };
             // A full queue means that there is no time for it.
-            let _ = self.requests.try_send(Order::Checkpoint(checkpoint));
+            self.lanes.try_send(Order::Checkpoint(checkpoint));
         }
     }
 
@@ -344,7 +346,7 @@ impl Log for Postgres {
     }
 
     async fn ready(&self) -> Result<(), LogError> {
-        if self.requests.is_closed() {
+        if self.lanes.is_closed() {
             return Err(LogError::Unavailable("the store has stopped".into()));
         }
         self.using(|reader| Ok(reader.connection.run("SELECT 1")?)).await
@@ -360,9 +362,8 @@ impl Log for Postgres {
 
     async fn close(&self) {
         self.readers.close().await;
-        // The writer lets go of its requests after everything else.
-        let _ = self.requests.send(Order::Close).await;
-        self.requests.closed().await;
+        // The writers let go of their requests after everything else.
+        self.lanes.close().await;
         self.cluster.close().await;
         // What it leaves open is now others'.
         self.beating.leave().await;

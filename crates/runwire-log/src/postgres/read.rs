@@ -9,7 +9,10 @@ use tokio_postgres::types::ToSql;
 
 use super::connection::Connection;
 use super::failure::Db;
-use super::rows::{RUN_COLUMNS, load_producers, number, restored, run_of_row, time, whole_number};
+use super::note::Note;
+use super::rows::{
+    RUN_COLUMNS, load_producers, number, producer_of_row, restored, run_of_row, time, whole_number,
+};
 use super::tables::{Names, visit};
 use crate::Form;
 use crate::error::LogError;
@@ -18,7 +21,7 @@ use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::reading::{InboxRow, Rows, Scope, ThreadRow, Which};
 use crate::record::Stored;
-use crate::work::{ProducerHead, RunHead, Speech};
+use crate::work::{ProducerHead, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {
@@ -92,7 +95,10 @@ impl Reader {
     pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
         self.run_info(run)?;
         let Some(owner) = self.row_id("run", &run.tenant, &run.id)? else { return Ok(None) };
-        Ok(self.producer_of("run", owner, name)?)
+        Ok(match self.noted_producers(owner)?.remove(name) {
+            Some(noted) => Some(ProducerInfo::of(&noted)),
+            None => self.producer_of("run", owner, name)?,
+        })
     }
 
     pub(super) fn thread_producer(
@@ -105,11 +111,27 @@ impl Reader {
     }
 
     fn producer_of(&self, scope: &str, owner: i64, name: &str) -> Db<Option<ProducerInfo>> {
-        let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2 AND name = $3";
+        let sql =
+            "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2 AND name = $3";
         let Some(row) = self.connection.first(sql, &[&scope, &owner, &name])? else { return Ok(None) };
-        let speech: Speech = serde_json::from_str(row.get(2))?;
-        let dialect = speech.decoder.map(|decoder| decoder.dialect());
-        Ok(Some(ProducerInfo { epoch: number(&row, 0), next: number(&row, 1), dialect }))
+        Ok(Some(ProducerInfo::of(&producer_of_row(&row, 0)?.1)))
+    }
+
+    /// Tells which run of a thread is noted, and how far it is.
+    fn noted(&self, thread: i64) -> Db<Option<(i64, Note)>> {
+        let sql = "SELECT noted, note FROM thread WHERE id = $1 AND noted IS NOT NULL";
+        let row = self.connection.first(sql, &[&thread])?;
+        row.map(|row| Ok((row.get(0), Note::read(row.get(1))?))).transpose()
+    }
+
+    /// Reads what is noted of a run's producers.
+    fn noted_producers(&self, run: i64) -> Db<HashMap<String, ProducerHead>> {
+        let mut producers = HashMap::new();
+        let sql = "SELECT note FROM thread WHERE id = (SELECT thread FROM run WHERE id = $1) AND noted = $1";
+        if let Some(row) = self.connection.first(sql, &[&run])? {
+            Note::read(row.get(0))?.bring_up_producers(&mut producers)?;
+        }
+        Ok(producers)
     }
 
     pub(super) fn checkpoint(
@@ -181,13 +203,16 @@ impl Rows for Reader {
     }
 
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError> {
-        let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended') FROM run \
+        let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended'), id FROM run \
                    WHERE thread = $1 AND first_seq IS NOT NULL AND NOT trimmed ORDER BY first_seq";
         let rows = self.connection.query(sql, &[&thread])?;
+        let noted = self.noted(thread)?;
+        let noted_of =
+            |run: i64| noted.as_ref().filter(|(noted, _)| *noted == run).map(|(_, note)| note.last_seq);
         let span = |row: &tokio_postgres::Row| RunSpan {
             run_id: row.get(0),
             first_seq: number(row, 1),
-            last_seq: number(row, 2),
+            last_seq: noted_of(row.get(4)).unwrap_or_else(|| number(row, 2)),
             open: row.get(3),
         };
         Ok(rows.iter().map(span).collect())
@@ -229,11 +254,16 @@ impl Rows for Reader {
 
     fn last_of_runs(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
-        Ok(number(&self.connection.one(sql, &[&thread])?, 0))
+        let last = number(&self.connection.one(sql, &[&thread])?, 0);
+        Ok(self.noted(thread)?.map_or(last, |(_, note)| note.last_seq.max(last)))
     }
 
     fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError> {
-        Ok(load_producers(&self.connection, scope.name(), owner)?)
+        let mut producers = load_producers(&self.connection, scope.name(), owner)?;
+        if scope == Scope::Run {
+            producers.extend(self.noted_producers(owner)?);
+        }
+        Ok(producers)
     }
 
     fn run_name(&self, run: i64) -> Result<Option<String>, LogError> {

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 
 use super::connection::{By, Connection};
 use super::failure::Db;
+use super::note::Note;
 use crate::info::RunSummary;
 use crate::key::{RunKey, ThreadKey};
 use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
@@ -77,7 +78,8 @@ fn lease_of(number: i16, until: u64) -> Lease {
 pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, created_at, head, head_at, deleted_at, \
      oldest, ARRAY(SELECT run.id FROM run WHERE run.thread = thread.id \
      AND status IN ('pending', 'running', 'suspended') ORDER BY run.id), \
-     (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1)";
+     (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1), \
+     noted";
 
 /// Reads a thread's row, without its producers.
 pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
@@ -85,7 +87,7 @@ pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
     let mut thread = ThreadHead::new(row.get(0), key, row.get(3), time(row, 4));
     (thread.seq, thread.at, thread.oldest) = (number(row, 5), time(row, 6), number(row, 8));
     thread.deleted = row.get::<_, Option<i64>>(7).is_some();
-    (thread.open, thread.latest) = (row.get(9), row.get(10));
+    (thread.open, thread.latest, thread.noted) = (row.get(9), row.get(10), row.get(11));
     thread.new = false;
     thread
 }
@@ -101,9 +103,9 @@ pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<Thr
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
-     thread.deleted_at, run.lease, run.lease_until";
+     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.noted = run.id THEN thread.note END";
 
-/// Reads a run's row, without its producers.
+/// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
 pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
     let tenant: Arc<str> = row.get::<_, &str>(1).into();
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
@@ -111,7 +113,8 @@ pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
         Some(head) => serde_json::from_str(head)?,
         None => Head { state: RunState::new(thread_name, name), summary: RunSummary::default() },
     };
-    Ok(RunHead {
+    let lease = lease_of(row.get(15), number(row, 16));
+    let mut run = RunHead {
         id: row.get(0),
         key: RunKey::new(tenant.clone(), name),
         thread: row.get(3),
@@ -123,18 +126,30 @@ pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
         first_seq: maybe_number(row, 9),
         last_seq: number(row, 10),
         deadline: maybe_number(row, 11),
-        lease: lease_of(row.get(15), number(row, 16)),
+        lease,
         leased: false,
         trimmed: row.get(12),
         owner: None,
         stored_status: head.state.status,
+        stored_lease: (lease, number(row, 16)),
         head,
         producers: HashMap::new(),
         new: false,
         dirty: false,
         unnoted: false,
         listed: false,
-    })
+    };
+    if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
+        Note::read(note)?.bring_up(&mut run)?;
+    }
+    Ok(run)
+}
+
+/// Adds the rows of a run's producers; what is noted of one is newer.
+pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHead) {
+    for (name, producer) in rows {
+        run.producers.entry(name).or_insert(producer);
+    }
 }
 
 /// Loads a run whose thread is locked.
@@ -142,10 +157,11 @@ pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let Some(row) = connection.first(&sql, by)? else { return Ok(None) };
     let mut run = run_of_row(&row)?;
-    run.producers = load_producers(connection, "run", run.id)?;
+    add_producers(load_producers(connection, "run", run.id)?, &mut run);
     Ok(Some(Box::new(run)))
 }
 
+/// Loads the rows of producers.
 pub(super) fn load_producers(
     connection: &Connection,
     scope: &str,

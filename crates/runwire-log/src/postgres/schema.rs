@@ -47,6 +47,9 @@ CREATE TABLE thread (
     head_at    bigint  NOT NULL,
     -- Messages and state before the oldest seq, as JSON.
     base       text,
+    -- The run whose own rows are behind, and how far it is: see note.rs.
+    noted      bigint,
+    note       bytea,
     -- Changes with each commit that touches the thread, one of its runs or one of their producers.
     version    bigint  NOT NULL DEFAULT 0,
     deleted_at bigint,

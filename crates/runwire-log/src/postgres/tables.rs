@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 
+use super::ahead::Clock;
 use super::cache::{Cache, RunPlace};
 use super::connection::{By, Connection};
 use super::failure::{Db, Failure};
@@ -22,7 +23,11 @@ pub(super) struct Tables {
     pub(super) connection: Connection,
     /// What is at hand from earlier transactions.
     pub(super) cache: RefCell<Cache>,
-    /// Threads that the transaction has locked, and the versions that they have.
+    /// When the store has told its time.
+    pub(super) clock: Option<Clock>,
+    /// Whether nothing is locked yet: see ahead.rs. Records may be read, but no head.
+    pub(super) is_ahead: bool,
+    /// Threads that the transaction has locked, or will, and the versions that they have.
     pub(super) locked: RefCell<HashMap<i64, i64>>,
     /// Whether threads were locked after the transaction had begun.
     locked_later: Cell<bool>,
@@ -49,6 +54,8 @@ impl Tables {
         Self {
             connection,
             cache: RefCell::default(),
+            clock: None,
+            is_ahead: false,
             locked: RefCell::default(),
             locked_later: Cell::new(false),
             absent_threads: HashSet::new(),
@@ -108,6 +115,7 @@ impl Tables {
         if self.locked.borrow().contains_key(&thread) {
             return Ok(());
         }
+        self.must_be_locked()?;
         if self.missed.get() {
             self.wanted.set(Some(thread));
             return Err(Failure::Overtaken);
@@ -117,6 +125,11 @@ impl Tables {
             self.has_locked(thread, row.get(0));
         }
         Ok(())
+    }
+
+    /// Refuses to look anything up while nothing is locked.
+    fn must_be_locked(&self) -> Db<()> {
+        if self.is_ahead { Err(Failure::NotAtHand) } else { Ok(()) }
     }
 
     fn has_locked(&self, thread: i64, version: i64) {
@@ -143,11 +156,14 @@ impl Tables {
         let kept = self.cache.borrow_mut().take_run(place.run);
         match kept {
             Some(run) => Ok(Some(run)),
-            None => load_run(&self.connection, "run.id = $1", &[&place.run]),
+            None => {
+                self.must_be_locked().and_then(|()| load_run(&self.connection, "run.id = $1", &[&place.run]))
+            }
         }
     }
 
     fn place_of(&self, sql: &str, by: By<'_>) -> Db<Option<RunPlace>> {
+        self.must_be_locked()?;
         let row = self.connection.first(sql, by)?;
         Ok(row.map(|row| RunPlace { run: row.get(0), thread: row.get(1) }))
     }
@@ -168,6 +184,7 @@ impl Tables {
         if known.is_some() || (self.absent_threads.contains(key) && !self.locked_later.get()) {
             return Ok(known);
         }
+        self.must_be_locked()?;
         let sql = "SELECT id FROM thread WHERE tenant = $1 AND name = $2";
         Ok(self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.map(|row| row.get(0)))
     }
@@ -205,7 +222,7 @@ impl Store for Tables {
         let kept = self.cache.borrow_mut().take_thread(id);
         match kept {
             Some(thread) => Ok(Some(thread)),
-            None => load_thread(&self.connection, id),
+            None => self.must_be_locked().and_then(|()| load_thread(&self.connection, id)),
         }
     }
 
@@ -257,6 +274,7 @@ impl Store for Tables {
     }
 
     fn due(&self, now: Timestamp) -> Db<Vec<i64>> {
+        self.must_be_locked()?;
         // What another node is working on is left to it.
         // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.
         let sql = "SELECT run.id, run.thread, thread.version FROM run JOIN thread ON thread.id = run.thread \
@@ -286,10 +304,12 @@ impl Store for Tables {
     }
 
     fn new_thread_id(&mut self) -> Db<i64> {
+        self.must_be_locked()?;
         take_id(&self.connection, "thread_id", &mut self.threads)
     }
 
     fn new_run_id(&mut self) -> Db<i64> {
+        self.must_be_locked()?;
         take_id(&self.connection, "run_id", &mut self.runs)
     }
 }

@@ -1,4 +1,4 @@
-//! The writer of a node: takes whatever has queued up, and commits it as one transaction.
+//! A writer of a node: takes whatever has queued up, and commits it as one transaction.
 //!
 //! While a commit is waited for, requests queue up; the next one takes them all. What becomes of them when another
 //! node is faster, or the store is away, is in `commit.rs`.
@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use super::address::Address;
 use super::commit::Request;
 use super::connection::{By, Connection};
+use super::failure::Db;
 use super::rows::whole_number;
 use super::tables::Tables;
 use crate::cluster::Desk;
@@ -19,7 +20,7 @@ use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
 use crate::notice::Subscriber;
 use crate::tail::Tails;
-use crate::work::{Op, Work};
+use crate::work::{Lease, Op, RunHead, Work};
 use crate::{Form, limits};
 
 /// What the writer is asked to do.
@@ -46,7 +47,25 @@ pub(super) struct Terms {
     pub(super) grace: u64,
 }
 
+impl Terms {
+    /// Tells by how much a term may be longer than was asked for, so that it need not be moved with every commit.
+    pub(super) fn slack(self) -> u64 {
+        self.lease / 8
+    }
+
+    /// Tells whether a run has a full term already, so that its lease need not be moved.
+    pub(super) fn are_met(self, run: &RunHead, now: u64) -> bool {
+        let (lease, until) = run.stored_lease;
+        let full = now.saturating_add(self.lease);
+        // One that is longer than any can be is from before the clock was set back: it may have been moved since.
+        lease == Lease::Alive
+            && run.lease == Lease::Alive
+            && (full..=full.saturating_add(self.slack())).contains(&until)
+    }
+}
+
 /// What a commit tells.
+#[derive(Clone)]
 pub(super) struct Listeners {
     pub(super) tails: Arc<Tails>,
     pub(super) desk: Arc<Desk>,
@@ -61,19 +80,17 @@ pub(super) struct Writer {
     listeners: Listeners,
     /// Why the store is away, if it is.
     pub(super) away: Option<String>,
+    /// Commits that lock first what they work on, because other nodes write there too.
+    pub(super) wary: u32,
 }
 
 impl Writer {
-    pub(super) fn new(
-        address: Address,
-        connection: Connection,
-        terms: Terms,
-        node: Arc<str>,
-        listeners: Listeners,
-    ) -> Self {
-        let mut work = Work::new(Tables::new(connection), runwire_model::Timestamp(0));
+    /// Connects.
+    pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
+        let tables = Tables::new(Connection::open(address)?);
+        let mut work = Work::new(tables, runwire_model::Timestamp(0));
         work.node = Some(node);
-        Self { address, work, terms, listeners, away: None }
+        Ok(Self { address: address.clone(), work, terms, listeners, away: None, wary: 0 })
     }
 
     /// Works until it is told to close, or nobody is left to ask.

@@ -67,7 +67,7 @@ pub(crate) enum Which<'a> {
 }
 
 /// Whose producers are looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Run,
     Thread,

@@ -14,16 +14,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
-use crate::info::RunSummary;
 use crate::record::{Records, Stored};
-use crate::work::{Head, RunHead};
+use crate::work::{Head, NoteError, RunHead};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;
@@ -151,84 +149,12 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A run's head as the journal holds it, many thousand times a second: without names, and with the questions and
-/// the error, which most runs have not, as JSON beside it. What the person asked is told by the first record, which
-/// also writes the run's row, and does not change: it stays there.
-#[derive(Serialize, Deserialize)]
-struct HeadNote<S> {
-    state: S,
-    figures: [u64; 8],
-    counted: bool,
-    cancel_requested: bool,
-    rare: Option<String>,
-}
-
 fn put_head(out: &mut Vec<u8>, head: &Head) -> Db<()> {
-    let RunSummary {
-        records,
-        events,
-        messages,
-        tool_calls,
-        steps,
-        prompt_tokens,
-        completion_tokens,
-        total_tokens,
-        counted,
-        message: _,
-        cancel_requested,
-        interactions,
-        error,
-    } = &head.summary;
-    let rare = match (interactions.is_empty(), error) {
-        (true, None) => None,
-        _ => Some(serde_json::to_string(&(interactions, error)).map_err(json_error)?),
-    };
-    let note = HeadNote {
-        state: &head.state,
-        figures: [
-            *records,
-            *events,
-            *messages,
-            *tool_calls,
-            *steps,
-            *prompt_tokens,
-            *completion_tokens,
-            *total_tokens,
-        ],
-        counted: *counted,
-        cancel_requested: *cancel_requested,
-        rare,
-    };
-    put_measured(out, |out| {
-        postcard::to_io(&note, out).map_err(|_| damaged("the head of a run cannot be written")).map(drop)
-    })
+    put_measured(out, |out| head.write_note(out).map_err(|error| damaged_by(&error)))
 }
 
 fn head_of(note: &[u8]) -> Db<Head> {
-    let unreadable = |_| damaged("the head of a run in the journal is damaged");
-    let note: HeadNote<RunState> = postcard::from_bytes(note).map_err(unreadable)?;
-    let (interactions, error) = match note.rare {
-        Some(rare) => serde_json::from_str(&rare).map_err(json_error)?,
-        None => (Vec::new(), None),
-    };
-    let [records, events, messages, tool_calls, steps, prompt_tokens, completion_tokens, total_tokens] =
-        note.figures;
-    let summary = RunSummary {
-        records,
-        events,
-        messages,
-        tool_calls,
-        steps,
-        prompt_tokens,
-        completion_tokens,
-        total_tokens,
-        counted: note.counted,
-        message: None,
-        cancel_requested: note.cancel_requested,
-        interactions,
-        error,
-    };
-    Ok(Head { state: note.state, summary })
+    Head::of_note(note).map_err(|error| damaged_by(&error))
 }
 
 fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> Db<()> {
@@ -347,36 +273,6 @@ fn damaged(what: &'static str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_is_the_same_after_the_journal() {
-        let mut head = Head { state: RunState::new("t", "r"), ..Head::default() };
-        let round = |head: &Head| {
-            let mut row = Vec::new();
-            put_head(&mut row, head).unwrap();
-            let back = head_of(&take_long(&mut Bytes::from(row)).unwrap()).unwrap();
-            assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
-        };
-        round(&head);
-        head.summary = serde_json::from_str(
-            r#"{"records":1,"events":2,"messages":3,"tool_calls":4,"steps":5,"prompt_tokens":6,
-                "completion_tokens":7,"total_tokens":8,"counted":true,"cancel_requested":true,
-                "interactions":[{"interaction_id":"i","kind":"form","status":"open","expires_at":9}],
-                "error":{"message":"m"}}"#,
-        )
-        .unwrap();
-        round(&head);
-    }
-
-    #[test]
-    fn a_damaged_head_is_told_and_not_guessed() {
-        let mut row = Vec::new();
-        put_head(&mut row, &Head::default()).unwrap();
-        for end in 0..row.len() - 5 {
-            assert!(head_of(&row[4..4 + end]).is_err(), "{end}");
-        }
-    }
+fn damaged_by(error: &NoteError) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, error.to_string().into())
 }

@@ -34,6 +34,8 @@ pub(crate) struct ThreadHead {
     pub(crate) open: Vec<i64>,
     /// The run that began last.
     pub(crate) latest: Option<i64>,
+    /// The run that is noted in its row, where a store keeps such notes.
+    pub(crate) noted: Option<i64>,
     pub(crate) producers: HashMap<String, ProducerHead>,
     /// Whether the store has no row yet.
     pub(crate) new: bool,
@@ -72,11 +74,13 @@ pub(crate) struct RunHead {
     pub(crate) head: Head,
     /// The status that the store has.
     pub(crate) stored_status: Status,
+    /// The lease that it has, and when that runs out, where the store tells.
+    pub(crate) stored_lease: (Lease, u64),
     pub(crate) producers: HashMap<String, ProducerHead>,
     pub(crate) new: bool,
     /// Whether its row is behind.
     pub(crate) dirty: bool,
-    /// Whether the journal is behind, too.
+    /// Whether its note is behind, too.
     pub(crate) unnoted: bool,
     /// Whether it is found at hand by its key.
     pub(crate) listed: bool,
@@ -157,7 +161,7 @@ pub(crate) struct ProducerHead {
     pub(crate) speech: Speech,
     /// Whether its row is behind.
     pub(crate) dirty: bool,
-    /// Whether the journal is behind, too.
+    /// Whether its note is behind, too.
     pub(crate) unnoted: bool,
 }
 
@@ -193,6 +197,7 @@ impl ThreadHead {
             deleted: false,
             open: Vec::new(),
             latest: None,
+            noted: None,
             producers: HashMap::new(),
             new: true,
             listed: false,
@@ -228,6 +233,7 @@ impl RunHead {
             owner: None,
             head: Head { state, summary: RunSummary::default() },
             stored_status: Status::Pending,
+            stored_lease: (Lease::None, 0),
             producers: HashMap::new(),
             new: true,
             dirty: true,
@@ -350,6 +356,16 @@ impl Heads {
     /// Finds a thread that is at hand, to write it back.
     pub(crate) fn thread_mut(&mut self, id: i64) -> Option<&mut ThreadHead> {
         self.threads.get_mut(&id).map(|thread| &mut **thread)
+    }
+
+    /// Finds a thread that is at hand.
+    pub(crate) fn thread(&self, id: i64) -> Option<&ThreadHead> {
+        self.threads.get(&id).map(|thread| &**thread)
+    }
+
+    /// Finds a run that is at hand.
+    pub(crate) fn run(&self, id: i64) -> Option<&RunHead> {
+        self.runs.get(&id).map(|run| &**run)
     }
 
     /// Finds a run that is at hand, to write it back.

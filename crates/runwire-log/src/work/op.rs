@@ -112,6 +112,11 @@ impl Op {
         }
     }
 
+    /// Tells whether it goes on with a run that is there, most often.
+    pub(crate) fn goes_on(&self) -> bool {
+        matches!(self, Self::Append(_) | Self::Cancel(_) | Self::Answer(_) | Self::Heartbeat(_))
+    }
+
     /// Tells whoever asked why nothing came of it.
     pub(crate) fn refuse(self, error: LogError) {
         match self {

@@ -29,15 +29,21 @@ struct ChangedThreads {
     id: Vec<i64>,
     head: Vec<i64>,
     head_at: Vec<i64>,
+    /// Nothing where the note stays, or goes because its run is sealed.
+    noted: Vec<Option<i64>>,
+    note: Vec<Option<Vec<u8>>>,
 }
 
 impl Threads {
-    pub(super) fn add(&mut self, thread: &ThreadHead) -> Db<()> {
+    pub(super) fn add(&mut self, thread: &ThreadHead, note: Option<(i64, Vec<u8>)>) -> Db<()> {
         let (head, head_at) = (whole_number(thread.seq), whole_number(thread.at.0));
         if !thread.new {
             self.changed.id.push(thread.id);
             self.changed.head.push(head);
             self.changed.head_at.push(head_at);
+            let (noted, note) = note.unzip();
+            self.changed.noted.push(noted);
+            self.changed.note.push(note);
             return Ok(());
         }
         let new = &mut self.new;
@@ -59,7 +65,7 @@ impl Threads {
         self.new.id.iter().chain(&self.changed.id)
     }
 
-    pub(super) fn write<'a>(&'a self, version: &'a i64, all: &mut Statements<'a>) {
+    pub(super) fn write<'a>(&'a self, sealed: &'a Vec<i64>, version: &'a i64, all: &mut Statements<'a>) {
         let Self { new, changed } = self;
         if !new.id.is_empty() {
             let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base, \
@@ -82,10 +88,15 @@ impl Threads {
             ));
         }
         if !changed.id.is_empty() {
-            let sql = "UPDATE thread SET head = new.head, head_at = new.head_at, version = $4 \
-                       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS new (id, head, head_at) \
-                       WHERE thread.id = new.id";
-            all.push((sql, vec![&changed.id, &changed.head, &changed.head_at, version]));
+            let sql = "UPDATE thread SET head = new.head, head_at = new.head_at, version = $6, \
+                       noted = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.noted \
+                       ELSE new.noted END, \
+                       note = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.note \
+                       ELSE new.note END \
+                       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
+                       AS new (id, head, head_at, noted, note) WHERE thread.id = new.id";
+            let ChangedThreads { id, head, head_at, noted, note } = changed;
+            all.push((sql, vec![id, head, head_at, noted, note, version, sealed]));
         }
     }
 }

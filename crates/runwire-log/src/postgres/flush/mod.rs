@@ -4,12 +4,14 @@ mod heads;
 mod records;
 mod runs;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::connection::{By, Connection};
 use super::failure::Db;
+use super::note::Note;
 use super::rows::whole_number;
 use super::tables::Tables;
 use super::writer::Terms;
@@ -25,6 +27,8 @@ pub(super) struct Flushed {
     /// Threads of which only a run has changed.
     bumped: Vec<i64>,
     runs: Runs,
+    /// Those of them whose own rows tell everything.
+    sealed: Vec<i64>,
     producers: Producers,
     questions: Questions,
     deleted: Vec<i64>,
@@ -40,9 +44,6 @@ type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 type Statements<'a> = Vec<Statement<'a>>;
 
-/// A time limit of the server's would end its waiting for a replica, and call that a success.
-const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
-
 impl Flushed {
     /// Gathers heads, records and notices.
     pub(super) fn gather(work: &mut Work<Tables>, terms: Terms) -> Db<Self> {
@@ -53,28 +54,49 @@ impl Flushed {
             version: fastrand::i64(1..i64::MAX / 2),
             ..Self::default()
         };
-        for id in &work.batch.touched_threads {
-            let Some(thread) = work.heads.thread_mut(*id) else { continue };
-            flushed.threads.add(thread)?;
-            for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
-                flushed.producers.add("thread", *id, name, producer)?;
-            }
-        }
+        let mut notes = HashMap::new();
         for id in &work.batch.touched_runs {
-            let Some(run) = work.heads.run_mut(*id) else { continue };
-            let mut changed = run.new || run.dirty || run.leased;
-            if changed {
-                flushed.runs.add(run, terms, now)?;
+            let (threads, touched) = (&work.batch.touched_threads, *id);
+            let noted = |thread| work.heads.thread(thread).map(|thread| thread.noted);
+            let noted = work.heads.run(touched).and_then(|run| noted(run.thread));
+            let Some(run) = work.heads.run_mut(touched) else { continue };
+            let is_behind = run.unnoted || run.producers.values().any(|producer| producer.unnoted);
+            let lease_moves = run.leased && !terms.are_met(run, now);
+            if !run.new && !is_behind && !lease_moves {
+                continue;
+            }
+            let is_free = noted.is_some_and(|noted| noted.is_none_or(|noted| noted == touched))
+                && threads.contains(&run.thread)
+                && !notes.contains_key(&run.thread);
+            if is_free && !lease_moves && Note::suffices(run) {
+                notes.insert(run.thread, (touched, Note::write(run)?));
+                run.unnoted = false;
+                run.producers.values_mut().for_each(|producer| producer.unnoted = false);
+                continue;
             }
             if !run.head.summary.interactions.is_empty() {
                 flushed.questions.add(run);
             }
-            for (name, producer) in run.producers.iter().filter(|(_, producer)| producer.dirty) {
-                flushed.producers.add("run", *id, name, producer)?;
-                changed = true;
+            for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.dirty) {
+                flushed.producers.add("run", touched, name, producer)?;
+                (producer.dirty, producer.unnoted) = (false, false);
             }
-            if changed && !work.batch.touched_threads.contains(&run.thread) {
+            flushed.runs.add(run, terms, now)?;
+            flushed.sealed.push(touched);
+            if !threads.contains(&run.thread) {
                 flushed.bumped.push(run.thread);
+            }
+        }
+        for id in &work.batch.touched_threads {
+            let Some(thread) = work.heads.thread_mut(*id) else { continue };
+            let note = notes.remove(id);
+            thread.noted = match &note {
+                Some((run, _)) => Some(*run),
+                None => thread.noted.filter(|run| !flushed.sealed.contains(run)),
+            };
+            flushed.threads.add(thread, note)?;
+            for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
+                flushed.producers.add("thread", *id, name, producer)?;
             }
         }
         for (thread, pending) in &work.batch.pending {
@@ -102,7 +124,16 @@ impl Flushed {
     pub(super) fn commit(&self, connection: &Connection) -> Db<()> {
         let statements = self.statements();
         let statements: Vec<(&str, By<'_>)> = statements.iter().map(|(sql, by)| (*sql, &by[..])).collect();
-        connection.run_before(&statements, COMMIT)
+        // No time limit of the server's ends its waiting for a replica here.
+        connection.run_before(&statements, "COMMIT")
+    }
+
+    /// Writes it all in a transaction that begins with a statement, and commits; gives the rows of that statement.
+    pub(super) fn commit_after(&self, first: (&str, By<'_>), connection: &Connection) -> Db<Vec<Row>> {
+        let statements = self.statements();
+        let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
+        let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
+        connection.run_between("BEGIN", &all, "COMMIT")
     }
 
     /// Tells whether something is stored that only this commit can have written.
@@ -115,12 +146,20 @@ impl Flushed {
         Ok(connection.one(sql, &[&threads, &self.version, thread, last, body])?.get(0))
     }
 
+    /// Tells whether something would be stored that only this commit can have written, had it happened.
+    pub(super) fn would_be_found(&self, connection: &Connection) -> Db<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM thread JOIN unnest($1::bigint[], $2::bigint[]) AS mine (id, last) \
+                   USING (id) WHERE deleted_at IS NULL AND oldest <= last)";
+        Ok(connection.one(sql, &[&self.chunks.thread, &self.chunks.last])?.get(0))
+    }
+
     fn statements(&self) -> Statements<'_> {
         let mut all = Vec::new();
-        self.threads.write(&self.version, &mut all);
+        self.threads.write(&self.sealed, &self.version, &mut all);
         if !self.bumped.is_empty() {
-            let sql = "UPDATE thread SET version = $2 WHERE id = ANY($1)";
-            all.push((sql, vec![&self.bumped, &self.version]));
+            let sql = "UPDATE thread SET version = $2, noted = CASE WHEN noted = ANY($3) THEN NULL ELSE noted END, \
+                       note = CASE WHEN noted = ANY($3) THEN NULL ELSE note END WHERE id = ANY($1)";
+            all.push((sql, vec![&self.bumped, &self.version, &self.sealed]));
         }
         self.runs.write(&mut all);
         self.producers.write(&mut all);
@@ -136,7 +175,8 @@ impl Flushed {
         if self.deleted.is_empty() {
             return;
         }
-        let sql = "UPDATE thread SET deleted_at = $2, base = NULL, unpurged = true, version = $3 WHERE id = ANY($1)";
+        let sql = "UPDATE thread SET deleted_at = $2, base = NULL, noted = NULL, note = NULL, unpurged = true, \
+                   version = $3 WHERE id = ANY($1)";
         all.push((sql, vec![&self.deleted, &self.deleted_at, &self.version]));
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ANY($1))";
         all.push((sql, vec![&self.deleted]));

@@ -1,14 +1,17 @@
 //! The rows of runs that a commit writes: those that are new, and what has changed of others.
 //!
-//! What changes with every commit is in no index, so that a row can be written anew beside itself. That is why the end
-//! of a lease moves only now and then: a term is a little longer than was asked for, and never shorter. One that was
-//! moved because no node was there stays so, also where what was on its way then is written late.
+//! What changes often is in no index, so that a row can be written anew beside itself. That is why the end of a lease
+//! moves only now and then: a term is a little longer than was asked for, and never shorter. One that was moved because
+//! no node was there stays so, also where what was on its way then is written late.
+
+use std::sync::LazyLock;
 
 use tokio_postgres::types::ToSql;
 
 use super::super::failure::Db;
 use super::super::rows::{number_of_lease, storable, whole_number};
 use super::super::schema::REVISION;
+use super::super::tables::NOW;
 use super::super::writer::Terms;
 use super::{Statement, Statements};
 use crate::work::{Lease, RunHead};
@@ -17,8 +20,8 @@ use crate::work::{Lease, RunHead};
 pub(super) struct Runs {
     new: Rows,
     changed: Rows,
-    /// Milliseconds by which a term may be longer.
-    slack: i64,
+    /// The time when terms begin, as it was known when this was gathered.
+    now: i64,
 }
 
 /// Runs, column by column.
@@ -47,17 +50,23 @@ struct Rows {
 }
 
 impl Runs {
-    pub(super) fn add(&mut self, run: &RunHead, terms: Terms, now: u64) -> Db<()> {
-        let slack = terms.lease / 8;
-        self.slack = whole_number(slack);
+    /// Adds what is to be written of a run; its own rows tell everything of it then.
+    pub(super) fn add(&mut self, run: &mut RunHead, terms: Terms, now: u64) -> Db<()> {
+        self.now = whole_number(now);
         let until = match run.lease {
             Lease::None => 0,
-            Lease::Alive => now.saturating_add(terms.lease).saturating_add(slack),
+            Lease::Alive => now.saturating_add(terms.lease).saturating_add(terms.slack()),
             Lease::Stopping => now.saturating_add(terms.grace),
             Lease::Asking(until) => until,
         };
+        let moves = run.leased && !terms.are_met(run, now);
         let rows = if run.new { &mut self.new } else { &mut self.changed };
-        rows.add(run, run.leased.then(|| whole_number(until)))
+        rows.add(run, moves.then(|| whole_number(until)))?;
+        if moves {
+            run.stored_lease = (run.lease, until);
+        }
+        (run.dirty, run.unnoted, run.stored_status) = (false, false, run.head.state.status);
+        Ok(())
     }
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
@@ -65,7 +74,7 @@ impl Runs {
             all.push(self.new.insert());
         }
         if !self.changed.id.is_empty() {
-            all.push(self.changed.update(&self.slack));
+            all.push(self.changed.update(&self.now));
         }
     }
 }
@@ -133,16 +142,21 @@ impl Rows {
         (sql, by)
     }
 
-    fn update<'a>(&'a self, slack: &'a i64) -> Statement<'a> {
-        let sql = "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
+    fn update<'a>(&'a self, now: &'a i64) -> Statement<'a> {
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            format!(
+                "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
                    first_seq = new.first_seq, last_seq = new.last_seq, deadline = new.deadline, \
-                   lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL OR (new.lease = 1 \
-                   AND run.lease = 1 AND run.lease_until >= new.lease_until - $12) \
-                   THEN run.lease_until ELSE new.lease_until END, message = new.message, head = new.head \
-                   FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
+                   lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL THEN run.lease_until \
+                   WHEN new.lease = 1 AND run.lease = 1 THEN greatest(run.lease_until, new.lease_until + late) \
+                   WHEN new.lease IN (1, 2) THEN new.lease_until + late ELSE new.lease_until END, \
+                   message = new.message, head = new.head \
+                   FROM (SELECT greatest({NOW} - $12, 0) AS late) AS clock, unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
                    $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[]) AS new (id, status, \
                    started_at, ended_at, first_seq, last_seq, deadline, lease, lease_until, message, head) \
-                   WHERE run.id = new.id";
+                   WHERE run.id = new.id"
+            )
+        });
         let by: Vec<&(dyn ToSql + Sync)> = vec![
             &self.id,
             &self.status,
@@ -155,8 +169,8 @@ impl Rows {
             &self.lease_until,
             &self.message,
             &self.head,
-            slack,
+            now,
         ];
-        (sql, by)
+        (&SQL, by)
     }
 }

@@ -1,0 +1,168 @@
+//! Working ahead: what is at hand is worked on before anything is locked, and the commit finds out whether it still holds.
+//!
+//! All of it goes to the store at once: locks, in one order, of every thread that was worked on; a look whether each still
+//! has the version that it had when it was kept; what is new; the commit. If another node has written there meanwhile,
+//! the look fails and with it all that follows, and the requests are worked out again, with locks taken beforehand.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use runwire_model::Timestamp;
+use tokio_postgres::error::SqlState;
+
+use super::commit::{Request, Setback};
+use super::connection::{By, Connection};
+use super::doubt::Doubt;
+use super::failure::{Db, Failure};
+use super::flush::Flushed;
+use super::rows::time;
+use super::tables::{NOW, Tables};
+use super::writer::Writer;
+use crate::key::{RunKey, ThreadKey};
+
+/// After another node was faster, so many commits lock first.
+const WARY: u32 = 16;
+/// How long the store's time is known after it was told.
+const KNOWN: Duration = Duration::from_secs(5);
+
+/// When the store told its time, and which.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    told: Timestamp,
+    at: (Instant, SystemTime),
+}
+
+impl Clock {
+    pub(super) fn new(told: Timestamp) -> Self {
+        Self { told, at: (Instant::now(), SystemTime::now()) }
+    }
+
+    /// Tells the store's time by this machine's clocks. Nothing where they disagree, as after the machine has slept.
+    fn now(self) -> Option<Timestamp> {
+        let (since, by_the_wall) = (self.at.0.elapsed(), self.at.1.elapsed().ok()?);
+        let millis = u64::try_from(since.as_millis()).ok()?;
+        (since.max(by_the_wall) < KNOWN).then(|| Timestamp(self.told.0.saturating_add(millis)))
+    }
+}
+
+impl Tables {
+    /// Begins to work on what is at hand, if all is that is named.
+    fn go_ahead(&mut self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Option<Timestamp> {
+        let now = self.clock?.now()?;
+        let mut versions = HashMap::with_capacity(runs.len());
+        {
+            let cache = self.cache.borrow();
+            for key in threads {
+                let thread = cache.thread_named(key)?;
+                versions.insert(thread, cache.version_of(thread)?);
+            }
+            for key in runs {
+                let place = cache.run_named(key).filter(|place| cache.has_run(place.run))?;
+                versions.insert(place.thread, cache.version_of(place.thread)?);
+            }
+        }
+        self.reset();
+        self.locked.replace(versions);
+        self.is_ahead = true;
+        Some(now)
+    }
+}
+
+impl Writer {
+    /// Works requests out ahead and commits them; tells whether that could be done.
+    pub(super) fn go_ahead(&mut self, group: &mut [Request]) -> Result<bool, Setback> {
+        if self.wary > 0 || group.iter().any(|request| !request.op.goes_on()) {
+            self.wary = self.wary.saturating_sub(1);
+            return Ok(false);
+        }
+        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let threads: Vec<_> = threads.iter().flatten().collect();
+        let runs: Vec<_> = runs.iter().flatten().collect();
+        let Some(now) = self.work.store.go_ahead(&threads, &runs) else { return Ok(false) };
+        self.work.now = now;
+        let done = self.work_ahead(group);
+        self.work.store.is_ahead = false;
+        match done {
+            Ok(()) => Ok(true),
+            Err(Setback::Failed(Failure::NotAtHand)) => {
+                self.work.forget();
+                Ok(false)
+            }
+            Err(Setback::Failed(Failure::Overtaken)) => {
+                self.address.count.retried();
+                self.work.forget();
+                self.wary = WARY;
+                Ok(false)
+            }
+            Err(setback) => Err(setback),
+        }
+    }
+
+    fn work_ahead(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+        for request in group {
+            self.work.perform(&mut request.op)?;
+        }
+        let versions = self.work.store.locked.borrow().clone();
+        let doubt = Doubt::ahead(versions, Flushed::gather(&mut self.work, self.terms)?);
+        self.commit_or_doubt(doubt)
+    }
+}
+
+/// The versions that threads must have.
+pub(super) struct Versions {
+    threads: Vec<i64>,
+    versions: Vec<i64>,
+}
+
+impl Versions {
+    pub(super) fn new(versions: HashMap<i64, i64>) -> Self {
+        let (threads, versions) = versions.into_iter().unzip();
+        Self { threads, versions }
+    }
+
+    /// Locks the threads, makes sure of their versions, writes what is new and commits; tells the store's time.
+    pub(super) fn commit(&self, connection: &Connection, flushed: &Flushed) -> Db<Timestamp> {
+        let all = i64::try_from(self.threads.len()).unwrap_or(i64::MAX);
+        // Dividing by 0 is an error, which makes all that follows fail.
+        let held = format!(
+            "SELECT {NOW} / (count(*) = $3)::int FROM \
+             (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held \
+             JOIN unnest($1::bigint[], $2::bigint[]) AS known (id, version) USING (id, version)"
+        );
+        let by: By<'_> = &[&self.threads, &self.versions, &all];
+        let told = flushed.commit_after((&held, by), connection);
+        let rows = told.map_err(|failure| match failure {
+            Failure::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+                Failure::Overtaken
+            }
+            failure => failure,
+        })?;
+        rows.first().map(|row| time(row, 0)).ok_or_else(|| Failure::Damaged("the store tells no time".into()))
+    }
+
+    /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that
+    /// cannot be told any more.
+    pub(super) fn settle(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<bool>> {
+        connection.run("BEGIN")?;
+        let sql = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+        let held = connection.query(sql, &[&self.threads])?;
+        let held: HashMap<i64, i64> = held.iter().map(|row| (row.get(0), row.get(1))).collect();
+        // It changes all of them or none.
+        let changed = flushed.changed();
+        let mut changed =
+            self.threads.iter().zip(&self.versions).filter(|(thread, _)| changed.contains(thread));
+        let unchanged = changed.find(|(thread, version)| held.get(thread) == Some(version));
+        let settled = match unchanged {
+            _ if flushed.is_found(connection)? => Some(true),
+            Some((thread, _)) => {
+                // Whatever may still be on its way finds another version.
+                let version = fastrand::i64(1..i64::MAX / 2);
+                connection.execute("UPDATE thread SET version = $2 WHERE id = $1", &[thread, &version])?;
+                Some(false)
+            }
+            None => flushed.would_be_found(connection)?.then_some(false),
+        };
+        connection.run("COMMIT")?;
+        Ok(settled)
+    }
+}

@@ -1,0 +1,132 @@
+//! A run's head as it is written many thousand times a second: short, without names.
+//!
+//! The questions and the error, which most runs have not, stand as JSON beside it. What the person asked is told by the
+//! first record, which also writes the run's row, and does not change: it stays there.
+
+use runwire_model::run::RunState;
+use serde::{Deserialize, Serialize};
+
+use super::heads::Head;
+use crate::info::RunSummary;
+
+/// A note cannot be written, or is none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoteError {
+    #[error("the note of a run is damaged: {0}")]
+    Form(#[from] postcard::Error),
+    #[error("the note of a run is damaged: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadNote<S> {
+    state: S,
+    figures: [u64; 8],
+    counted: bool,
+    cancel_requested: bool,
+    rare: Option<String>,
+}
+
+impl Head {
+    /// Adds the note of a head to what was written before.
+    pub(crate) fn write_note(&self, out: &mut Vec<u8>) -> Result<(), NoteError> {
+        let RunSummary {
+            records,
+            events,
+            messages,
+            tool_calls,
+            steps,
+            prompt_tokens,
+            completion_tokens,
+            total_tokens,
+            counted,
+            message: _,
+            cancel_requested,
+            interactions,
+            error,
+        } = &self.summary;
+        let rare = match (interactions.is_empty(), error) {
+            (true, None) => None,
+            _ => Some(serde_json::to_string(&(interactions, error))?),
+        };
+        let note = HeadNote {
+            state: &self.state,
+            figures: [
+                *records,
+                *events,
+                *messages,
+                *tool_calls,
+                *steps,
+                *prompt_tokens,
+                *completion_tokens,
+                *total_tokens,
+            ],
+            counted: *counted,
+            cancel_requested: *cancel_requested,
+            rare,
+        };
+        postcard::to_io(&note, out)?;
+        Ok(())
+    }
+
+    /// Reads the note of a head; what the person asked is not in it.
+    pub(crate) fn of_note(note: &[u8]) -> Result<Self, NoteError> {
+        let note: HeadNote<RunState> = postcard::from_bytes(note)?;
+        let (interactions, error) = match note.rare {
+            Some(rare) => serde_json::from_str(&rare)?,
+            None => (Vec::new(), None),
+        };
+        let [records, events, messages, tool_calls, steps, prompt_tokens, completion_tokens, total_tokens] =
+            note.figures;
+        let summary = RunSummary {
+            records,
+            events,
+            messages,
+            tool_calls,
+            steps,
+            prompt_tokens,
+            completion_tokens,
+            total_tokens,
+            counted: note.counted,
+            message: None,
+            cancel_requested: note.cancel_requested,
+            interactions,
+            error,
+        };
+        Ok(Self { state: note.state, summary })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_the_same_after_its_note() {
+        let mut head = Head { state: RunState::new("t", "r"), ..Head::default() };
+        let round = |head: &Head| {
+            let mut note = Vec::new();
+            head.write_note(&mut note).unwrap();
+            let back = Head::of_note(&note).unwrap();
+            assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
+        };
+        round(&head);
+        head.summary = serde_json::from_str(
+            r#"{"records":1,"events":2,"messages":3,"tool_calls":4,"steps":5,"prompt_tokens":6,
+                "completion_tokens":7,"total_tokens":8,"counted":true,"cancel_requested":true,
+                "interactions":[{"interaction_id":"i","kind":"form","status":"open","expires_at":9}],
+                "error":{"message":"m"}}"#,
+        )
+        .unwrap();
+        round(&head);
+    }
+
+    #[test]
+    fn a_damaged_note_is_told_and_not_guessed() {
+        let mut note = Vec::new();
+        Head::default().write_note(&mut note).unwrap();
+        for end in 0..note.len() - 1 {
+            assert!(Head::of_note(&note[..end]).is_err(), "{end}");
+        }
+    }
+}
