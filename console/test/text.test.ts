@@ -40,6 +40,13 @@ describe("languages", () => {
     expect(untranslated).toEqual([]);
   });
 
+  it("what is said of a refusal is said of a code that there is, and of all that a store can cause", () => {
+    const codes = readdirSync(join(import.meta.dirname, "../../docs/errors")).map((page) => page.replace(".md", ""));
+    const known = Object.keys(dictionaries.en.error.known);
+    expect(known.filter((code) => !codes.includes(code))).toEqual([]);
+    expect(known).toEqual(expect.arrayContaining(codes.filter((code) => code.startsWith("store_"))));
+  });
+
   it("the remembered language wins over the browser's, and the browser's over English", () => {
     expect(chooseLanguage("zh", ["en-US"])).toBe("zh");
     expect(chooseLanguage(null, ["zh-TW", "en"])).toBe("zh");

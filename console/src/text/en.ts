@@ -79,6 +79,7 @@ export const en = {
       interaction_unknown: ["There is no such question", "The run has not asked it."],
       interaction_closed: ["The question is closed", "It was answered, withdrawn, or has expired."],
       store_unavailable: ["The server cannot reach its store", "The server’s log says why."],
+      store_damaged: ["The store cannot hold or read this", "Trying again does not help; the server’s log says why."],
       shutting_down: ["The server is stopping", "Try again in a moment."],
     },
   },

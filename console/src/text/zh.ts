@@ -78,6 +78,7 @@ export const zh: Dictionary = {
       interaction_unknown: ["没有这个问题", "这个运行没有提出过它。"],
       interaction_closed: ["问题已经关闭", "它已被回答、撤回或过期。"],
       store_unavailable: ["服务器无法访问存储", "原因见服务器日志。"],
+      store_damaged: ["存储无法保存或读取这些内容", "重试没有用，原因见服务器日志。"],
       shutting_down: ["服务器正在停止", "请稍后再试。"],
     },
   },

@@ -50,6 +50,9 @@ impl Failure {
         match self {
             Self::Server(Error::Refused(_)) | Self::Import { error: Error::Refused(_), .. } => 1,
             Self::BadFile { .. } | Self::NoAgent { .. } => 1,
+            // Whoever starts a server again and again need not where the configuration has to be mended first.
+            Self::SharedStore(error) if !error.may_pass() => 1,
+            Self::Store(runwire_log::sqlite::OpenError::Newer { .. }) => 1,
             Self::Usage { .. } => 2,
             _ => 3,
         }
@@ -107,6 +110,10 @@ fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
         postgres::OpenError::NotAllowed(_) => Some(
             "the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as its owner, and \
                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE ON ALL SEQUENCES to the user",
+        ),
+        postgres::OpenError::Others(_) => Some(
+            "give Runwire a database of its own, or a schema: CREATE SCHEMA runwire, and \
+             ?options=-c%20search_path%3Drunwire at the end of the address",
         ),
         postgres::OpenError::LosesCommits(_) => {
             Some("what Runwire acknowledges must be kept: ALTER ROLE … SET synchronous_commit = on")

@@ -93,7 +93,7 @@ fn is_fatal(refused: &DbError) -> bool {
 
 /// Tells whether a refusal passes by itself: the way is broken, the server ends or starts or has no room, a statement
 /// took too long, or the server is not yet the one that writes.
-fn passes(code: &SqlState) -> bool {
+pub(super) fn passes(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
     classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }

@@ -1,20 +1,74 @@
 //! How a node and what it leans on are.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::Postgres;
+use super::pool::Pool;
 use crate::cluster::redis;
 use crate::error::LogError;
 use crate::vitals::{Away, Dependency, Health, Vitals};
 
-/// How old a sign of life of the store may be before it is asked for another: beats come every second.
-const FRESH: Duration = Duration::from_secs(3);
-/// How long it may take to answer then. Whoever asks for health waits no longer than this.
+/// How long the store may take to answer. Whoever asks for health waits no longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Asks whether nothing can be written there: it is a standby, or was told to take nothing.
 const ONLY_READS: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
+
+/// What keeps the store from being used; nothing does, where there is none.
+type Fault = Option<String>;
+
+/// The question how the store is. However many want to know, one is under way: the store may have enough to do.
+#[derive(Debug, Default)]
+pub(super) struct Question(Mutex<Option<Asked>>);
+
+/// A question that was sent.
+#[derive(Debug, Clone)]
+struct Asked {
+    at: Instant,
+    answer: watch::Receiver<Option<Fault>>,
+}
+
+impl Asked {
+    fn send(readers: Pool) -> Self {
+        let (tell, answer) = watch::channel(None);
+        // Nobody who goes away meanwhile takes it along: it would still be under way.
+        tokio::spawn(async move {
+            let asking = readers.using(|reader| Ok(reader.connection.one(ONLY_READS, &[])?.get(0)));
+            tell.send_replace(Some(match asking.await {
+                Ok(false) => None,
+                Ok(true) => Some("it can only be read".to_owned()),
+                Err(LogError::Unavailable(reason)) => Some(reason),
+                Err(other) => Some(other.to_string()),
+            }));
+        });
+        Self { at: Instant::now(), answer }
+    }
+
+    /// Tells whether nobody knows the answer yet.
+    fn is_open(&self) -> bool {
+        self.answer.borrow().is_none() && self.answer.has_changed().is_ok()
+    }
+}
+
+impl Question {
+    /// Asks, or waits for the answer to what was asked just before.
+    async fn ask(&self, readers: &Pool) -> Fault {
+        let mut asked = self.under_way(readers);
+        let left = PATIENCE.saturating_sub(asked.at.elapsed());
+        let answer = timeout(left, asked.answer.wait_for(Option::is_some)).await;
+        let known = answer.ok().and_then(Result::ok).and_then(|answer| answer.clone());
+        known.unwrap_or_else(|| Some("it does not answer".to_owned()))
+    }
+
+    fn under_way(&self, readers: &Pool) -> Asked {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = last.take().filter(Asked::is_open).unwrap_or_else(|| Asked::send(readers.clone()));
+        last.insert(asked).clone()
+    }
+}
 
 impl Postgres {
     /// Tells whether the store can be used, as its last beat showed it, or by asking.
@@ -22,17 +76,10 @@ impl Postgres {
         let silence = self.nodes.silence();
         let store = if self.lanes.is_closed() {
             Some("the store was closed".to_owned())
-        } else if silence < FRESH {
+        } else if self.nodes.beats() {
             None
         } else {
-            let asking = self.using(|reader| Ok(reader.connection.one(ONLY_READS, &[])?.get(0)));
-            match timeout(PATIENCE, asking).await {
-                Ok(Ok(false)) => None,
-                Ok(Ok(true)) => Some("it can only be read".to_owned()),
-                Ok(Err(LogError::Unavailable(reason))) => Some(reason),
-                Ok(Err(other)) => Some(other.to_string()),
-                Err(_) => Some("it does not answer".to_owned()),
-            }
+            self.question.ask(&self.readers).await
         };
         let store = store.map(|reason| Away { since: SystemTime::now().checked_sub(silence), reason });
         let tail = self.cluster.figures().tail;

@@ -110,6 +110,7 @@ pub struct Postgres {
     nodes: Arc<nodes::Known>,
     beating: nodes::Stop,
     readers: Pool,
+    question: health::Question,
     cluster: Readers,
 }
 
@@ -139,7 +140,8 @@ impl Postgres {
         let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
         let readers = Pool::new(address);
         let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
-        Ok(Self { lanes, room, tails, noticed, meter, terms, nodes, beating, readers, cluster })
+        let question = health::Question::default();
+        Ok(Self { lanes, room, tails, noticed, meter, terms, nodes, beating, readers, question, cluster })
     }
 
     /// Tells how the readers of this node learn of what other nodes commit.

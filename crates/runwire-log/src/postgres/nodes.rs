@@ -40,6 +40,11 @@ impl Card {
         Self { id: mint().into(), name: name.to_owned(), term }
     }
 
+    /// Tells how long it is from one beat to the next.
+    fn every(&self) -> Duration {
+        self.term / BEATS
+    }
+
     fn term_millis(&self) -> u64 {
         u64::try_from(self.term.as_millis()).unwrap_or(u64::MAX)
     }
@@ -121,6 +126,12 @@ impl Known {
         self.last().as_ref().map_or(Duration::MAX, |beat| beat.at.elapsed())
     }
 
+    /// Tells whether no beat is late.
+    pub(super) fn beats(&self) -> bool {
+        // One takes a moment, and may have to wait for another node's.
+        self.silence() < self.card.every() * 3 / 2
+    }
+
     /// Tells what is known of the nodes.
     pub(super) fn tell(&self) -> Nodes {
         let alive = self.last().as_ref().map_or(0, |beat| beat.alive);
@@ -182,7 +193,7 @@ struct Heart {
 
 impl Heart {
     fn work(mut self, stopped: &mpsc::Receiver<oneshot::Sender<()>>) {
-        let every = self.known.card.term / BEATS;
+        let every = self.known.card.every();
         let mut next = Instant::now() + every;
         loop {
             match stopped.recv_timeout(next.saturating_duration_since(Instant::now())) {
@@ -196,9 +207,12 @@ impl Heart {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             next = Instant::now() + every;
-            let was_away = self.connection.is_none();
+            let (was_away, silence) = (self.connection.is_none(), self.known.silence());
             match self.beat(next) {
-                Ok(()) if was_away => tracing::info!("the node shows again that it is there"),
+                Ok(()) if was_away => {
+                    let seconds = silence.as_secs();
+                    tracing::info!(seconds, "the store is back: the node shows again that it is there");
+                }
                 Ok(()) => {}
                 Err(failure) => {
                     if !was_away {

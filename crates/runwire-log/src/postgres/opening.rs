@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use super::address::Address;
 use super::connection::Connection;
-use super::failure::Failure;
+use super::failure::{Failure, passes};
 use super::{Postgres, schema};
 use crate::Migrated;
 use crate::cluster::redis::TailError;
@@ -27,6 +27,9 @@ pub enum OpenError {
     /// The user may not do what must be done.
     #[error("the user may not do what must be done: {0}")]
     NotAllowed(String),
+    /// Another program's tables, which these are, have the names of a store's.
+    #[error("the database holds tables of another program, called as those of a store are: {0}")]
+    Others(String),
     /// It acknowledges commits that a crash can take back.
     #[error("Postgres acknowledges commits before they are on disk: synchronous_commit is `{0}`")]
     LosesCommits(String),
@@ -60,10 +63,10 @@ impl OpenError {
 
 impl From<Failure> for OpenError {
     fn from(failure: Failure) -> Self {
-        let told = failure.to_string();
+        let (told, is_race) = (failure.to_string(), failure.is_race());
         let error = match failure {
             Failure::Postgres(error) => error,
-            Failure::Silent(_) | Failure::Broken => return Self::Away(told),
+            failure if failure.is_away() => return Self::Away(told),
             _ => return Self::Unusable(told),
         };
         let Some(code) = error.code() else {
@@ -80,12 +83,7 @@ impl From<Failure> for OpenError {
             }
             &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(told),
             &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(told),
-            &SqlState::TOO_MANY_CONNECTIONS
-            | &SqlState::CANNOT_CONNECT_NOW
-            | &SqlState::ADMIN_SHUTDOWN
-            | &SqlState::CRASH_SHUTDOWN
-            | &SqlState::LOCK_NOT_AVAILABLE
-            | &SqlState::QUERY_CANCELED => Self::Away(told),
+            code if is_race || passes(code) => Self::Away(told),
             _ => Self::Unusable(told),
         }
     }

@@ -4,7 +4,7 @@
 //! tells how far it is, and whoever writes to the thread has locked it.
 
 use super::connection::Connection;
-use super::failure::Db;
+use super::opening::OpenError;
 use crate::Migrated;
 use crate::work::mint;
 
@@ -172,7 +172,7 @@ pub(super) const REVISION: i32 = 1;
 const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
 /// Brings a store to the newest version, and tells the versions that it had and has.
-pub(super) fn migrate(connection: &Connection) -> Db<Migrated> {
+pub(super) fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
     // Whoever may not make tables may use them, and where there is nothing to do nobody waits.
     let found = version(connection)?;
     if found >= newest() {
@@ -180,8 +180,11 @@ pub(super) fn migrate(connection: &Connection) -> Db<Migrated> {
     }
     connection.run("BEGIN")?;
     connection.run(MIGRATING)?;
-    connection.run("CREATE TABLE IF NOT EXISTS store (version integer NOT NULL)")?;
     let found = version(connection)?;
+    if found == 0 {
+        refuse_others(connection)?;
+    }
+    connection.run("CREATE TABLE IF NOT EXISTS store (version integer NOT NULL)")?;
     for step in MIGRATIONS.iter().skip(found as usize) {
         connection.run(step)?;
     }
@@ -196,15 +199,56 @@ pub(super) fn migrate(connection: &Connection) -> Db<Migrated> {
 }
 
 /// Tells the version of a store; 0 is one without tables.
-fn version(connection: &Connection) -> Db<u32> {
-    if !connection.one("SELECT to_regclass('store') IS NOT NULL", &[])?.get::<_, bool>(0) {
-        return Ok(0);
+fn version(connection: &Connection) -> Result<u32, OpenError> {
+    // A store has both columns from its first commit on.
+    let sql = "SELECT to_regclass('store') IS NOT NULL, (SELECT count(*) = 2 FROM pg_attribute \
+               WHERE attrelid = to_regclass('store') AND NOT attisdropped AND (attname::text, atttypid) \
+               IN (('version', 'integer'::regtype), ('generation', 'text'::regtype)))";
+    let row = connection.one(sql, &[])?;
+    match (row.get(0), row.get(1)) {
+        (false, _) => return Ok(0),
+        (true, false) => return Err(OpenError::Others("store".to_owned())),
+        (true, true) => {}
     }
     let row = connection.first("SELECT version FROM store", &[])?;
     Ok(row.map_or(0, |row| row.get::<_, i32>(0) as u32))
 }
 
+/// Makes sure that nothing is called as what is to be made.
+fn refuse_others(connection: &Connection) -> Result<(), OpenError> {
+    let sql = "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+               WHERE nspname = current_schema() AND relname = ANY($1) \
+               UNION SELECT typname FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace \
+               WHERE nspname = current_schema() AND typname = ANY($1) ORDER BY 1";
+    let names: Vec<&str> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
+    let found = connection.query(sql, &[&names])?;
+    let found: Vec<&str> = found.iter().map(|row| row.get(0)).collect();
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(OpenError::Others(found.join(", "))),
+    }
+}
+
+/// Names the tables, sequences and indexes that a step makes.
+fn made_by(step: &str) -> impl Iterator<Item = &str> {
+    step.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
+}
+
 /// Tells the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_step_makes_is_known_by_name() {
+        let names: Vec<_> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
+        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "notice_of_run"] {
+            assert!(names.contains(&name), "{name} is not among {names:?}");
+        }
+        assert_eq!(names.len(), MIGRATIONS.concat().matches("CREATE ").count());
+    }
 }

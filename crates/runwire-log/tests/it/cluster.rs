@@ -1,6 +1,8 @@
 //! The store of a cluster passes the suite.
 
+mod ahead;
 mod failures;
+mod health;
 mod mishaps;
 mod readers;
 mod secured;

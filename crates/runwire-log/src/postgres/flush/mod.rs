@@ -44,6 +44,10 @@ type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 type Statements<'a> = Vec<Statement<'a>>;
 
+/// Ends a transaction, in other words than elsewhere: so it is found among what a connection says. No time limit of the
+/// server's ends its waiting for a replica here.
+const COMMIT: &str = "COMMIT WORK";
+
 impl Flushed {
     /// Gathers heads, records and notices.
     pub(super) fn gather(work: &mut Work<Tables>, terms: Terms) -> Db<Self> {
@@ -124,8 +128,7 @@ impl Flushed {
     pub(super) fn commit(&self, connection: &Connection) -> Db<()> {
         let statements = self.statements();
         let statements: Vec<(&str, By<'_>)> = statements.iter().map(|(sql, by)| (*sql, &by[..])).collect();
-        // No time limit of the server's ends its waiting for a replica here.
-        connection.run_before(&statements, "COMMIT")
+        connection.run_before(&statements, COMMIT)
     }
 
     /// Writes it all in a transaction that begins with a statement, and commits; gives the rows of that statement.
@@ -133,7 +136,7 @@ impl Flushed {
         let statements = self.statements();
         let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
         let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
-        connection.run_between("BEGIN", &all, "COMMIT")
+        connection.run_between("BEGIN", &all, COMMIT)
     }
 
     /// Tells whether something is stored that only this commit can have written.

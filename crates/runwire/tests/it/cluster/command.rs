@@ -54,7 +54,8 @@ impl Guarded {
 /// Makes sure that a command did not do its work, said why and what helps, and no password.
 #[track_caller]
 fn refused(outcome: &Outcome, why: &str, hint: &str) {
-    assert_eq!((outcome.code, outcome.stdout.as_str()), (3, ""), "{}", outcome.stderr);
+    // Not 3: waiting would not help.
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(why) && outcome.stderr.contains(hint), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("s3cret"), "{}", outcome.stderr);
 }
@@ -102,6 +103,40 @@ fn what_will_not_pass_ends_the_start_at_once_with_advice() {
     let unreadable = serve("postgres://ann:s3cret@127.0.0.1:port/wire");
     assert_ne!(unreadable.code, 0);
     assert!(!unreadable.stderr.contains("s3cret"), "{}", unreadable.stderr);
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone_but_for_a_schema_of_our_own() {
+    let postgres = Postgres::start().unwrap();
+    for (taken, names) in [
+        ("create table store (id int, version text)", "are: store"),
+        ("create table store (version int); create table run ()", "are: store"),
+        ("create table thread (id int); create view run as select 1", "are: run, thread"),
+        ("create sequence run_id; create type node as enum ('a')", "are: node, run_id"),
+    ] {
+        postgres.query("postgres", "drop database if exists wire").unwrap();
+        let store = postgres.create_database("wire").unwrap();
+        taken.split("; ").for_each(|taken| drop(postgres.query("wire", taken).unwrap()));
+        let tables = "select string_agg(relname, ' ' order by oid) from pg_class where relnamespace = 'public'::regnamespace";
+        let before = postgres.query("wire", tables).unwrap();
+        for command in [&["migrate"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+            let outcome = run(&[command, &["--store", &store]].concat(), "");
+            refused(&outcome, names, "a database of its own");
+        }
+        assert_eq!(postgres.query("wire", tables).unwrap(), before);
+
+        postgres.query("wire", "create schema runwire").unwrap();
+        let apart = format!("{store}?options=-c%20search_path%3Drunwire");
+        let mut server = Server::start_with(&["--store", &apart]);
+        let url = server.url();
+        let pushed = run(&["push", "r1", "--end", &example("hello.loom.ndjson"), "--url", &url], "");
+        assert_eq!(pushed.code, 0, "{}", pushed.stderr);
+        assert!(
+            run(&["tail", "r1", "--dialect", "runwire", "--url", &url], "").stdout.contains("run.completed")
+        );
+        assert!(server.stop().success(), "{}", server.log());
+        assert_eq!(postgres.query("wire", tables).unwrap(), before);
+    }
 }
 
 #[test]

@@ -16,7 +16,9 @@ const ROUNDS: usize = 8;
 /// How long a commit that is not held up by another one takes at most; some are not found in doubt where it takes longer.
 const HELD_UP: Duration = Duration::from_secs(2);
 /// How a node's commits end, and nothing else that it says.
-pub(super) const COMMIT: &str = "; COMMIT";
+pub(super) const COMMIT: &str = "COMMIT WORK";
+/// Longer than an answer takes that is not lost.
+const HEARD: Duration = Duration::from_millis(100);
 
 /// Asks the first node for something, and loses the answer of its store once another node shows that it is done. Gives
 /// what the first node answers, and whether anything was lost: it may also be held up by another commit that was lost.
@@ -31,7 +33,8 @@ fn unheard(
         let (asked, begun) = (threads.spawn(|| ask(node)), Instant::now());
         let is_lost = loop {
             if is_done(other) {
-                break true;
+                thread::sleep(HEARD);
+                break !asked.is_finished();
             }
             if begun.elapsed() > HELD_UP {
                 break false;

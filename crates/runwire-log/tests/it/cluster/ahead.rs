@@ -1,0 +1,230 @@
+//! A node works ahead of its locks, and notes runs in the rows of their threads: nobody else notices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runwire_engines::{Mode, Postgres as Engine, Proxy};
+use runwire_log::postgres::{Options, Postgres};
+use runwire_log::{Append, Appended, Cancel, Log, LogError, NewThread, RunKey, Stamp, Target, ThreadKey};
+
+use super::failures::frame;
+
+async fn open(url: String) -> Arc<Postgres> {
+    // Opening waits, which a thread of the runtime must not.
+    let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
+    Arc::new(opened.await.unwrap())
+}
+
+async fn nodes(engine: &Engine) -> [Arc<Postgres>; 2] {
+    [open(engine.url("postgres")).await, open(engine.url("postgres")).await]
+}
+
+fn sql(engine: &Engine, statement: &str) -> String {
+    tokio::task::block_in_place(|| engine.query("postgres", statement).unwrap())
+}
+
+fn run(id: &str) -> RunKey {
+    RunKey::new("tenant", id)
+}
+
+/// A frame that its producer counts.
+fn counted(id: &str, epoch: u64, index: u64) -> Append {
+    let stamp = Stamp { producer: "p".into(), epoch, index };
+    Append { stamp: Some(stamp), ..frame(id, &format!("{epoch}-{index}")) }
+}
+
+fn accepted(appended: Result<Appended, LogError>) -> (u64, u64) {
+    let appended = appended.unwrap();
+    (appended.accepted, appended.duplicates)
+}
+
+/// How many threads have a note.
+const NOTED: &str = "SELECT count(*) FROM thread WHERE noted IS NOT NULL AND note IS NOT NULL";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_only_noted_of_a_run_every_node_knows() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for index in 0..5 {
+        one.append(counted("run", 0, index)).await.unwrap();
+    }
+    assert_eq!(sql(&engine, NOTED), "1", "the run's row is written with every commit");
+    assert_eq!(sql(&engine, "SELECT last_seq FROM run"), "1", "its row was left behind");
+    let thread = ThreadKey::new("tenant", "run");
+    let info = other.run(&run("run")).await.unwrap();
+    assert_eq!(info, one.run(&run("run")).await.unwrap());
+    assert_eq!((info.last_seq, info.summary.records), (5, 5));
+    assert_eq!(other.spans(&thread).await.unwrap()[0].last_seq, 5);
+    assert_eq!(other.producer(&run("run"), "p").await.unwrap().unwrap().next, 5);
+    assert_eq!(other.producer(&run("run"), "q").await.unwrap(), None);
+    // What was noted is gone on with: a repetition counts as one, wherever it arrives.
+    assert_eq!(accepted(other.append(counted("run", 0, 4)).await), (0, 1));
+    assert_eq!(accepted(other.append(counted("run", 0, 5)).await), (1, 0));
+    assert_eq!(accepted(one.append(counted("run", 0, 5)).await), (0, 1));
+    assert_eq!(accepted(one.append(counted("run", 0, 6)).await), (1, 0));
+    assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 7);
+    // The end writes the run's own rows.
+    one.append(Append { end: true, ..counted("run", 0, 7) }).await.unwrap();
+    assert_eq!(sql(&engine, NOTED), "0");
+    let info = other.run(&run("run")).await.unwrap();
+    assert_eq!(info.status.as_str(), "completed");
+    assert_eq!(sql(&engine, "SELECT last_seq FROM run"), info.last_seq.to_string());
+    assert_eq!(other.producer(&run("run"), "p").await.unwrap().unwrap().next, 8);
+    assert_eq!(sql(&engine, "SELECT next FROM producer WHERE name = 'p'"), "8");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_notes_one_of_its_runs_and_all_are_known() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    let thread = NewThread {
+        tenant: "tenant".into(),
+        thread_id: Some("thread".into()),
+        parallel: true,
+        ..Default::default()
+    };
+    one.create_thread(thread).await.unwrap();
+    let names = ["a", "b", "c"];
+    let write = |name: &str, index| Append { thread: Some("thread".into()), ..counted(name, 0, index) };
+    for index in 0..4 {
+        for name in names {
+            assert_eq!(accepted(one.append(write(name, index)).await), (1, 0));
+        }
+        // Now and then another node is faster.
+        let name = names[index as usize % 3];
+        assert_eq!(accepted(other.append(write(name, index)).await), (0, 1));
+    }
+    assert_eq!(sql(&engine, NOTED), "1");
+    for (at, name) in names.into_iter().enumerate() {
+        let info = other.run(&run(name)).await.unwrap();
+        assert_eq!((info.summary.records, info.last_seq), (4, 10 + at as u64), "{name}");
+        assert_eq!(other.producer(&run(name), "p").await.unwrap().unwrap().next, 4);
+        assert_eq!(accepted(other.append(write(name, 4)).await), (1, 0));
+    }
+    // Whichever is noted: it ends, and another takes its place.
+    for name in names {
+        one.append(Append { end: true, ..write(name, 5) }).await.unwrap();
+        assert_eq!(other.run(&run(name)).await.unwrap().status.as_str(), "completed");
+    }
+    assert_eq!(sql(&engine, NOTED), "0");
+    let spans = other.spans(&ThreadKey::new("tenant", "thread")).await.unwrap();
+    assert!(spans.iter().all(|span| !span.open && span.last_seq >= 16), "{spans:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_out_about_old_heads_is_never_told() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for node in [&one, &other] {
+        // Both have it at hand now.
+        let info = node.append(counted("run", 0, 0)).await.unwrap();
+        assert_eq!(info.last_seq, 1);
+    }
+    for round in 0..20 {
+        let (here, there) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        assert_eq!(accepted(here.append(counted("run", round, round + 1)).await), (1, 0));
+        // For what it has at hand this would leave a gap; the one after would be new; and the epoch would be too old.
+        assert_eq!(accepted(there.append(counted("run", round, round + 1)).await), (0, 1));
+        if round > 0 {
+            let fenced = here.append(counted("run", round - 1, round + 2)).await;
+            assert_eq!(fenced, Err(LogError::ProducerFenced { epoch: round }));
+        }
+    }
+    let gap = one.append(counted("run", 19, 30)).await;
+    assert_eq!(gap, Err(LogError::ProducerGap { expected: 21, got: 30 }));
+    // One ends it, and the other still has it at hand as open.
+    other.append(Append { end: true, ..counted("run", 19, 21) }).await.unwrap();
+    let late = one.append(counted("run", 19, 22)).await.unwrap();
+    assert_eq!(late.accepted, 0, "{late:?}");
+    assert!(late.fault.is_some());
+    let info = one.run(&run("run")).await.unwrap();
+    assert_eq!(info.status.as_str(), "completed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_asked_to_stop_or_shows_that_it_is_there_is_not_only_noted() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for index in 0..3 {
+        one.append(counted("run", 0, index)).await.unwrap();
+    }
+    let until = "SELECT lease || ' ' || lease_until FROM run";
+    let before = sql(&engine, until);
+    one.heartbeat(&run("run")).await.unwrap();
+    assert_eq!(sql(&engine, until), before, "a lease that is long enough is left alone");
+    // As long ago.
+    sql(&engine, "UPDATE run SET lease_until = lease_until - 30000; UPDATE thread SET version = version + 1");
+    let shortened = sql(&engine, until);
+    one.append(counted("run", 0, 3)).await.unwrap();
+    assert_ne!(sql(&engine, until), shortened);
+    other.cancel(&run("run"), Cancel::default()).await.unwrap();
+    assert!(sql(&engine, until).starts_with("2 "));
+    one.append(counted("run", 0, 4)).await.unwrap();
+    assert!(sql(&engine, until).starts_with("2 "), "writing on does not put off the end");
+    let info = other.run(&run("run")).await.unwrap();
+    assert!(info.summary.cancel_requested);
+    assert_eq!(one.producer(&run("run"), "p").await.unwrap().unwrap().next, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_arrives_after_it_was_refused_is_not_written() {
+    let engine = Engine::start().unwrap();
+    let proxy = Proxy::start(engine.address()).await.unwrap();
+    let node = open(engine.url_by(proxy.address(), "postgres")).await;
+    let other = open(engine.url("postgres")).await;
+    for value in ["first", "second"] {
+        node.append(frame("run", value)).await.unwrap();
+    }
+    // It is on its way for longer than the node waits for an answer, and longer than anybody tries.
+    proxy.set(Mode::Delay(Duration::from_secs(14)));
+    let asked = tokio::spawn({
+        let node = node.clone();
+        async move { node.append(frame("run", "late")).await }
+    });
+    // What is under way stays so.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    proxy.set(Mode::Pass);
+    let answer = asked.await.unwrap();
+    // Everything that was under way arrives.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let page = other.read(&ThreadKey::new("tenant", "run"), 0).await.unwrap();
+    let times = page.records.iter().filter(|stored| {
+        stored.frame.as_ref().is_some_and(|frame| frame.windows(4).any(|word| word == b"late"))
+    });
+    match answer {
+        Ok(_) => assert_eq!(times.count(), 1),
+        Err(LogError::Unavailable(why)) => assert_eq!(times.count(), 0, "{why}"),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_without_waiting_for_answers_stays_in_its_order() {
+    let engine = Engine::start().unwrap();
+    let [one, _] = nodes(&engine).await;
+    for round in 0..10 {
+        let (thread, name) = (format!("thread{round}"), format!("run{round}"));
+        // The run is named with its thread, and without.
+        let key = run(&name);
+        let all = (0..30).map(|number| Append {
+            target: Target::Run(key.clone()),
+            thread: (number % 3 == 0).then(|| thread.clone()),
+            ..frame(&name, &number.to_string())
+        });
+        // Polled in order, so asked in order.
+        let appended = futures_util::future::join_all(all.map(|append| one.append(append))).await;
+        for appended in appended {
+            assert_eq!(appended.unwrap().accepted, 1);
+        }
+        let page = one.read(&ThreadKey::new("tenant", thread.as_str()), 0).await.unwrap();
+        let said: Vec<String> = page
+            .records
+            .iter()
+            .filter_map(|stored| stored.frame.as_ref())
+            .map(|frame| serde_json::from_slice::<serde_json::Value>(frame).unwrap())
+            .map(|frame| frame["value"].as_str().unwrap().to_owned())
+            .collect();
+        let expected: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+        assert_eq!(said, expected);
+    }
+}
