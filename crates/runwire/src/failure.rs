@@ -113,7 +113,7 @@ fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
         ),
         postgres::OpenError::Others(_) => Some(
             "give Runwire a database of its own, or a schema: CREATE SCHEMA runwire, and \
-             ?options=-c%20search_path%3Drunwire at the end of the address",
+             options=-c%20search_path%3Drunwire behind the `?` of the address",
         ),
         postgres::OpenError::LosesCommits(_) => {
             Some("what Runwire acknowledges must be kept: ALTER ROLE … SET synchronous_commit = on")

@@ -81,7 +81,10 @@ pub async fn a_tail_that_has_lost_records_says_so(bed: &dyn Bed) {
     stage.write(to_run_of("t", "s", &[STARTED])).await;
     assert_eq!(tail.head().seq, last);
     drop(tail);
-    assert_eq!(stage.log.tail(&thread("r")).head().seq, 0);
+    // Whoever keeps it filled may hold it for a moment longer.
+    while stage.log.tail(&thread("r")).head().seq != 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// The newest checkpoint that is not too new is found, unless it was lost.

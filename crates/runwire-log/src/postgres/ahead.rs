@@ -16,7 +16,7 @@ use super::doubt::Doubt;
 use super::failure::{Db, Failure};
 use super::flush::Flushed;
 use super::rows::time;
-use super::tables::{NOW, Tables};
+use super::tables::{BEGIN, NOW, Tables};
 use super::writer::Writer;
 use crate::key::{RunKey, ThreadKey};
 
@@ -25,23 +25,48 @@ const WARY: u32 = 16;
 /// How long the store's time is known after it was told.
 const KNOWN: Duration = Duration::from_secs(5);
 
-/// When the store told its time, and which.
+/// How long an answer that tells the time may take, so that the time is known well enough.
+const EXACT: Duration = Duration::from_millis(100);
+/// By how many milliseconds a clock must be behind to have been set back.
+const SET_BACK: u64 = 1000;
+
+/// When something was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent(Instant, SystemTime);
+
+impl Sent {
+    pub(super) fn now() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
+}
+
+/// The store's time, as it was told in answer to something: it is that or a little earlier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     told: Timestamp,
-    at: (Instant, SystemTime),
+    sent: Sent,
 }
 
 impl Clock {
-    pub(super) fn new(told: Timestamp) -> Self {
-        Self { told, at: (Instant::now(), SystemTime::now()) }
+    /// Makes a clock that goes on from a time; none where it took long to learn of it.
+    pub(super) fn new(told: Timestamp, sent: Sent) -> Option<Self> {
+        (sent.0.elapsed() < EXACT).then_some(Self { told, sent })
+    }
+
+    fn time(self) -> Timestamp {
+        let millis = u64::try_from(self.sent.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Timestamp(self.told.0.saturating_add(millis))
     }
 
     /// Tells the store's time by this machine's clocks. Nothing where they disagree, as after the machine has slept.
     fn now(self) -> Option<Timestamp> {
-        let (since, by_the_wall) = (self.at.0.elapsed(), self.at.1.elapsed().ok()?);
-        let millis = u64::try_from(since.as_millis()).ok()?;
-        (since.max(by_the_wall) < KNOWN).then(|| Timestamp(self.told.0.saturating_add(millis)))
+        let Sent(sent, by_the_wall) = self.sent;
+        (sent.elapsed().max(by_the_wall.elapsed().ok()?) < KNOWN).then(|| self.time())
+    }
+
+    /// Tells whether the store has set back its clock, where it tells this time now.
+    pub(super) fn was_set_back(self, told: Timestamp) -> bool {
+        told.0.saturating_add(SET_BACK) < self.time().0
     }
 }
 
@@ -84,7 +109,8 @@ impl Writer {
         self.work.store.is_ahead = false;
         match done {
             Ok(()) => Ok(true),
-            Err(Setback::Failed(Failure::NotAtHand)) => {
+            // Also what cannot be read may only seem so: others may have written meanwhile.
+            Err(Setback::Failed(Failure::NotAtHand | Failure::Damaged(_))) => {
                 self.work.forget();
                 Ok(false)
             }
@@ -143,7 +169,17 @@ impl Versions {
     /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that
     /// cannot be told any more.
     pub(super) fn settle(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<bool>> {
-        connection.run("BEGIN")?;
+        connection.run(BEGIN)?;
+        let settled = self.settle_locked(connection, flushed);
+        match &settled {
+            Ok(_) => connection.run("COMMIT")?,
+            // Where also this fails the connection is gone, and with it the transaction.
+            Err(_) => drop(connection.run("ROLLBACK")),
+        }
+        settled
+    }
+
+    fn settle_locked(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<bool>> {
         let sql = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
         let held = connection.query(sql, &[&self.threads])?;
         let held: HashMap<i64, i64> = held.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -152,7 +188,7 @@ impl Versions {
         let mut changed =
             self.threads.iter().zip(&self.versions).filter(|(thread, _)| changed.contains(thread));
         let unchanged = changed.find(|(thread, version)| held.get(thread) == Some(version));
-        let settled = match unchanged {
+        Ok(match unchanged {
             _ if flushed.is_found(connection)? => Some(true),
             Some((thread, _)) => {
                 // Whatever may still be on its way finds another version.
@@ -161,8 +197,6 @@ impl Versions {
                 Some(false)
             }
             None => flushed.would_be_found(connection)?.then_some(false),
-        };
-        connection.run("COMMIT")?;
-        Ok(settled)
+        })
     }
 }

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Postgres;
+use super::commit::Request;
 use super::lanes::{PATIENCE, refused};
 use super::writer::Order;
 use crate::error::LogError;
@@ -25,7 +26,7 @@ impl Postgres {
         let room = timeout(PATIENCE, self.room.clone().acquire_many_owned(bytes)).await;
         let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
         let room = room.map_err(|_| refused("the store was closed"))?;
-        self.lanes.send(op, |op| Order::Op(op, since, room)).await?;
+        self.lanes.send(op, |op, place| Order::Op(Box::new(Request::new(op, since, (room, place))))).await?;
         answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
     }
 }

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use runwire_model::Timestamp;
 use tokio_postgres::Row;
 
-use super::ahead::Clock;
+use super::ahead::Sent;
 use super::cache::Cache;
 use super::connection::By;
 use super::failure::{Db, Failure};
 use super::rows::{
     RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
 };
-use super::tables::{NOW, Tables};
+use super::tables::{BEGIN, NOW, Tables};
 use crate::key::{RunKey, ThreadKey};
 use crate::work::ProducerHead;
 
@@ -126,7 +126,8 @@ impl Tables {
             asked.extend([(&*loads.0[0], &of_threads[..]), (&*loads.0[1], &of_threads[..])]);
             asked.extend([(&*loads.0[2], &of_runs[..]), (&*loads.0[3], &of_runs[..])]);
         }
-        let answers = self.connection.run_then("BEGIN", &asked)?;
+        let sent = Sent::now();
+        let answers = self.connection.run_then(BEGIN, &asked)?;
         let mut answers = answers.into_iter();
         let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
         for row in next()? {
@@ -137,7 +138,7 @@ impl Tables {
         let begun = next()?;
         let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
         let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
-        self.clock = Some(Clock::new(begun.now));
+        self.set_clock(begun.now, sent);
         if needed.names() > 0 {
             for row in next()? {
                 self.threads.push_back(row.get(0));

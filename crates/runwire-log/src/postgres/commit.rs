@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::ahead::Clock;
-use super::connection::Connection;
+use super::ahead::Sent;
 use super::doubt::{Doubt, Settled};
 use super::failure::{Db, Failure};
 use super::flush::Flushed;
+use super::lanes::Place;
 use super::tables::Tables;
 use super::writer::Writer;
 use crate::error::LogError;
@@ -28,13 +28,13 @@ pub(super) struct Request {
     setback: Option<String>,
     /// Threads that it could not begin with, and must: it has met them while it was worked out.
     wanted: Vec<i64>,
-    /// The room that it takes until it is answered.
-    _room: OwnedSemaphorePermit,
+    /// The room that it takes until it is answered, and the place of its run.
+    _held: (OwnedSemaphorePermit, Option<Place>),
 }
 
 impl Request {
-    pub(super) fn new(op: Op, since: Instant, room: OwnedSemaphorePermit) -> Self {
-        Self { op, since, setback: None, wanted: Vec::new(), _room: room }
+    pub(super) fn new(op: Op, since: Instant, held: (OwnedSemaphorePermit, Option<Place>)) -> Self {
+        Self { op, since, setback: None, wanted: Vec::new(), _held: held }
     }
 
     fn is_late(&self) -> bool {
@@ -143,6 +143,7 @@ impl Writer {
     /// Works requests out and commits them. Where that fails all of it can be tried again.
     fn attempt(&mut self, group: &mut [Request]) -> Result<(), Setback> {
         self.work.forget();
+        self.work.store.connection.listen();
         if self.work.store.connection.is_closed() {
             self.reconnect()?;
         }
@@ -157,7 +158,7 @@ impl Writer {
     }
 
     pub(super) fn reconnect(&mut self) -> Db<()> {
-        self.work.store = Tables::new(Connection::open(&self.address)?);
+        self.work.store = Tables::open(&self.address)?;
         Ok(())
     }
 
@@ -190,14 +191,18 @@ impl Writer {
 
     /// Commits what is gathered, and keeps the heads that it leaves.
     pub(super) fn commit_or_doubt(&mut self, doubt: Doubt) -> Result<(), Setback> {
-        match doubt.commit(&self.work.store.connection) {
+        let sent = Sent::now();
+        let told = match doubt.commit(&self.work.store.connection) {
             Err(failure) if failure.has_ended_connection() => {
                 return Err(Setback::Doubtful(Box::new(doubt), failure));
             }
-            told => self.work.store.clock = told?.map(Clock::new).or(self.work.store.clock),
-        }
+            told => told?,
+        };
         let heads = std::mem::take(&mut self.work.heads);
         doubt.keep(&self.work.store, heads);
+        if let Some(told) = told {
+            self.work.store.set_clock(told, sent);
+        }
         Ok(())
     }
 }

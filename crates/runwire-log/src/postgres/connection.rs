@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use super::address::Address;
 use super::count::Count;
 use super::failure::{Db, Failure};
 use crate::limits;
+
+/// How long it takes to read what has arrived.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// What a statement is given.
 pub(super) type By<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -79,6 +83,19 @@ impl Connection {
     /// Tells whether it can be used no more.
     pub(super) fn is_closed(&self) -> bool {
         self.state.get() != State::Sound || self.client.is_closed()
+    }
+
+    /// Looks whether the other side has ended it since it was used last: nobody listens in between.
+    pub(super) fn listen(&self) {
+        // The first turn finds out what has come, the next ones take it.
+        let turns = async {
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(turns);
+        }
     }
 
     /// Tells whether it was given up because no answer came.
@@ -181,9 +198,9 @@ impl Connection {
         };
         let done = match self.limit {
             None => runtime.block_on(work),
-            Some(limit) => match runtime.block_on(async { timeout(limit, work).await }) {
-                Ok(done) => done,
-                Err(_) => {
+            Some(limit) => match runtime.block_on(within(limit, work)) {
+                Some(done) => done,
+                None => {
                     self.state.set(State::Silent);
                     return Err(Failure::Silent(limit));
                 }
@@ -196,6 +213,15 @@ impl Connection {
             }
             failure
         })
+    }
+}
+
+/// Waits for an answer so long, and a moment more: where this process was paused, it is there and was not read yet.
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    match timeout(limit, &mut work).await {
+        Ok(done) => Some(done),
+        Err(_) => timeout(MOMENT, work).await.ok(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::error::SendTimeoutError;
@@ -34,25 +34,31 @@ pub(super) struct Lanes {
     places: Mutex<Places>,
 }
 
-/// The lanes of runs that were written to lately. They do not change meanwhile.
+/// The lanes of runs that were written to lately.
 #[derive(Default)]
 struct Places {
-    recent: HashMap<RunKey, usize>,
-    older: HashMap<RunKey, usize>,
+    recent: HashMap<RunKey, Place>,
+    older: HashMap<RunKey, Place>,
 }
+
+/// The lane of a run, which does not change while anybody holds this.
+pub(super) type Place = Arc<usize>;
 
 impl Places {
     /// Tells the lane of a run, or gives it one.
-    fn of(&mut self, run: &RunKey, give: impl FnOnce() -> usize) -> usize {
-        if let Some(lane) = self.recent.get(run) {
-            return *lane;
+    fn of(&mut self, run: &RunKey, give: impl FnOnce() -> usize) -> Place {
+        if let Some(place) = self.recent.get(run) {
+            return place.clone();
         }
-        let lane = self.older.remove(run).unwrap_or_else(give);
+        let place = self.older.remove(run).unwrap_or_else(|| give().into());
         if self.recent.len() >= limits::LANES_OF_RUNS {
-            self.older = std::mem::take(&mut self.recent);
+            let (held, forgotten): (HashMap<_, _>, HashMap<_, _>) =
+                self.older.drain().partition(|(_, place)| Arc::strong_count(place) > 1);
+            drop(forgotten);
+            self.older = std::mem::replace(&mut self.recent, held);
         }
-        self.recent.insert(run.clone(), lane);
-        lane
+        self.recent.insert(run.clone(), place.clone());
+        place
     }
 }
 
@@ -74,9 +80,13 @@ impl Lanes {
     }
 
     /// Has a verb performed.
-    pub(super) async fn send(&self, op: Op, order: impl FnOnce(Op) -> Order) -> Result<(), LogError> {
-        let lane = self.lane_of(&op);
-        send(&self.lanes[lane], order(op)).await
+    pub(super) async fn send(
+        &self,
+        op: Op,
+        order: impl FnOnce(Op, Option<Place>) -> Order,
+    ) -> Result<(), LogError> {
+        let (lane, place) = self.lane_of(&op);
+        send(&self.lanes[lane], order(op, place)).await
     }
 
     /// Has something done that need not be done, unless there is no time for it.
@@ -86,12 +96,18 @@ impl Lanes {
 
     /// Tells all writers whom to tell of what.
     pub(super) async fn subscribe(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
+        let mut told = Ok(());
         for lane in &self.lanes {
             let (reply, answer) = oneshot::channel();
-            send(lane, Order::Subscribe(subscribers.to_vec(), reply)).await?;
-            answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))??;
+            let here = match send(lane, Order::Subscribe(subscribers.to_vec(), reply)).await {
+                Ok(()) => {
+                    answer.await.unwrap_or_else(|_| Err(LogError::Uncertain("the writer has ended".into())))
+                }
+                Err(error) => Err(error),
+            };
+            told = told.and(here);
         }
-        Ok(())
+        told
     }
 
     /// Remembers where a run that was created goes on: where its thread does.
@@ -116,19 +132,20 @@ impl Lanes {
         }
     }
 
-    fn lane_of(&self, op: &Op) -> usize {
+    fn lane_of(&self, op: &Op) -> (usize, Option<Place>) {
         match op.names() {
             (thread, Some(run)) => {
                 // A run that names no thread has one of its own name, most often.
                 let thread = || thread.unwrap_or_else(|| run.thread(run.id.clone()));
-                self.place(&run, || self.lane_of_thread(&thread()))
+                let place = self.place(&run, || self.lane_of_thread(&thread()));
+                (*place, Some(place))
             }
-            (Some(thread), None) => self.lane_of_thread(&thread),
-            (None, None) => 0,
+            (Some(thread), None) => (self.lane_of_thread(&thread), None),
+            (None, None) => (0, None),
         }
     }
 
-    fn place(&self, run: &RunKey, give: impl FnOnce() -> usize) -> usize {
+    fn place(&self, run: &RunKey, give: impl FnOnce() -> usize) -> Place {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).of(run, give)
     }
 
@@ -154,14 +171,16 @@ mod tests {
     fn a_run_keeps_its_lane_while_it_is_written_to() {
         let mut places = Places::default();
         let run = |number: usize| RunKey::new("t", format!("r{number}"));
-        assert_eq!(places.of(&run(0), || 1), 1);
-        for number in 1..5 * limits::LANES_OF_RUNS {
+        assert_eq!(*places.of(&run(0), || 1), 1);
+        let held = places.of(&run(1), || 1);
+        for number in 2..5 * limits::LANES_OF_RUNS {
             places.of(&run(number), || 0);
             if number % (limits::LANES_OF_RUNS / 2) == 0 {
-                assert_eq!(places.of(&run(0), || 2), 1);
+                assert_eq!(*places.of(&run(0), || 2), 1);
             }
         }
-        assert!(places.recent.len() + places.older.len() <= 2 * limits::LANES_OF_RUNS);
-        assert_eq!(places.of(&run(1), || 3), 3, "one that was not written to is forgotten");
+        assert!(places.recent.len() + places.older.len() <= 2 * limits::LANES_OF_RUNS + 1);
+        assert_eq!(*places.of(&run(2), || 3), 3, "one that was not written to is forgotten");
+        assert_eq!(*places.of(&run(1), || 3), *held, "but not while something waits for it");
     }
 }

@@ -4,7 +4,7 @@ use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::failure::Db;
+use super::failure::{Db, Failure};
 use super::read::Reader;
 use super::rows::{RUN_COLUMNS, maybe_number, number, run_of_row, storable, text, time, whole_number};
 use crate::error::LogError;
@@ -67,7 +67,18 @@ impl Reader {
         );
         let values: Vec<&(dyn ToSql + Sync)> = conditions.values.iter().map(|value| &**value).collect();
         let rows = self.connection.query(&sql, &values)?;
-        rows.iter().map(|row| Ok(run_of_row(row)?.info())).collect()
+        let mut runs = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match run_of_row(row) {
+                Ok(run) => runs.push(run.info()),
+                // Others are listed all the same. Whoever asks for it by its name learns what is wrong.
+                Err(failure @ Failure::Damaged(_)) => {
+                    tracing::warn!(run = row.get::<_, &str>(2), %failure, "a run cannot be read, and is not listed");
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(runs)
     }
 }
 

@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Db, Failure};
-use crate::work::{Head, Lease, NoteError, ProducerHead, RunHead};
+use crate::work::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
 
 /// Tells how a note is written: whoever changes the form gives it another number, and goes on reading the old one.
 const FORM: u8 = 1;
@@ -59,7 +59,7 @@ impl Note {
     /// Reads a note.
     pub(super) fn read(note: &[u8]) -> Db<Self> {
         match note.split_first() {
-            Some((&FORM, note)) => Ok(postcard::from_bytes(note).map_err(NoteError::from)?),
+            Some((&FORM, note)) => Ok(whole(note)?),
             _ => Err(Failure::Damaged("the note of a run has a form that is not known here".into())),
         }
     }
@@ -87,5 +87,73 @@ impl Note {
 impl From<NoteError> for Failure {
     fn from(error: NoteError) -> Self {
         Self::Damaged(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{RunKey, ThreadKey};
+    use crate::work::{Request, Speech, ThreadHead};
+    use runwire_model::Timestamp;
+    use runwire_model::dialect::{Decoder, Dialect};
+
+    fn run() -> RunHead {
+        let thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(5));
+        let mut run =
+            RunHead::new(2, RunKey::new("tenant", "run"), &thread, Request::default(), Timestamp(6));
+        (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
+        run.head.state.status = Status::Running;
+        let speech = Speech { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };
+        let producer = ProducerHead { epoch: 3, next: 200, speech, dirty: true, unnoted: true };
+        run.producers.insert("p".to_owned(), producer);
+        let quiet = ProducerHead { dirty: false, ..ProducerHead::default() };
+        run.producers.insert("written".to_owned(), quiet);
+        run
+    }
+
+    /// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is
+    /// expected here gives notes another [`FORM`], and reads both: before the release that writes the new one.
+    #[test]
+    fn notes_keep_their_form() {
+        let note = Note::write(&run()).unwrap();
+        let text: String = note.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(text, GOLDEN);
+    }
+
+    const GOLDEN: &str = "01ac0235067468726561640372756e0100000000000000000000000000000000010000010000010000000000ac02\
+         ad0200000000000000000001017003c801597b226465636f646572223a7b226469616c656374223a226c6f6f6d222c227374617465223a7b\
+         22736b6970223a302c226368756e6b223a6e756c6c2c227370616e223a6e756c6c2c22736f6369616c223a66616c73657d7d7d";
+
+    #[test]
+    fn a_run_is_brought_up_to_its_note() {
+        let (run, mut behind) = (run(), run());
+        let note = Note::read(&Note::write(&run).unwrap()).unwrap();
+        behind.head = Head::default();
+        behind.head.summary.message = Some("asked".to_owned());
+        (behind.last_seq, behind.dirty) = (1, false);
+        behind.producers.retain(|name, _| name == "written");
+        note.bring_up(&mut behind).unwrap();
+        assert_eq!(behind.head.state, run.head.state);
+        assert_eq!((behind.last_seq, behind.dirty), (300, true));
+        assert_eq!(behind.head.summary.message.as_deref(), Some("asked"), "what its row tells stays");
+        assert_eq!((behind.head.summary.events, behind.producers.len()), (301, 2));
+        let producer = &behind.producers["p"];
+        assert_eq!((producer.epoch, producer.next, producer.dirty), (3, 200, true));
+        assert_eq!(producer.speech, run.producers["p"].speech);
+    }
+
+    #[test]
+    fn what_is_no_note_is_told_and_not_guessed() {
+        let note = Note::write(&run()).unwrap();
+        let mut longer = note.clone();
+        longer.push(0);
+        let mut newer = note.clone();
+        newer[0] = FORM + 1;
+        for damaged in
+            [&longer[..], &newer[..], &[]].into_iter().chain((0..note.len()).map(|end| &note[..end]))
+        {
+            assert!(matches!(Note::read(damaged), Err(Failure::Damaged(_))), "{damaged:?}");
+        }
     }
 }

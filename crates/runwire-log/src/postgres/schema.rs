@@ -47,9 +47,6 @@ CREATE TABLE thread (
     head_at    bigint  NOT NULL,
     -- Messages and state before the oldest seq, as JSON.
     base       text,
-    -- The run whose own rows are behind, and how far it is: see note.rs.
-    noted      bigint,
-    note       bytea,
     -- Changes with each commit that touches the thread, one of its runs or one of their producers.
     version    bigint  NOT NULL DEFAULT 0,
     deleted_at bigint,
@@ -163,6 +160,10 @@ CREATE TABLE notice (
 );
 CREATE INDEX notice_due ON notice (subscriber, due, id);
 CREATE INDEX notice_of_run ON notice (run);
+", "
+-- The run whose own rows are behind, and how far it is: see note.rs.
+ALTER TABLE thread ADD COLUMN noted bigint;
+ALTER TABLE thread ADD COLUMN note bytea;
 "];
 
 /// The revision of the translation that new runs are pinned to.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 
-use super::ahead::Clock;
+use super::address::Address;
+use super::ahead::{Clock, Sent};
 use super::cache::{Cache, RunPlace};
 use super::connection::{By, Connection};
 use super::failure::{Db, Failure};
@@ -49,8 +50,19 @@ pub(super) struct Tables {
 /// Runs whose lease ran out that are closed at once.
 const DUE: i64 = 256;
 
+/// Begins a transaction that writes. Nothing else that a writer's connection says does: what is sent behind a `BEGIN`
+/// that fails is not in a transaction.
+pub(super) const BEGIN: &str = "BEGIN READ WRITE";
+
 impl Tables {
-    pub(super) fn new(connection: Connection) -> Self {
+    /// Connects.
+    pub(super) fn open(address: &Address) -> Db<Self> {
+        let connection = Connection::open(address)?;
+        connection.run("SET default_transaction_read_only = on")?;
+        Ok(Self::new(connection))
+    }
+
+    fn new(connection: Connection) -> Self {
         Self {
             connection,
             cache: RefCell::default(),
@@ -67,6 +79,15 @@ impl Tables {
             threads: VecDeque::new(),
             runs: VecDeque::new(),
         }
+    }
+
+    /// Takes note of the store's time, as it was told in answer to what was sent then.
+    pub(super) fn set_clock(&mut self, told: Timestamp, sent: Sent) {
+        if self.clock.is_some_and(|clock| clock.was_set_back(told)) {
+            // Leases were moved, or will be, and no version tells of it.
+            self.cache.take();
+        }
+        self.clock = Clock::new(told, sent);
     }
 
     /// Forgets what belongs to the transaction before.

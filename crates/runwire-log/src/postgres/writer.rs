@@ -4,29 +4,29 @@
 //! node is faster, or the store is away, is in `commit.rs`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::address::Address;
 use super::commit::Request;
-use super::connection::{By, Connection};
+use super::connection::By;
 use super::failure::Db;
 use super::rows::whole_number;
-use super::tables::Tables;
+use super::tables::{BEGIN, Tables};
 use crate::cluster::Desk;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
 use crate::notice::Subscriber;
 use crate::tail::Tails;
-use crate::work::{Lease, Op, RunHead, Work};
+use crate::work::{Lease, RunHead, Work};
 use crate::{Form, limits};
 
 /// What the writer is asked to do.
 pub(super) enum Order {
-    /// One of the log's verbs, when it was asked for, and the room that it takes while it waits.
-    Op(Op, Instant, OwnedSemaphorePermit),
+    /// One of the log's verbs.
+    Op(Box<Request>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
@@ -87,8 +87,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Connects.
     pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
-        let tables = Tables::new(Connection::open(address)?);
-        let mut work = Work::new(tables, runwire_model::Timestamp(0));
+        let mut work = Work::new(Tables::open(address)?, runwire_model::Timestamp(0));
         work.node = Some(node);
         Ok(Self { address: address.clone(), work, terms, listeners, away: None, wary: 0 })
     }
@@ -100,9 +99,9 @@ impl Writer {
             let mut closing = false;
             while let Some(order) = next {
                 match order {
-                    Order::Op(op, since, room) => {
-                        bytes += op.bytes();
-                        asked.push(Request::new(op, since, room));
+                    Order::Op(request) => {
+                        bytes += request.op.bytes();
+                        asked.push(*request);
                     }
                     Order::Subscribe(subscribers, reply) => {
                         self.work.subscribers = subscribers;
@@ -121,8 +120,8 @@ impl Writer {
         }
         requests.close();
         while let Some(order) = requests.blocking_recv() {
-            if let Order::Op(op, ..) = order {
-                op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
+            if let Order::Op(request) = order {
+                request.op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
         }
     }
@@ -133,7 +132,7 @@ impl Writer {
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
         let by: By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
-        if let Err(failure) = self.work.store.connection.execute(sql, by) {
+        if let Err(failure) = self.work.store.connection.run_between(BEGIN, &[(sql, by)], "COMMIT") {
             tracing::debug!(%failure, "a checkpoint is lost");
         }
     }

@@ -36,7 +36,7 @@ pub(crate) use base::Base;
 pub(crate) use batch::{Batch, NewNotice};
 pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
 pub(crate) use lease::Lease;
-pub(crate) use note::NoteError;
+pub(crate) use note::{NoteError, whole};
 pub(crate) use op::{Asked, Op};
 pub(crate) use retention::{Candidate, Cut, choose_cuts};
 pub(crate) use store::{Missing, Store};

@@ -14,8 +14,18 @@ use crate::info::RunSummary;
 pub(crate) enum NoteError {
     #[error("the note of a run is damaged: {0}")]
     Form(#[from] postcard::Error),
+    #[error("the note of a run is longer than it may be")]
+    TooLong,
     #[error("the note of a run is damaged: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+/// Reads something that takes up all of its bytes: more were written by whoever knows more.
+pub(crate) fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, NoteError> {
+    match postcard::take_from_bytes(bytes)? {
+        (value, []) => Ok(value),
+        _ => Err(NoteError::TooLong),
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,7 +81,7 @@ impl Head {
 
     /// Reads the note of a head; what the person asked is not in it.
     pub(crate) fn of_note(note: &[u8]) -> Result<Self, NoteError> {
-        let note: HeadNote<RunState> = postcard::from_bytes(note)?;
+        let note: HeadNote<RunState> = whole(note)?;
         let (interactions, error) = match note.rare {
             Some(rare) => serde_json::from_str(&rare)?,
             None => (Vec::new(), None),

@@ -13,7 +13,7 @@ use super::connection::{By, Connection};
 use super::failure::Db;
 use super::note::Note;
 use super::rows::whole_number;
-use super::tables::Tables;
+use super::tables::{BEGIN, Tables};
 use super::writer::Terms;
 use crate::work::Work;
 use heads::{Producers, Threads};
@@ -136,7 +136,7 @@ impl Flushed {
         let statements = self.statements();
         let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
         let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
-        connection.run_between("BEGIN", &all, COMMIT)
+        connection.run_between(BEGIN, &all, COMMIT)
     }
 
     /// Tells whether something is stored that only this commit can have written.

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::{Mode, Postgres as Engine, Proxy};
+use runwire_log::moved::Part;
 use runwire_log::postgres::{Options, Postgres};
-use runwire_log::{Append, Appended, Cancel, Log, LogError, NewThread, RunKey, Stamp, Target, ThreadKey};
+use runwire_log::{
+    Append, Appended, Cancel, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery, Stamp, Target,
+    ThreadKey,
+};
 
 use super::failures::frame;
 
@@ -77,12 +81,7 @@ async fn what_is_only_noted_of_a_run_every_node_knows() {
 async fn a_thread_notes_one_of_its_runs_and_all_are_known() {
     let engine = Engine::start().unwrap();
     let [one, other] = nodes(&engine).await;
-    let thread = NewThread {
-        tenant: "tenant".into(),
-        thread_id: Some("thread".into()),
-        parallel: true,
-        ..Default::default()
-    };
+    let thread = NewThread { tenant: "tenant".into(), thread_id: Some("thread".into()), parallel: true };
     one.create_thread(thread).await.unwrap();
     let names = ["a", "b", "c"];
     let write = |name: &str, index| Append { thread: Some("thread".into()), ..counted(name, 0, index) };
@@ -227,4 +226,114 @@ async fn what_is_sent_without_waiting_for_answers_stays_in_its_order() {
         let expected: Vec<String> = (0..30).map(|number| number.to_string()).collect();
         assert_eq!(said, expected);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_of_a_store_that_has_gone_is_refused_and_not_left_in_doubt() {
+    let mut engine = Engine::start().unwrap();
+    let node = open(engine.url("postgres")).await;
+    let names: Vec<String> = (0..8).map(|number| format!("run{number}")).collect();
+    for name in &names {
+        for value in ["first", "second"] {
+            node.append(frame(name, value)).await.unwrap();
+        }
+    }
+    tokio::task::block_in_place(|| engine.kill());
+    // All of it is at hand, and the time is known: nothing has to be looked up.
+    let asked = names.iter().map(|name| node.append(frame(name, "third")));
+    for answer in futures_util::future::join_all(asked).await {
+        assert!(matches!(answer, Err(LogError::Unavailable(_))), "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_other() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    let new = NewRun {
+        tenant: "tenant".into(),
+        run_id: Some("run".into()),
+        agent: Some("a".into()),
+        is_started_here: true,
+        ..NewRun::default()
+    };
+    one.create_run(new).await.unwrap();
+    for index in 0..4 {
+        one.append(counted("run", 0, index)).await.unwrap();
+    }
+    assert_eq!(sql(&engine, NOTED), "1");
+    let thread = ThreadKey::new("tenant", "run");
+    let exported = |node: Arc<Postgres>| {
+        let thread = thread.clone();
+        async move { format!("{:?}", node.export(&thread, &Part::default()).await.unwrap()) }
+    };
+    assert_eq!(exported(one.clone()).await, exported(other.clone()).await);
+    assert!(exported(other.clone()).await.contains("next: 4"), "{}", exported(other.clone()).await);
+    let everything = Retention { most_bytes: Some(0), ..Retention::default() };
+    assert_eq!(other.trim(everything).await, Ok(0), "an open run stays");
+    assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 4);
+    // Its node is gone: whoever takes it up knows how far it is.
+    one.close().await;
+    let left = other.take_up(&["a"], 10).await.unwrap();
+    assert_eq!((left.len(), left[0].run.last_seq, left[0].run.summary.records), (1, 4, 4));
+    assert_eq!(accepted(other.append(counted("run", 1, 4)).await), (1, 0));
+    assert_eq!(sql(&engine, NOTED), "1");
+    other.delete_thread(&thread, true).await.unwrap();
+    assert_eq!(sql(&engine, NOTED), "0");
+    assert!(matches!(other.run(&run("run")).await, Err(LogError::ThreadDeleted(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_lease_runs_out_while_it_is_noted_is_closed_with_all_that_was_written() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for index in 0..4 {
+        one.append(counted("run", 0, index)).await.unwrap();
+    }
+    sql(&engine, "UPDATE run SET lease_until = 1");
+    assert_eq!(other.sweep().await, Ok(1));
+    let info = one.run(&run("run")).await.unwrap();
+    assert_eq!((info.status.as_str(), info.last_seq), ("failed", 5));
+    assert_eq!(sql(&engine, NOTED), "0");
+    // The one that has it at hand as open learns of it.
+    let late = one.append(counted("run", 0, 4)).await.unwrap();
+    assert!(late.accepted == 0 && late.fault.is_some(), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_that_cannot_be_read_costs_its_run_alone() {
+    let engine = Engine::start().unwrap();
+    let [one, other] = nodes(&engine).await;
+    for name in ["bad", "good"] {
+        for index in 0..3 {
+            one.append(counted(name, 0, index)).await.unwrap();
+        }
+    }
+    // As a newer version might write it.
+    sql(&engine, "UPDATE thread SET note = '\\xff00', version = version + 1 WHERE name = 'bad'");
+    assert!(matches!(other.run(&run("bad")).await, Err(LogError::Damaged(_))));
+    assert!(matches!(one.append(counted("bad", 0, 3)).await, Err(LogError::Damaged(_))));
+    assert_eq!(accepted(one.append(counted("good", 0, 3)).await), (1, 0));
+    let query = RunQuery { tenant: "tenant".into(), limit: 10, ..RunQuery::default() };
+    let listed = other.runs(query).await.unwrap();
+    assert_eq!(listed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["good"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_from_before_there_were_notes_goes_on() {
+    let engine = Engine::start().unwrap();
+    let node = open(engine.url("postgres")).await;
+    for index in 0..2 {
+        node.append(counted("run", 0, index)).await.unwrap();
+    }
+    node.append(Append { end: true, ..counted("ended", 0, 0) }).await.unwrap();
+    // As version 1 left it: each commit wrote the run's own rows.
+    node.cancel(&run("run"), Cancel::default()).await.unwrap();
+    node.close().await;
+    sql(&engine, "ALTER TABLE thread DROP COLUMN noted, DROP COLUMN note; UPDATE store SET version = 1");
+    let node = open(engine.url("postgres")).await;
+    assert_eq!(sql(&engine, "SELECT version FROM store"), "2");
+    assert_eq!(node.run(&run("ended")).await.unwrap().status.as_str(), "completed");
+    assert_eq!(accepted(node.append(counted("run", 0, 1)).await), (0, 1));
+    assert_eq!(accepted(node.append(counted("run", 0, 2)).await), (1, 0));
 }

@@ -21,8 +21,8 @@ async fn connect(engine: &Engine) -> tokio_postgres::Client {
     client
 }
 
-fn is_up(node: &Postgres) -> impl Future<Output = bool> {
-    async { node.health().await.store.away.is_none() }
+async fn is_up(node: &Postgres) -> bool {
+    node.health().await.store.away.is_none()
 }
 
 #[tokio::test(flavor = "multi_thread")]

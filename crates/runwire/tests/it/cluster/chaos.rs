@@ -16,14 +16,28 @@ use crate::crash::world::World;
 
 /// How long things go wrong, if nobody says for how long.
 const SECONDS: u64 = 35;
-/// How long a disturbance lasts, at most: in a short run, and in one that has time for what takes longer than any limit.
-const SHORT: Duration = Duration::from_millis(1500);
-const LONG: Duration = Duration::from_secs(12);
-/// Longer than any silence of a writer through an outage, in seconds; short enough to wait for.
-const LEASE: u32 = 20;
+/// How much goes wrong in a short run, and in one that has time for what takes longer than any limit.
+const SHORT: Measure = Measure { longest: Duration::from_millis(1500), lease: 20 };
+const LONG: Measure = Measure { longest: Duration::from_secs(12), lease: 40 };
 
 /// People who start agents.
 const PEOPLE: usize = 8;
+
+#[derive(Clone, Copy)]
+struct Measure {
+    /// How long a disturbance lasts, at most.
+    longest: Duration,
+    /// Longer than any silence of a writer, in seconds; short enough to wait for.
+    lease: u32,
+}
+
+impl Measure {
+    /// Tells how long one thing may go wrong after the other: a writer may meet them all, and then waits some seconds
+    /// more for its last node to give up.
+    fn breathless(self) -> Duration {
+        Duration::from_secs(u64::from(self.lease)) * 5 / 8
+    }
+}
 
 /// How long each disturbance took to heal.
 type Heals = BTreeMap<Disturbance, Vec<Duration>>;
@@ -44,13 +58,13 @@ fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_r
     let told = env::var("RUNWIRE_CHAOS_SECONDS").ok();
     let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
     let mark = format!("chaos-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
+    let measure = if seconds > SECONDS { LONG } else { SHORT };
+    let mut bed = Bed::start(Setup { lease: measure.lease, agents: &agents(&mark), ..Setup::default() });
     let (begun, mut course, mut round) = (Instant::now(), Course::default(), 0);
-    let longest = if seconds > SECONDS { LONG } else { SHORT };
     // Runs that go on for an hour would take as long to check; these go on for a round.
     while begun.elapsed().as_secs() < seconds {
         let lasts = Duration::from_secs(seconds.min(SECONDS));
-        Chaos { name: format!("c{round}"), lasts, longest }.reign(&mut bed, &mut random, &mut course);
+        Chaos { name: format!("c{round}"), lasts, measure }.reign(&mut bed, &mut random, &mut course);
         round += 1;
         no_process_is_left(&mark);
     }
@@ -64,8 +78,7 @@ struct Chaos {
     /// What the names of its runs begin with.
     name: String,
     lasts: Duration,
-    /// How long a disturbance lasts, at most.
-    longest: Duration,
+    measure: Measure,
 }
 
 impl Chaos {
@@ -115,16 +128,18 @@ impl Chaos {
     ) {
         let begun = Instant::now();
         eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
+        let mut calm = Instant::now();
         while begun.elapsed() < self.lasts {
             if course.deck.is_empty() {
                 course.deck = shuffled(random);
             }
             let Some(disturbance) = course.deck.pop() else { break };
             let from = begun.elapsed().as_secs_f64();
-            disturbance.happen(bed, random, self.longest);
+            disturbance.happen(bed, random, self.measure.longest);
             let (until, what) = (begun.elapsed().as_secs_f64(), disturbance.name());
             // Now and then the next one comes before anybody has taken breath.
-            if random.one_in(4) {
+            let may_go_on = calm.elapsed() + self.measure.longest < self.measure.breathless();
+            if random.one_in(4) && may_go_on {
                 eprintln!("{from:6.1} to {until:6.1} s: {what}, and at once:");
                 continue;
             }
@@ -132,6 +147,7 @@ impl Chaos {
             eprintln!("{from:6.1} to {until:6.1} s: {what}, healed after {:.3} s", healed.as_secs_f64());
             course.heals.entry(disturbance).or_default().push(healed);
             thread::sleep(random.millis(400));
+            calm = Instant::now();
         }
         probes.heal(world);
     }
