@@ -174,8 +174,8 @@ fn migrate_makes_a_store_once_and_leaves_a_newer_one_alone() {
     let outcome = migrate();
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     let shown = format!("postgres://ann:***@{}/wire", postgres.server.address());
-    assert_eq!(outcome.stdout, format!("{shown}: from version 0 to version 1\n"));
-    assert_eq!(migrate().stdout, format!("{shown}: version 1, nothing to do\n"));
+    assert_eq!(outcome.stdout, format!("{shown}: from version 0 to version 2\n"));
+    assert_eq!(migrate().stdout, format!("{shown}: version 2, nothing to do\n"));
     // Whoever serves need not be who migrates.
     for statement in [
         "grant select, insert, update, delete on all tables in schema public to bob",
