@@ -1,5 +1,7 @@
-//! Asking a writer: whoever asks waits for a place in its queue, and for room for what it brings.
+//! Asking a writer: whoever asks waits for a place in its queue, for room for what it brings, and for its turn.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
@@ -20,13 +22,32 @@ impl Postgres {
         request: Q,
         op: impl FnOnce(Asked<Q, T>) -> Op,
     ) -> Result<T, LogError> {
-        let (since, (reply, answer)) = (Instant::now(), oneshot::channel());
+        let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let op = op(Asked::new(request, reply));
         let bytes = u32::try_from(op.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
         let room = timeout(PATIENCE, self.room.clone().acquire_many_owned(bytes)).await;
         let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
         let room = room.map_err(|_| refused("the store was closed"))?;
-        self.lanes.send(op, |op, place| Order::Op(Box::new(Request::new(op, since, (room, place))))).await?;
-        answer.await.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
+        let turn = Turn::default();
+        let request = |op, place| Box::new(Request::new(op, since, turn.clone(), (room, place)));
+        self.lanes.send(op, |op, place| Order::Op(request(op, place))).await?;
+        // The writer may be busy with finding out what became of others'.
+        let answered = match timeout(PATIENCE, &mut answer).await {
+            Err(_) if turn.take() => return Err(refused("the store does not answer")),
+            Err(_) => answer.await,
+            Ok(answered) => answered,
+        };
+        answered.map_err(|_| LogError::Uncertain("the writer has ended".into()))?
+    }
+}
+
+/// The turn of a request: its writer takes it, or whoever has asked and waits no longer.
+#[derive(Clone, Default)]
+pub(super) struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    /// Takes it, unless the other has.
+    pub(super) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::ahead::Sent;
+use super::asking::Turn;
 use super::doubt::{Doubt, Settled};
 use super::failure::{Db, Failure};
 use super::flush::Flushed;
@@ -28,13 +29,24 @@ pub(super) struct Request {
     setback: Option<String>,
     /// Threads that it could not begin with, and must: it has met them while it was worked out.
     wanted: Vec<i64>,
+    turn: Turn,
     /// The room that it takes until it is answered, and the place of its run.
     _held: (OwnedSemaphorePermit, Option<Place>),
 }
 
 impl Request {
-    pub(super) fn new(op: Op, since: Instant, held: (OwnedSemaphorePermit, Option<Place>)) -> Self {
-        Self { op, since, setback: None, wanted: Vec::new(), _held: held }
+    pub(super) fn new(
+        op: Op,
+        since: Instant,
+        turn: Turn,
+        held: (OwnedSemaphorePermit, Option<Place>),
+    ) -> Self {
+        Self { op, since, setback: None, wanted: Vec::new(), turn, _held: held }
+    }
+
+    /// Begins with it, unless nobody waits for it any more.
+    pub(super) fn begin(&self) -> bool {
+        self.turn.take()
     }
 
     fn is_late(&self) -> bool {

@@ -99,6 +99,7 @@ impl Writer {
             let mut closing = false;
             while let Some(order) = next {
                 match order {
+                    Order::Op(request) if !request.begin() => {}
                     Order::Op(request) => {
                         bytes += request.op.bytes();
                         asked.push(*request);

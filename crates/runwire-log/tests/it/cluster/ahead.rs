@@ -337,3 +337,31 @@ async fn a_store_from_before_there_were_notes_goes_on() {
     assert_eq!(accepted(node.append(counted("run", 0, 1)).await), (0, 1));
     assert_eq!(accepted(node.append(counted("run", 0, 2)).await), (1, 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
+    let engine = Engine::start().unwrap();
+    let proxy = Proxy::start(engine.address()).await.unwrap();
+    let node = open(engine.url_by(proxy.address(), "postgres")).await;
+    for value in ["first", "second"] {
+        node.append(frame("run", value)).await.unwrap();
+    }
+    // What is asked is done, nobody learns of it, and nobody can ask.
+    proxy.set(Mode::MuteAfter("COMMIT WORK"));
+    let doubtful = tokio::spawn({
+        let node = node.clone();
+        async move { node.append(frame("run", "third")).await }
+    });
+    let written = "SELECT count(*) FROM chunk WHERE last >= 3";
+    while sql(&engine, written) == "0" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    proxy.set(Mode::Refuse);
+    proxy.cut();
+    let behind = node.append(frame("run", "fourth")).await;
+    assert!(matches!(behind, Err(LogError::Unavailable(_))), "{behind:?}");
+    assert!(!doubtful.is_finished(), "it was found out before, or nobody tried to");
+    proxy.set(Mode::Pass);
+    assert_eq!(doubtful.await.unwrap().unwrap().last_seq, 3);
+    assert_eq!(node.append(frame("run", "fifth")).await.unwrap().last_seq, 4);
+}
