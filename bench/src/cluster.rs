@@ -144,7 +144,7 @@ async fn appends(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<()
     let url = ground.postgres.create_database(database)?;
     let node = [load::open(&url, None).await?];
     for (events, name) in [(1, "an event an append"), (16, "16 events an append")] {
-        let load = Load { writers: WRITERS, runs: append::RUNS, events, shared: false };
+        let load = Load { writers: WRITERS, runs: append::RUNS, events, shared: false, brief: false };
         let mut records =
             Figure::new(format!("{name}, beside INSERT"), "events/s").with_goal(Goal::RatioAtLeast(0.7));
         let mut heads = Figure::new(format!("{name}, beside INSERT and heads"), "events/s");
@@ -301,7 +301,7 @@ async fn nodes(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), 
         (many, true, "all on all threads"),
         (1, true, "all on one thread"),
     ] {
-        let load = Load { writers: WRITERS_IN_ALL, runs, events: 1, shared };
+        let load = Load { writers: WRITERS_IN_ALL, runs, events: 1, shared, brief: runs == 1 };
         let mut rate = Figure::new(format!("three nodes, {name}, beside one"), "events/s");
         let mut slow = Figure::new("  p99", "ms");
         for round in 0..plan.rounds {

@@ -35,7 +35,10 @@ pub(crate) fn run(name: &str) -> RunKey {
 
 /// Makes an append of so many events of the usual length.
 pub(crate) fn append(run: &RunKey, events: usize) -> Append {
-    let line = frame::usual(&run.id);
+    append_lines(run, &frame::usual(&run.id), events)
+}
+
+fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
     let mut frames = FrameBatch::default();
     for number in 0..events {
         frames.push(number as u64 + 1, None, line.trim_ascii_end());
@@ -55,7 +58,7 @@ pub(crate) async fn write(node: &Node, append: Append) -> Result<u64, Failure> {
     let events = append.frames.len() as u64;
     let appended = node.append(append).await?;
     if appended.accepted != events {
-        return Err(format!("{events} events were appended, {} accepted", appended.accepted).into());
+        return Err(format!("{events} events were appended, but: {appended:?}").into());
     }
     Ok(appended.last_seq)
 }
@@ -70,6 +73,8 @@ pub(crate) struct Load {
     pub(crate) events: usize,
     /// Whether every node writes to every run; else each has its own, as producers that stay where they are do.
     pub(crate) shared: bool,
+    /// Whether events are as short as can be: a run may gather only so much text.
+    pub(crate) brief: bool,
 }
 
 /// What a round of appending shows.
@@ -126,6 +131,13 @@ impl Load {
         })
     }
 
+    fn append(self, run: &RunKey) -> Append {
+        match self.brief {
+            true => append_lines(run, &frame::with_text(&run.id, "x"), self.events),
+            false => append(run, self.events),
+        }
+    }
+
     /// Appends until the time is up, and tells the microseconds of each append.
     async fn append_until(
         self,
@@ -143,7 +155,7 @@ impl Load {
                     (number + turn * self.writers) / nodes % (runs.len() / nodes) * nodes + number % nodes
                 }
             };
-            write(&node, append(&runs[run], self.events)).await?;
+            write(&node, self.append(&runs[run])).await?;
             let returned = Instant::now();
             latencies.push((returned - called).as_micros() as u32);
             if returned >= deadline {

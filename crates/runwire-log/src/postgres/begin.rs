@@ -103,7 +103,15 @@ impl Loads {
 
 impl Tables {
     /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
-    pub(super) fn begin(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], wanted: &[i64]) -> Db<Begun> {
+    ///
+    /// All heads are loaded with the locks where what is at hand of them is most likely old: everybody else waits.
+    pub(super) fn begin(
+        &mut self,
+        threads: &[&ThreadKey],
+        runs: &[&RunKey],
+        wanted: &[i64],
+        all: bool,
+    ) -> Db<Begun> {
         self.reset();
         let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
         needed.threads.extend(wanted);
@@ -118,7 +126,8 @@ impl Tables {
         let by_numbers: By<'_> = &[&needed.threads];
         let numbered: By<'_> = &[&new];
         let mut asked: Vec<(&str, By<'_>)> = Vec::new();
-        if needed.names() == 0 {
+        let loads_all = all || needed.names() > 0;
+        if !loads_all {
             asked.extend([(lock_numbers, by_numbers), (&begun, &[])]);
         } else {
             asked.extend([(&*lock, &of_threads[..]), (&*begun, &[]), (numbers, numbered)]);
@@ -139,7 +148,7 @@ impl Tables {
         let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
         let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
         self.set_clock(begun.now, sent);
-        if needed.names() > 0 {
+        if loads_all {
             for row in next()? {
                 self.threads.push_back(row.get(0));
                 self.runs.push_back(row.get(1));

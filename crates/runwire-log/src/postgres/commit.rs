@@ -189,7 +189,7 @@ impl Writer {
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
         let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
-        let begun = self.work.store.begin(&threads, &runs, &wanted)?;
+        let begun = self.work.store.begin(&threads, &runs, &wanted, self.wary > 0)?;
         self.work.now = begun.now;
         for request in group {
             self.work.store.next();
