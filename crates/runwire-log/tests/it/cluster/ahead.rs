@@ -7,8 +7,8 @@ use runwire_engines::{Mode, Postgres as Engine, Proxy};
 use runwire_log::moved::Part;
 use runwire_log::postgres::{Options, Postgres};
 use runwire_log::{
-    Append, Appended, Cancel, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery, Stamp, Target,
-    ThreadKey,
+    Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery,
+    Stamp, Target, ThreadKey,
 };
 
 use super::failures::frame;
@@ -365,3 +365,34 @@ async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
     assert_eq!(doubtful.await.unwrap().unwrap().last_seq, 3);
     assert_eq!(node.append(frame("run", "fifth")).await.unwrap().last_seq, 4);
 }
+
+/// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is expected
+/// here gives notes another form (see `note.rs`), and reads both: before the release that writes the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_noted_of_a_run_keeps_its_form() {
+    let engine = Engine::start().unwrap();
+    let node = open(engine.url("postgres")).await;
+    let frames = [
+        r#"{"type":"run.started","message":"?"}"#,
+        r#"{"type":"step.started","name":"plan","step_id":"plan.1"}"#,
+        r#"{"type":"thinking.delta","message_id":"t","content":"first"}"#,
+        r#"{"type":"text.delta","message_id":"m","content":"then"}"#,
+        r#"{"type":"tool.args_started","call_id":"c","name":"search"}"#,
+        r#"{"type":"tool.args_delta","call_id":"c","delta":"{\"q\":"}"#,
+        r#"{"type":"usage","prompt_tokens":3,"completion_tokens":4,"total_tokens":7}"#,
+        r#"{"type":"notice","level":"error","message":"late","fatal":true}"#,
+    ];
+    for (index, line) in frames.into_iter().enumerate() {
+        let mut append = counted("run", 0, index as u64);
+        append.frames = FrameBatch::default();
+        append.frames.push(1, None, line.as_bytes());
+        assert_eq!(accepted(node.append(append).await), (1, 0), "{line}");
+    }
+    assert_eq!(sql(&engine, "SELECT encode(note, 'hex') FROM thread"), NOTE);
+}
+
+const NOTE: &str = "010880010372756e0372756e0100000106706c616e2e3104706c616e0001016300000001067365617263680005010500\
+    000000000101000001016d0004ffcc92e3f9fcfe45d8abbcc483fbc1ae13000001000001090001080003a38588b0c8a9\
+    fab1af01d8e687b0c889f8b1af01f2df87b0c8c9f7b1af0100080c01000103040701000001017000085c7b226465636f\
+    646572223a7b226469616c656374223a2272756e77697265222c227374617465223a7b22736b6970223a302c22636875\
+    6e6b223a6e756c6c2c227370616e223a6e756c6c2c22736f6369616c223a66616c73657d7d7d";
