@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::failure::{Db, Failure};
 use crate::work::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
 
-/// Tells how a note is written: whoever changes the form gives it another number, and goes on reading the old one.
+/// Tells how a note is written: whoever changes the form gives it another number, and goes on reading the old one. A test
+/// among those of the cluster pins it.
 const FORM: u8 = 1;
 
 /// What stands in the row of a thread.
@@ -111,19 +112,6 @@ mod tests {
         run.producers.insert("written".to_owned(), quiet);
         run
     }
-
-    /// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is
-    /// expected here gives notes another [`FORM`], and reads both: before the release that writes the new one.
-    #[test]
-    fn notes_keep_their_form() {
-        let note = Note::write(&run()).unwrap();
-        let text: String = note.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(text, GOLDEN);
-    }
-
-    const GOLDEN: &str = "01ac0235067468726561640372756e0100000000000000000000000000000000010000010000010000000000ac02\
-         ad0200000000000000000001017003c801597b226465636f646572223a7b226469616c656374223a226c6f6f6d222c227374617465223a7b\
-         22736b6970223a302c226368756e6b223a6e756c6c2c227370616e223a6e756c6c2c22736f6369616c223a66616c73657d7d7d";
 
     #[test]
     fn a_run_is_brought_up_to_its_note() {
