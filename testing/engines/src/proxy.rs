@@ -29,6 +29,8 @@ pub enum Mode {
     /// Passes on what clients say, and nothing back to one that has said these words: what it asked for is done, and it
     /// does not learn of it. The words are not found where they come in two pieces.
     MuteAfter(&'static str),
+    /// Passes everything on, but spoils the last letter of these words where clients say them in one piece.
+    Misspell(&'static str),
     /// Resets new connections; those that are open go on.
     Refuse,
     /// Passes everything on after a while, in both directions.
@@ -186,6 +188,9 @@ async fn pass(
             let Ok(length @ 1..) = from.read(&mut piece).await else { return };
             let mode = reading.borrow().mode;
             way.note(mode, &piece[..length]);
+            if let (Way::There(_), Mode::Misspell(words)) = (way, mode) {
+                misspell(words.as_bytes(), &mut piece[..length]);
+            }
             let due = Instant::now() + if let Mode::Delay(time) = mode { time } else { Duration::ZERO };
             if sender.send((due, piece[..length].to_vec())).await.is_err() {
                 return;
@@ -203,6 +208,14 @@ async fn pass(
         let _ = to.shutdown().await;
     };
     both(read, write).await;
+}
+
+fn misspell(words: &[u8], piece: &mut [u8]) {
+    for at in 0..piece.len() {
+        if piece[at..].starts_with(words) {
+            piece[at + words.len() - 1] = b'?';
+        }
+    }
 }
 
 /// Runs two sides until the writing one has ended: it ends after the reading one, or because nobody takes anything.

@@ -16,7 +16,7 @@ use super::doubt::Doubt;
 use super::failure::{Db, Failure};
 use super::flush::Flushed;
 use super::rows::time;
-use super::tables::{BEGIN, NOW, Tables};
+use super::tables::{NOW, Tables};
 use super::writer::Writer;
 use crate::key::{RunKey, ThreadKey};
 
@@ -28,7 +28,7 @@ const KNOWN: Duration = Duration::from_secs(5);
 /// How long an answer that tells the time may take, so that the time is known well enough.
 const EXACT: Duration = Duration::from_millis(100);
 /// By how many milliseconds a clock must be behind to have been set back.
-const SET_BACK: u64 = 1000;
+const SET_BACK: u128 = 1000;
 
 /// When something was sent.
 #[derive(Debug, Clone, Copy)]
@@ -64,9 +64,10 @@ impl Clock {
         (sent.elapsed().max(by_the_wall.elapsed().ok()?) < KNOWN).then(|| self.time())
     }
 
-    /// Tells whether the store has set back its clock, where it tells this time now.
-    pub(super) fn was_set_back(self, told: Timestamp) -> bool {
-        told.0.saturating_add(SET_BACK) < self.time().0
+    /// Tells whether the store has set back its clock, where it tells this time in answer to what was sent then.
+    pub(super) fn was_set_back(self, told: Timestamp, sent: Sent) -> bool {
+        let since = sent.0.saturating_duration_since(self.sent.0).as_millis();
+        u128::from(told.0) + SET_BACK < u128::from(self.told.0) + since
     }
 }
 
@@ -169,7 +170,7 @@ impl Versions {
     /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that
     /// cannot be told any more.
     pub(super) fn settle(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<bool>> {
-        connection.run(BEGIN)?;
+        connection.run("BEGIN")?;
         let settled = self.settle_locked(connection, flushed);
         match &settled {
             Ok(_) => connection.run("COMMIT")?,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
 use super::Postgres;
 use super::commit::Request;
@@ -25,14 +25,15 @@ impl Postgres {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let op = op(Asked::new(request, reply));
         let bytes = u32::try_from(op.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
-        let room = timeout(PATIENCE, self.room.clone().acquire_many_owned(bytes)).await;
+        let until = tokio::time::Instant::from_std(since + PATIENCE);
+        let room = timeout_at(until, self.room.clone().acquire_many_owned(bytes)).await;
         let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
         let room = room.map_err(|_| refused("the store was closed"))?;
         let turn = Turn::default();
         let request = |op, place| Box::new(Request::new(op, since, turn.clone(), (room, place)));
-        self.lanes.send(op, |op, place| Order::Op(request(op, place))).await?;
+        self.lanes.send(op, |op, place| Order::Op(request(op, place)), until).await?;
         // The writer may be busy with finding out what became of others'.
-        let answered = match timeout(PATIENCE, &mut answer).await {
+        let answered = match timeout_at(until, &mut answer).await {
             Err(_) if turn.take() => return Err(refused("the store does not answer")),
             Err(_) => answer.await,
             Ok(answered) => answered,

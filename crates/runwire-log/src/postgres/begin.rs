@@ -12,7 +12,7 @@ use super::failure::{Db, Failure};
 use super::rows::{
     RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
 };
-use super::tables::{BEGIN, NOW, Tables};
+use super::tables::{NOW, Tables};
 use crate::key::{RunKey, ThreadKey};
 use crate::work::ProducerHead;
 
@@ -136,7 +136,7 @@ impl Tables {
             asked.extend([(&*loads.0[2], &of_runs[..]), (&*loads.0[3], &of_runs[..])]);
         }
         let sent = Sent::now();
-        let answers = self.connection.run_then(BEGIN, &asked)?;
+        let answers = self.connection.run_then("BEGIN", &asked)?;
         let mut answers = answers.into_iter();
         let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
         for row in next()? {

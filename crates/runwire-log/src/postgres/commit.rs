@@ -103,6 +103,8 @@ impl Writer {
                     Settled::Unknown(why) => {
                         tracing::error!(%failure, why, "it is not known whether a commit happened");
                         self.work.forget();
+                        // Whoever waited meanwhile need not wait for as long again.
+                        self.away = Some(why.clone());
                         for request in group {
                             request.op.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
                         }
@@ -120,10 +122,12 @@ impl Writer {
                 left.push_front(group);
                 pause.wait();
             } else if group.len() > 1 {
-                group.into_iter().rev().for_each(|request| left.push_front(vec![request]));
+                for mut request in group.into_iter().rev() {
+                    request.setback = failure.is_race().then(|| held_up(&failure));
+                    left.push_front(vec![request]);
+                }
             } else if failure.is_race() {
-                let told = format!("other nodes keep writing there ({failure})");
-                group.iter_mut().for_each(|request| request.setback = Some(told.clone()));
+                group.iter_mut().for_each(|request| request.setback = Some(held_up(&failure)));
                 put_behind(group, &mut left);
                 pause.wait();
             } else {
@@ -217,6 +221,10 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+fn held_up(failure: &Failure) -> String {
+    format!("other nodes keep writing there ({failure})")
 }
 
 /// Puts a request behind all that have nothing to do with it; the order of those that have stays.

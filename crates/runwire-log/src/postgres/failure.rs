@@ -95,8 +95,7 @@ fn is_fatal(refused: &DbError) -> bool {
 /// took too long, or the server is not yet the one that writes.
 pub(super) fn passes(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
-    let only_reads = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::FEATURE_NOT_SUPPORTED];
-    classes.iter().any(|class| code.code().starts_with(class)) || only_reads.contains(code)
+    classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
 /// Tells whether a refusal is of what was sent, or of what is stored: it cannot be held, breaks a rule or is too large,

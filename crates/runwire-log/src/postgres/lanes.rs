@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::failure::Db;
 use super::opening::OpenError;
@@ -84,9 +85,10 @@ impl Lanes {
         &self,
         op: Op,
         order: impl FnOnce(Op, Option<Place>) -> Order,
+        until: Instant,
     ) -> Result<(), LogError> {
         let (lane, place) = self.lane_of(&op);
-        send(&self.lanes[lane], order(op, place)).await
+        send(&self.lanes[lane], order(op, place), until).await
     }
 
     /// Has something done that need not be done, unless there is no time for it.
@@ -99,12 +101,15 @@ impl Lanes {
         let mut told = Ok(());
         for lane in &self.lanes {
             let (reply, answer) = oneshot::channel();
-            let here = match send(lane, Order::Subscribe(subscribers.to_vec(), reply)).await {
-                Ok(()) => {
-                    answer.await.unwrap_or_else(|_| Err(LogError::Uncertain("the writer has ended".into())))
-                }
-                Err(error) => Err(error),
-            };
+            let here =
+                match send(lane, Order::Subscribe(subscribers.to_vec(), reply), Instant::now() + PATIENCE)
+                    .await
+                {
+                    Ok(()) => answer
+                        .await
+                        .unwrap_or_else(|_| Err(LogError::Uncertain("the writer has ended".into()))),
+                    Err(error) => Err(error),
+                };
             told = told.and(here);
         }
         told
@@ -156,8 +161,9 @@ impl Lanes {
     }
 }
 
-async fn send(lane: &mpsc::Sender<Order>, order: Order) -> Result<(), LogError> {
-    lane.send_timeout(order, PATIENCE).await.map_err(|error| match error {
+async fn send(lane: &mpsc::Sender<Order>, order: Order, until: Instant) -> Result<(), LogError> {
+    let patience = until.saturating_duration_since(Instant::now());
+    lane.send_timeout(order, patience).await.map_err(|error| match error {
         SendTimeoutError::Timeout(_) => refused("too many requests wait for the store"),
         SendTimeoutError::Closed(_) => refused("the store was closed"),
     })

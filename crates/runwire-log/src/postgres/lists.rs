@@ -6,7 +6,9 @@ use tokio_postgres::types::ToSql;
 
 use super::failure::{Db, Failure};
 use super::read::Reader;
-use super::rows::{RUN_COLUMNS, maybe_number, number, run_of_row, storable, text, time, whole_number};
+use super::rows::{
+    RUN_COLUMNS, maybe_number, number, run_of_row, run_of_row_alone, storable, text, time, whole_number,
+};
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
 use crate::interaction::{InboxPlace, InteractionQuery};
@@ -67,18 +69,16 @@ impl Reader {
         );
         let values: Vec<&(dyn ToSql + Sync)> = conditions.values.iter().map(|value| &**value).collect();
         let rows = self.connection.query(&sql, &values)?;
-        let mut runs = Vec::with_capacity(rows.len());
-        for row in &rows {
-            match run_of_row(row) {
-                Ok(run) => runs.push(run.info()),
-                // Others are listed all the same. Whoever asks for it by its name learns what is wrong.
-                Err(failure @ Failure::Damaged(_)) => {
-                    tracing::warn!(run = row.get::<_, &str>(2), %failure, "a run cannot be read, and is not listed");
-                }
-                Err(failure) => return Err(failure.into()),
+        let read = |row: &Row| match run_of_row(row) {
+            Err(failure @ Failure::Damaged(_)) => {
+                // The others are listed all the same, and this one as far as its own row tells. Whoever asks for it
+                // alone learns what is wrong.
+                tracing::warn!(run = row.get::<_, &str>(2), %failure, "how far a run is cannot be read");
+                run_of_row_alone(row)
             }
-        }
-        Ok(runs)
+            read => read,
+        };
+        rows.iter().map(|row| Ok(read(row)?.info())).collect()
     }
 }
 

@@ -107,6 +107,15 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
 
 /// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
 pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
+    let mut run = run_of_row_alone(row)?;
+    if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
+        Note::read(note)?.bring_up(&mut run)?;
+    }
+    Ok(run)
+}
+
+/// Reads a run's row, which may be behind.
+pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
     let tenant: Arc<str> = row.get::<_, &str>(1).into();
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
     let head = match row.get::<_, Option<&str>>(13) {
@@ -114,7 +123,7 @@ pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
         None => Head { state: RunState::new(thread_name, name), summary: RunSummary::default() },
     };
     let lease = lease_of(row.get(15), number(row, 16));
-    let mut run = RunHead {
+    Ok(RunHead {
         id: row.get(0),
         key: RunKey::new(tenant.clone(), name),
         thread: row.get(3),
@@ -138,11 +147,7 @@ pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
         dirty: false,
         unnoted: false,
         listed: false,
-    };
-    if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
-        Note::read(note)?.bring_up(&mut run)?;
-    }
-    Ok(run)
+    })
 }
 
 /// Adds the rows of a run's producers; what is noted of one is newer.

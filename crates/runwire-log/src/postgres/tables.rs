@@ -50,21 +50,11 @@ pub(super) struct Tables {
 /// Runs whose lease ran out that are closed at once.
 const DUE: i64 = 256;
 
-/// Begins a transaction that writes. Nothing else that a writer's connection says does: what is sent behind a `BEGIN`
-/// that fails is not in a transaction.
-pub(super) const BEGIN: &str = "BEGIN READ WRITE";
-
 impl Tables {
     /// Connects.
     pub(super) fn open(address: &Address) -> Db<Self> {
-        let connection = Connection::open(address)?;
-        connection.run("SET default_transaction_read_only = on")?;
-        Ok(Self::new(connection))
-    }
-
-    fn new(connection: Connection) -> Self {
-        Self {
-            connection,
+        Ok(Self {
+            connection: Connection::open(address)?,
             cache: RefCell::default(),
             clock: None,
             is_ahead: false,
@@ -78,12 +68,12 @@ impl Tables {
             unreadable: RefCell::default(),
             threads: VecDeque::new(),
             runs: VecDeque::new(),
-        }
+        })
     }
 
     /// Takes note of the store's time, as it was told in answer to what was sent then.
     pub(super) fn set_clock(&mut self, told: Timestamp, sent: Sent) {
-        if self.clock.is_some_and(|clock| clock.was_set_back(told)) {
+        if self.clock.is_some_and(|clock| clock.was_set_back(told, sent)) {
             // Leases were moved, or will be, and no version tells of it.
             self.cache.take();
         }

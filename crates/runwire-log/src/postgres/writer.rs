@@ -13,7 +13,7 @@ use super::commit::Request;
 use super::connection::By;
 use super::failure::Db;
 use super::rows::whole_number;
-use super::tables::{BEGIN, Tables};
+use super::tables::Tables;
 use crate::cluster::Desk;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
@@ -133,7 +133,7 @@ impl Writer {
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
         let by: By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
-        if let Err(failure) = self.work.store.connection.run_between(BEGIN, &[(sql, by)], "COMMIT") {
+        if let Err(failure) = self.work.store.connection.execute(sql, by) {
             tracing::debug!(%failure, "a checkpoint is lost");
         }
     }

@@ -68,9 +68,12 @@ impl Threads {
     pub(super) fn write<'a>(&'a self, sealed: &'a Vec<i64>, version: &'a i64, all: &mut Statements<'a>) {
         let Self { new, changed } = self;
         if !new.id.is_empty() {
-            let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base, \
-                       version) SELECT *, $10::bigint FROM unnest($1::bigint[], $2::text[], $3::text[], \
-                       $4::boolean[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])";
+            let sql = concat!(
+                "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base, \
+                 version) SELECT *, $10::bigint FROM unnest($1::bigint[], $2::text[], $3::text[], \
+                 $4::boolean[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[]) WHERE ",
+                in_transaction!()
+            );
             all.push((
                 sql,
                 vec![
@@ -88,13 +91,16 @@ impl Threads {
             ));
         }
         if !changed.id.is_empty() {
-            let sql = "UPDATE thread SET head = new.head, head_at = new.head_at, version = $6, \
+            let sql = concat!(
+                "UPDATE thread SET head = new.head, head_at = new.head_at, version = $6, \
                        noted = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.noted \
                        ELSE new.noted END, \
                        note = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.note \
                        ELSE new.note END \
                        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
-                       AS new (id, head, head_at, noted, note) WHERE thread.id = new.id";
+                       AS new (id, head, head_at, noted, note) WHERE thread.id = new.id AND ",
+                in_transaction!()
+            );
             let ChangedThreads { id, head, head_at, noted, note } = changed;
             all.push((sql, vec![id, head, head_at, noted, note, version, sealed]));
         }
@@ -132,10 +138,13 @@ impl Producers {
         if self.owner.is_empty() {
             return;
         }
-        let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
-                   SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
-                   $6::text[]) ON CONFLICT (scope, owner, name) DO UPDATE \
-                   SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
+        let sql = concat!(
+            "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
+             SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[]) WHERE ",
+            in_transaction!(),
+            " ON CONFLICT (scope, owner, name) DO UPDATE \
+             SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder"
+        );
         all.push((sql, vec![&self.scope, &self.owner, &self.name, &self.epoch, &self.next, &self.decoder]));
     }
 }

@@ -1,5 +1,13 @@
 //! Writes what a batch has changed: one statement a table, however many requests it holds, and all sent at once.
 
+/// Holds in the transaction whose locks are taken, and nowhere else: statements are sent behind a `BEGIN` before it is
+/// known that it was heard. Without it each of them would be a transaction of its own.
+macro_rules! in_transaction {
+    () => {
+        "pg_current_xact_id_if_assigned() IS NOT NULL"
+    };
+}
+
 mod heads;
 mod records;
 mod runs;
@@ -13,7 +21,7 @@ use super::connection::{By, Connection};
 use super::failure::Db;
 use super::note::Note;
 use super::rows::whole_number;
-use super::tables::{BEGIN, Tables};
+use super::tables::Tables;
 use super::writer::Terms;
 use crate::work::Work;
 use heads::{Producers, Threads};
@@ -136,7 +144,7 @@ impl Flushed {
         let statements = self.statements();
         let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
         let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
-        connection.run_between(BEGIN, &all, COMMIT)
+        connection.run_between("BEGIN", &all, COMMIT)
     }
 
     /// Tells whether something is stored that only this commit can have written.
@@ -160,8 +168,11 @@ impl Flushed {
         let mut all = Vec::new();
         self.threads.write(&self.sealed, &self.version, &mut all);
         if !self.bumped.is_empty() {
-            let sql = "UPDATE thread SET version = $2, noted = CASE WHEN noted = ANY($3) THEN NULL ELSE noted END, \
-                       note = CASE WHEN noted = ANY($3) THEN NULL ELSE note END WHERE id = ANY($1)";
+            let sql = concat!(
+                "UPDATE thread SET version = $2, noted = CASE WHEN noted = ANY($3) THEN NULL ELSE noted END, \
+                 note = CASE WHEN noted = ANY($3) THEN NULL ELSE note END WHERE id = ANY($1) AND ",
+                in_transaction!()
+            );
             all.push((sql, vec![&self.bumped, &self.version, &self.sealed]));
         }
         self.runs.write(&mut all);
@@ -178,10 +189,16 @@ impl Flushed {
         if self.deleted.is_empty() {
             return;
         }
-        let sql = "UPDATE thread SET deleted_at = $2, base = NULL, noted = NULL, note = NULL, unpurged = true, \
-                   version = $3 WHERE id = ANY($1)";
+        let sql = concat!(
+            "UPDATE thread SET deleted_at = $2, base = NULL, noted = NULL, note = NULL, unpurged = true, \
+             version = $3 WHERE id = ANY($1) AND ",
+            in_transaction!()
+        );
         all.push((sql, vec![&self.deleted, &self.deleted_at, &self.version]));
-        let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ANY($1))";
+        let sql = concat!(
+            "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ANY($1)) AND ",
+            in_transaction!()
+        );
         all.push((sql, vec![&self.deleted]));
     }
 }

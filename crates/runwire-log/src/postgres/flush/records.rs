@@ -43,16 +43,23 @@ impl Questions {
         if self.runs.is_empty() {
             return;
         }
-        let sql = "DELETE FROM question WHERE run = ANY($1) AND NOT EXISTS (SELECT 1 FROM \
-                   unnest($2::bigint[], $3::text[]) AS open (run, name) \
-                   WHERE open.run = question.run AND open.name = question.name)";
+        let sql = concat!(
+            "DELETE FROM question WHERE run = ANY($1) AND NOT EXISTS (SELECT 1 FROM \
+             unnest($2::bigint[], $3::text[]) AS open (run, name) \
+             WHERE open.run = question.run AND open.name = question.name) AND ",
+            in_transaction!()
+        );
         all.push((sql, vec![&self.runs, &self.run, &self.name]));
         if self.run.is_empty() {
             return;
         }
-        let sql = "INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes) \
-                   SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
-                   $6::bigint[], $7::bigint[]) ON CONFLICT (run, name) DO NOTHING";
+        let sql = concat!(
+            "INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes) \
+             SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
+             $6::bigint[], $7::bigint[]) WHERE ",
+            in_transaction!(),
+            " ON CONFLICT (run, name) DO NOTHING"
+        );
         all.push((
             sql,
             vec![
@@ -87,8 +94,11 @@ impl Chunks {
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
         if !self.thread.is_empty() {
-            let sql = "INSERT INTO chunk (thread, first, last, body) \
-                       SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[])";
+            let sql = concat!(
+                "INSERT INTO chunk (thread, first, last, body) \
+                 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) WHERE ",
+                in_transaction!()
+            );
             all.push((sql, vec![&self.thread, &self.first, &self.last, &self.body]));
         }
     }
@@ -139,9 +149,12 @@ impl Notices {
         if self.run.is_empty() {
             return;
         }
-        let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
-                   SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], \
-                   $6::bigint[], $7::text[], $8::bigint[])";
+        let sql = concat!(
+            "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
+             SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], \
+             $6::bigint[], $7::text[], $8::bigint[]) WHERE ",
+            in_transaction!()
+        );
         all.push((
             sql,
             vec![

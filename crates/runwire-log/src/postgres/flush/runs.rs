@@ -107,7 +107,8 @@ impl Rows {
     }
 
     fn insert(&self) -> Statement<'_> {
-        let sql = "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
+        let sql = concat!(
+            "INSERT INTO run (id, tenant, name, thread, agent, request, status, created_at, started_at, \
                    ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner, \
                    revision) SELECT id, tenant, name, thread, agent, request, status, created_at, started_at, \
                    ended_at, first_seq, last_seq, deadline, lease, coalesce(lease_until, 0), trimmed, message, \
@@ -116,7 +117,9 @@ impl Rows {
                    $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], \
                    $13::bigint[], $14::smallint[], $15::bigint[], $16::boolean[], $17::text[], $18::text[], \
                    $19::text[]) AS new (id, tenant, name, thread, agent, request, status, created_at, started_at, \
-                   ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner)";
+                   ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner) WHERE ",
+            in_transaction!()
+        );
         let by: Vec<&(dyn ToSql + Sync)> = vec![
             &self.id,
             &self.tenant,
@@ -145,7 +148,8 @@ impl Rows {
     fn update<'a>(&'a self, now: &'a i64) -> Statement<'a> {
         static SQL: LazyLock<String> = LazyLock::new(|| {
             format!(
-                "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
+                concat!(
+                    "UPDATE run SET status = new.status, started_at = new.started_at, ended_at = new.ended_at, \
                    first_seq = new.first_seq, last_seq = new.last_seq, deadline = new.deadline, \
                    lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL THEN run.lease_until \
                    WHEN new.lease = 1 AND run.lease = 1 THEN greatest(run.lease_until, new.lease_until + late) \
@@ -154,7 +158,10 @@ impl Rows {
                    FROM (SELECT greatest({NOW} - $12, 0) AS late) AS clock, unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
                    $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[]) AS new (id, status, \
                    started_at, ended_at, first_seq, last_seq, deadline, lease, lease_until, message, head) \
-                   WHERE run.id = new.id"
+                   WHERE run.id = new.id AND ",
+                    in_transaction!()
+                ),
+                NOW = NOW
             )
         });
         let by: Vec<&(dyn ToSql + Sync)> = vec![

@@ -316,7 +316,8 @@ async fn a_note_that_cannot_be_read_costs_its_run_alone() {
     assert_eq!(accepted(one.append(counted("good", 0, 3)).await), (1, 0));
     let query = RunQuery { tenant: "tenant".into(), limit: 10, ..RunQuery::default() };
     let listed = other.runs(query).await.unwrap();
-    assert_eq!(listed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["good"]);
+    let listed: Vec<_> = listed.iter().map(|run| (run.run_id.as_str(), run.last_seq)).collect();
+    assert_eq!(listed, [("good", 4), ("bad", 1)], "as far as its own row tells");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -364,6 +365,24 @@ async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
     proxy.set(Mode::Pass);
     assert_eq!(doubtful.await.unwrap().unwrap().last_seq, 3);
     assert_eq!(node.append(frame("run", "fifth")).await.unwrap().last_seq, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_behind_a_beginning_that_fails_is_not_written() {
+    let engine = Engine::start().unwrap();
+    let proxy = Proxy::start(engine.address()).await.unwrap();
+    let node = open(engine.url_by(proxy.address(), "postgres")).await;
+    for index in 0..2 {
+        node.append(counted("run", 0, index)).await.unwrap();
+    }
+    let before = sql(&engine, "SELECT version, head, note FROM thread");
+    proxy.set(Mode::Misspell("BEGIN"));
+    let refused = node.append(counted("run", 0, 2)).await;
+    assert!(matches!(refused, Err(LogError::Unavailable(_))), "{refused:?}");
+    assert_eq!(sql(&engine, "SELECT version, head, note FROM thread"), before);
+    assert_eq!(sql(&engine, "SELECT max(last) FROM chunk"), "2");
+    proxy.set(Mode::Pass);
+    assert_eq!(node.append(counted("run", 0, 2)).await.unwrap().last_seq, 3);
 }
 
 /// Nodes of several versions may share a store, and a run may be noted for weeks. Whoever has to change what is expected
