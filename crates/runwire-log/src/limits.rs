@@ -16,11 +16,11 @@ pub const PAGE_BYTES: usize = 256 << 10;
 pub const LANES: usize = 4;
 /// Runs whose writer a node on Postgres remembers at least.
 pub const LANES_OF_RUNS: usize = 8192;
-/// Requests that may wait for the writer.
+/// Requests that may wait for a writer.
 pub const WRITER_QUEUE: usize = 4096;
-/// Bytes of frames that may wait for the writer of a store in Postgres.
+/// Bytes of frames that may wait for the writers of a node on Postgres.
 pub const WRITER_QUEUE_BYTES: usize = 256 << 20;
-/// Runs and threads whose state the writer keeps at hand.
+/// Runs and threads whose state a writer keeps at hand.
 pub const HEADS_AT_HAND: usize = 4096;
 /// Rows that are removed in one commit when a thread is deleted or trimmed.
 pub const PURGE_ROWS: usize = 256;

@@ -175,3 +175,39 @@ async fn more_requests_than_can_wait_are_refused_and_not_kept() {
     let new = NewRun { tenant: "tenant".into(), run_id: Some("run".into()), ..NewRun::default() };
     assert!(nodes.of(0).create_run(new).await.unwrap().new);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_hang_while_all_else_works_hold_nobody_up_for_long() {
+    let engine = Engine::start().unwrap();
+    let nodes = Nodes::open(&engine.url("postgres"), 1).await;
+    let node = nodes.of(0);
+    let names: Vec<String> = (0..30).map(|number| format!("run{number}")).collect();
+    for name in &names {
+        for value in ["first", "second"] {
+            node.append(frame(name, value)).await.unwrap();
+        }
+    }
+    let sql = |statement: &str| {
+        tokio::task::block_in_place(|| engine.query("postgres", statement)).unwrap();
+    };
+    // Every commit waits for a replica that is not there.
+    sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    sql("SELECT pg_reload_conf()");
+    for wave in 0..2 {
+        // What the first wave has left in doubt holds its locks when the second comes.
+        let asked =
+            (0..120).map(|number| node.append(frame(&names[number % 30], &format!("{wave}-{number}"))));
+        let answers = tokio::time::timeout(Duration::from_secs(60), futures_util::future::join_all(asked));
+        for answer in answers.await.expect("everyone is answered") {
+            assert!(
+                matches!(answer, Err(LogError::Unavailable(_) | LogError::Uncertain(_))),
+                "wave {wave}: {answer:?}"
+            );
+        }
+    }
+    sql("ALTER SYSTEM RESET synchronous_standby_names");
+    sql("SELECT pg_reload_conf()");
+    for name in &names {
+        node.append(frame(name, "last")).await.unwrap();
+    }
+}
