@@ -148,7 +148,7 @@ impl Versions {
     }
 
     /// Locks the threads, makes sure of their versions, writes what is new and commits; tells the store's time.
-    pub(super) fn commit(&self, connection: &Connection, flushed: &Flushed) -> Db<Timestamp> {
+    pub(super) fn commit(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<Timestamp>> {
         let all = i64::try_from(self.threads.len()).unwrap_or(i64::MAX);
         // Dividing by 0 is an error, which makes all that follows fail.
         let held = format!(
@@ -158,13 +158,14 @@ impl Versions {
         );
         let by: By<'_> = &[&self.threads, &self.versions, &all];
         let told = flushed.commit_after((&held, by), connection);
-        let rows = told.map_err(|failure| match failure {
+        let told = told.map_err(|failure| match failure {
             Failure::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
                 Failure::Overtaken
             }
             failure => failure,
         })?;
-        rows.first().map(|row| time(row, 0)).ok_or_else(|| Failure::Damaged("the store tells no time".into()))
+        // It is committed now, whatever it tells.
+        Ok(told.map(|row| time(&row, 0)))
     }
 
     /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that

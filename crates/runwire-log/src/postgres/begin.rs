@@ -136,7 +136,7 @@ impl Tables {
             asked.extend([(&*loads.0[2], &of_runs[..]), (&*loads.0[3], &of_runs[..])]);
         }
         let sent = Sent::now();
-        let answers = self.connection.run_then("BEGIN", &asked)?;
+        let answers = self.connection.run_around(Some("BEGIN"), &asked, None)?;
         let mut answers = answers.into_iter();
         let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
         for row in next()? {

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join_all, join3};
+use futures_util::future::{OptionFuture, join_all, join3};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
@@ -120,53 +120,32 @@ impl Connection {
         self.wait(self.client.query(&statement, by))
     }
 
-    /// Runs a statement that gives nothing and then others, all sent at once; gives the rows of each.
-    ///
-    /// They are done one after the other. Within a transaction, after one has failed all others do.
-    pub(super) fn run_then(&self, first: &str, others: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
-        let statements = self.all_prepared(others)?;
-        let asked =
-            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
-        self.wait(async {
-            let (begun, read) = join(self.client.batch_execute(first), join_all(asked)).await;
-            begun?;
-            read.into_iter().collect()
-        })
-    }
-
-    /// Runs statements between two that give nothing, all sent at once; gives the rows of the first.
-    pub(super) fn run_between(&self, first: &str, others: &[(&str, By<'_>)], last: &str) -> Db<Vec<Row>> {
-        let statements = self.all_prepared(others)?;
-        let asked =
-            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
-        self.wait(async {
-            let (begun, read, ended) =
-                join3(self.client.batch_execute(first), join_all(asked), self.client.batch_execute(last))
-                    .await;
-            begun?;
-            let mut rows = read.into_iter().collect::<Result<Vec<_>, _>>()?;
-            ended?;
-            Ok(rows.drain(..).next().unwrap_or_default())
-        })
-    }
-
-    /// Runs statements and then one that gives nothing, all sent at once.
-    pub(super) fn run_before(&self, others: &[(&str, By<'_>)], last: &str) -> Db<()> {
-        let statements = self.all_prepared(others)?;
-        let asked =
-            statements.iter().zip(others).map(|(statement, (_, by))| self.client.query(statement, by));
-        self.wait(async {
-            let (read, ended) = join(join_all(asked), self.client.batch_execute(last)).await;
-            read.into_iter().try_for_each(|rows| rows.map(drop))?;
-            ended
-        })
-    }
-
     /// Reads with several statements that are sent at once.
     pub(super) fn query_all(&self, asked: &[(&str, By<'_>)]) -> Db<Vec<Vec<Row>>> {
+        self.run_around(None, asked, None)
+    }
+
+    /// Runs statements, and before and after them maybe one that gives nothing, all sent at once; gives the rows of each.
+    ///
+    /// They are done one after the other. Within a transaction, after one has failed all others do.
+    pub(super) fn run_around(
+        &self,
+        first: Option<&str>,
+        asked: &[(&str, By<'_>)],
+        last: Option<&str>,
+    ) -> Db<Vec<Vec<Row>>> {
         let statements = self.all_prepared(asked)?;
         let asked = statements.iter().zip(asked).map(|(statement, (_, by))| self.client.query(statement, by));
-        self.wait(async { join_all(asked).await.into_iter().collect() })
+        let [first, last] =
+            [first, last].map(|sql| OptionFuture::from(sql.map(|sql| self.client.batch_execute(sql))));
+        self.wait(async {
+            // What is polled in order is sent in order.
+            let (begun, read, ended) = join3(first, join_all(asked), last).await;
+            begun.transpose()?;
+            let read = read.into_iter().collect::<Result<_, _>>()?;
+            ended.transpose()?;
+            Ok(read)
+        })
     }
 
     /// Reads the first row, if there is one.

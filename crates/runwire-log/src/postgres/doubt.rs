@@ -58,7 +58,7 @@ impl Doubt {
     pub(super) fn commit(&self, connection: &Connection) -> Db<Option<Timestamp>> {
         match &self.proof {
             Proof::Number(_) => self.flushed.commit(connection).map(|()| None),
-            Proof::Versions(versions) => versions.commit(connection, &self.flushed).map(Some),
+            Proof::Versions(versions) => versions.commit(connection, &self.flushed),
         }
     }
 

@@ -136,15 +136,16 @@ impl Flushed {
     pub(super) fn commit(&self, connection: &Connection) -> Db<()> {
         let statements = self.statements();
         let statements: Vec<(&str, By<'_>)> = statements.iter().map(|(sql, by)| (*sql, &by[..])).collect();
-        connection.run_before(&statements, COMMIT)
+        connection.run_around(None, &statements, Some(COMMIT)).map(drop)
     }
 
-    /// Writes it all in a transaction that begins with a statement, and commits; gives the rows of that statement.
-    pub(super) fn commit_after(&self, first: (&str, By<'_>), connection: &Connection) -> Db<Vec<Row>> {
+    /// Writes it all in a transaction that begins with a statement, and commits; gives the row of that statement.
+    pub(super) fn commit_after(&self, first: (&str, By<'_>), connection: &Connection) -> Db<Option<Row>> {
         let statements = self.statements();
         let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
         let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
-        connection.run_between("BEGIN", &all, COMMIT)
+        let rows = connection.run_around(Some("BEGIN"), &all, Some(COMMIT))?;
+        Ok(rows.into_iter().flatten().next())
     }
 
     /// Tells whether something is stored that only this commit can have written.
