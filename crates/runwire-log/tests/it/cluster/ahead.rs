@@ -180,11 +180,11 @@ async fn what_arrives_after_it_was_refused_is_not_written() {
         let node = node.clone();
         async move { node.append(frame("run", "late")).await }
     });
-    // What is under way stays so.
+    // Nothing tells that it has reached the proxy, which it does at once. What is under way there stays so.
     tokio::time::sleep(Duration::from_millis(200)).await;
     proxy.set(Mode::Pass);
     let answer = asked.await.unwrap();
-    // Everything that was under way arrives.
+    // Nothing would show what must not happen: it arrives 14 s after it was sent, and the node has waited for 10.
     tokio::time::sleep(Duration::from_secs(6)).await;
     let page = other.read(&ThreadKey::new("tenant", "run"), 0).await.unwrap();
     let times = page.records.iter().filter(|stored| {

@@ -187,12 +187,14 @@ async fn commits_that_hang_while_all_else_works_hold_nobody_up_for_long() {
             node.append(frame(name, value)).await.unwrap();
         }
     }
-    let sql = |statement: &str| {
-        tokio::task::block_in_place(|| engine.query("postgres", statement)).unwrap();
-    };
-    // Every commit waits for a replica that is not there.
+    let sql = |statement: &str| tokio::task::block_in_place(|| engine.query("postgres", statement)).unwrap();
+    // Every commit waits for a replica that is not there, once the server has taken that up.
     sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     sql("SELECT pg_reload_conf()");
+    while sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
+        let probe = node.append(frame("probe", "?"));
+        let _ = tokio::time::timeout(Duration::from_millis(100), probe).await;
+    }
     for wave in 0..2 {
         // What the first wave has left in doubt holds its locks when the second comes.
         let asked =
