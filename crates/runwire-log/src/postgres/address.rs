@@ -58,6 +58,23 @@ impl Address {
 
     /// Gives the way to the store with time limits of the server's own. What the address itself says of them wins.
     pub(super) fn with_limits(&self) -> Config {
+        self.with_settings(&[])
+    }
+
+    /// Gives the way to the store for a writer, all of whose statements find rows by their keys.
+    ///
+    /// The server does not know that of tables that are young, small, or were not analysed for long: it would walk them
+    /// from end to end, with every version of every row that is not vacuumed yet, and make a new plan each time.
+    pub(super) fn for_writing(&self) -> Config {
+        self.with_settings(&[
+            "plan_cache_mode=force_generic_plan",
+            "enable_seqscan=off",
+            "enable_hashjoin=off",
+            "enable_mergejoin=off",
+        ])
+    }
+
+    fn with_settings(&self, settings: &[&str]) -> Config {
         let limits = [
             ("statement_timeout", limits::STORE_STATEMENT_MILLIS),
             ("lock_timeout", limits::STORE_LOCK_MILLIS),
@@ -73,6 +90,7 @@ impl Address {
             r"default_transaction_isolation=read\ committed".into(),
         ];
         options.extend(silence.map(|setting: String| format!("-c {setting}")));
+        options.extend(settings.iter().map(|setting| format!("-c {setting}")));
         options.extend(self.config.get_options().map(str::to_owned));
         let mut config = self.config.clone();
         config.options(options.join(" "));

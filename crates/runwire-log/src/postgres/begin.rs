@@ -1,9 +1,11 @@
 //! The beginning of a transaction: locks what it is known to need, and loads what is not at hand, all at once.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use runwire_model::Timestamp;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::ahead::Sent;
 use super::cache::Cache;
@@ -15,6 +17,17 @@ use super::rows::{
 use super::tables::{NOW, Tables};
 use crate::key::{RunKey, ThreadKey};
 use crate::work::ProducerHead;
+
+/// How a transaction locks threads.
+#[derive(Debug)]
+pub(super) enum Locking {
+    /// Waits for all of them. Heads at hand are used where they are not old.
+    Trusting,
+    /// Waits for all of them. What is at hand is most likely old: everything is loaded with the locks.
+    Wary,
+    /// The same, but waits only for some; others are locked if they are free. All numbers must be known.
+    Free { but: Vec<i64> },
+}
 
 /// A transaction that has begun.
 pub(super) struct Begun {
@@ -66,14 +79,17 @@ impl<'a> Needed<'a> {
         self.thread_names.len() + self.run_names.len()
     }
 
-    /// What the statements for threads are given.
-    fn of_threads(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 5] {
-        [&self.thread_tenants, &self.thread_names, &self.run_tenants, &self.run_names, &self.threads]
+    /// What the statements for threads and those for runs are given.
+    fn named(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
+        [
+            vec![&self.thread_tenants, &self.thread_names, &self.run_tenants, &self.run_names, &self.threads],
+            vec![&self.run_tenants, &self.run_names, &self.runs],
+        ]
     }
 
-    /// What the statements for runs are given.
-    fn of_runs(&self) -> [&(dyn tokio_postgres::types::ToSql + Sync); 3] {
-        [&self.run_tenants, &self.run_names, &self.runs]
+    /// The same where all numbers are known.
+    fn numbered(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
+        [vec![&self.threads], vec![&self.runs]]
     }
 }
 
@@ -84,85 +100,117 @@ const THREADS: &str = "SELECT id FROM thread JOIN unnest($1::text[], $2::text[])
 const RUNS: &str = "SELECT id FROM run JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
      USING (tenant, name) UNION ALL SELECT unnest($3::bigint[])";
 
-/// The statements that load heads.
-struct Loads([String; 4]);
+/// The statements that lock threads and load heads.
+struct Statements {
+    lock: String,
+    /// Locks threads that nobody else has locked.
+    lock_free: String,
+    /// Threads, their producers, runs, their producers.
+    loads: [String; 4],
+}
 
-impl Loads {
-    fn new() -> Self {
+impl Statements {
+    /// Those for threads and runs whose numbers a query tells.
+    fn new(threads: &str, runs: &str) -> Self {
         let producers = "SELECT owner, name, epoch, next, decoder FROM producer";
-        Self([
-            format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id IN ({THREADS})"),
-            format!("{producers} WHERE scope = 'thread' AND owner IN ({THREADS})"),
-            format!(
-                "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id IN ({RUNS})"
-            ),
-            format!("{producers} WHERE scope = 'run' AND owner IN ({RUNS})"),
-        ])
+        let lock = format!("SELECT id, version FROM thread WHERE id {threads} ORDER BY id FOR UPDATE");
+        Self {
+            lock_free: format!("{lock} SKIP LOCKED"),
+            lock,
+            loads: [
+                format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id {threads}"),
+                format!("{producers} WHERE scope = 'thread' AND owner {threads}"),
+                format!(
+                    "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id {runs}"
+                ),
+                format!("{producers} WHERE scope = 'run' AND owner {runs}"),
+            ],
+        }
+    }
+
+    /// The statements that load heads, with what each is given.
+    fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, By<'a>); 4] {
+        let [one, two, three, four] = &self.loads;
+        [(one, threads), (two, threads), (three, runs), (four, runs)]
     }
 }
 
+static NAMED: LazyLock<Statements> =
+    LazyLock::new(|| Statements::new(&format!("IN ({THREADS})"), &format!("IN ({RUNS})")));
+/// They are much cheaper.
+static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("= ANY($1)", "= ANY($1)"));
+
 impl Tables {
     /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
-    ///
-    /// All heads are loaded with the locks where what is at hand of them is most likely old: everybody else waits.
     pub(super) fn begin(
         &mut self,
         threads: &[&ThreadKey],
         runs: &[&RunKey],
         wanted: &[i64],
-        all: bool,
+        locking: &Locking,
     ) -> Db<Begun> {
         self.reset();
         let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
         needed.threads.extend(wanted);
-        let loads = Loads::new();
-        let (of_threads, of_runs) = (needed.of_threads(), needed.of_runs());
-        let lock = format!("SELECT id, version FROM thread WHERE id IN ({THREADS}) ORDER BY id FOR UPDATE");
-        let lock_numbers = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+        let loads_all = !matches!(locking, Locking::Trusting) || needed.names() > 0;
+        let (statements, needs) = match needed.names() {
+            0 => (&*NUMBERED, needed.numbered()),
+            _ => (&*NAMED, needed.named()),
+        };
+        let late: By<'_> = match locking {
+            Locking::Free { but } => &[but],
+            Locking::Trusting | Locking::Wary => &[],
+        };
+        let mut asked: Vec<(&str, By<'_>)> = match locking {
+            // Whoever waits holds only what it has waited for.
+            Locking::Free { .. } => vec![(&statements.lock, late), (&statements.lock_free, &needs[0])],
+            Locking::Trusting | Locking::Wary => vec![(&statements.lock, &needs[0])],
+        };
+        let locks = asked.len();
         // The time is told after all others have let go.
         let begun = format!("SELECT {NOW}, pg_current_xact_id()::text");
+        asked.push((&begun, &[]));
         let new = i64::try_from(needed.names()).unwrap_or(i64::MAX);
         let numbers = "SELECT nextval('thread_id'), nextval('run_id') FROM generate_series(1, $1::bigint)";
-        let by_numbers: By<'_> = &[&needed.threads];
         let numbered: By<'_> = &[&new];
-        let mut asked: Vec<(&str, By<'_>)> = Vec::new();
-        let loads_all = all || needed.names() > 0;
-        if !loads_all {
-            asked.extend([(lock_numbers, by_numbers), (&begun, &[])]);
-        } else {
-            asked.extend([(&*lock, &of_threads[..]), (&*begun, &[]), (numbers, numbered)]);
+        if new > 0 {
+            asked.push((numbers, numbered));
+        }
+        if loads_all {
             // Each of them sees what was there when all locks were held.
-            asked.extend([(&*loads.0[0], &of_threads[..]), (&*loads.0[1], &of_threads[..])]);
-            asked.extend([(&*loads.0[2], &of_runs[..]), (&*loads.0[3], &of_runs[..])]);
+            asked.extend(statements.loads(&needs));
         }
         let sent = Sent::now();
         let answers = self.connection.run_around(Some("BEGIN"), &asked, None)?;
         let mut answers = answers.into_iter();
-        let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
-        for row in next()? {
+        for row in answers.by_ref().take(locks).flatten() {
             let (thread, version) = (row.get(0), row.get(1));
             self.locked.borrow_mut().insert(thread, version);
             self.cache.borrow_mut().check(thread, version);
         }
+        let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
         let begun = next()?;
         let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
         let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
         self.set_clock(begun.now, sent);
-        if loads_all {
+        if new > 0 {
             for row in next()? {
                 self.threads.push_back(row.get(0));
                 self.runs.push_back(row.get(1));
             }
+        }
+        if loads_all {
             let loaded = [next()?, next()?, next()?, next()?];
             self.take_in(&loaded)?;
             self.note_absent(threads, runs, &loaded);
+        } else {
+            self.load_stale(&needed)?;
         }
-        self.load_stale(&needed, &loads)?;
         Ok(begun)
     }
 
     /// Loads what was named and is not at hand, because another node has written there.
-    fn load_stale(&self, needed: &Needed<'_>, loads: &Loads) -> Db<()> {
+    fn load_stale(&self, needed: &Needed<'_>) -> Db<()> {
         let (mut stale, cache) = (Needed::default(), self.cache.borrow());
         stale.threads.extend(needed.threads.iter().filter(|id| !cache.has_thread(**id)));
         stale.runs.extend(needed.runs.iter().filter(|id| !cache.has_run(**id)));
@@ -170,15 +218,7 @@ impl Tables {
         if stale.threads.is_empty() && stale.runs.is_empty() {
             return Ok(());
         }
-        let (threads, runs) = (stale.of_threads(), stale.of_runs());
-        let [one, two, three, four] = &loads.0;
-        let loaded = self.connection.query_all(&[
-            (one, &threads[..]),
-            (two, &threads[..]),
-            (three, &runs[..]),
-            (four, &runs[..]),
-        ])?;
-        self.take_in(&loaded)
+        self.take_in(&self.connection.query_all(&NUMBERED.loads(&stale.numbered()))?)
     }
 
     /// Takes in what was loaded of threads that are locked.

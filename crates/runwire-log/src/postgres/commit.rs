@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::ahead::Sent;
 use super::asking::Turn;
+use super::begin::Locking;
 use super::doubt::{Doubt, Settled};
 use super::failure::{Db, Failure};
 use super::flush::Flushed;
@@ -28,7 +29,9 @@ pub(super) struct Request {
     /// Why it could not be committed so far.
     setback: Option<String>,
     /// Threads that it could not begin with, and must: it has met them while it was worked out.
-    wanted: Vec<i64>,
+    pub(super) wanted: Vec<i64>,
+    /// Whether its thread was not free once.
+    pub(super) was_put_off: bool,
     turn: Turn,
     /// The room that it takes until it is answered, and the place of its run.
     _held: (OwnedSemaphorePermit, Option<Place>),
@@ -41,7 +44,7 @@ impl Request {
         turn: Turn,
         held: (OwnedSemaphorePermit, Option<Place>),
     ) -> Self {
-        Self { op, since, setback: None, wanted: Vec::new(), turn, _held: held }
+        Self { op, since, setback: None, wanted: Vec::new(), was_put_off: false, turn, _held: held }
     }
 
     /// Begins with it, unless nobody waits for it any more.
@@ -87,6 +90,7 @@ impl Writer {
             }
             let begun = Instant::now();
             let failure = match self.attempt(&mut group) {
+                Ok(()) if group.is_empty() => continue,
                 Ok(()) => {
                     (self.away, pause) = (None, Pause::default());
                     self.release(group, begun.elapsed());
@@ -156,8 +160,8 @@ impl Writer {
         left
     }
 
-    /// Works requests out and commits them. Where that fails all of it can be tried again.
-    fn attempt(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+    /// Works requests out and commits them, but for those that are put off. Where that fails all of it can be tried again.
+    fn attempt(&mut self, group: &mut Group) -> Result<(), Setback> {
         self.work.forget();
         self.work.store.connection.listen();
         if self.work.store.connection.is_closed() {
@@ -178,7 +182,7 @@ impl Writer {
         Ok(())
     }
 
-    fn transact(&mut self, group: &mut [Request]) -> Result<(), Setback> {
+    fn transact(&mut self, group: &mut Group) -> Result<(), Setback> {
         if self.go_ahead(group)? {
             return Ok(());
         }
@@ -193,8 +197,15 @@ impl Writer {
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
         let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
-        let begun = self.work.store.begin(&threads, &runs, &wanted, self.wary > 0)?;
+        let locking = self.locking(group);
+        let begun = self.work.store.begin(&threads, &runs, &wanted, &locking)?;
         self.work.now = begun.now;
+        if let Locking::Free { .. } = locking {
+            self.put_off(group);
+        }
+        if group.is_empty() {
+            return Ok(self.work.store.connection.run("ROLLBACK")?);
+        }
         for request in group {
             self.work.store.next();
             let performed = self.work.perform(&mut request.op);

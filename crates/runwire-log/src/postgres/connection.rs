@@ -23,6 +23,9 @@ use crate::limits;
 /// How long it takes to read what has arrived.
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
+
 /// What a statement is given.
 pub(super) type By<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -49,8 +52,12 @@ enum State {
 impl Connection {
     /// Connects, and waits for it.
     pub(super) fn open(address: &Address) -> Db<Self> {
-        let limit = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
-        Self::connect(address, &address.with_limits(), Some(limit))
+        Self::connect(address, &address.with_limits(), Some(ANSWER))
+    }
+
+    /// Connects for a writer.
+    pub(super) fn open_for_writing(address: &Address) -> Db<Self> {
+        Self::connect(address, &address.for_writing(), Some(ANSWER))
     }
 
     /// Connects for questions that are worthless when they take long.

@@ -25,6 +25,7 @@ mod notices;
 mod opening;
 mod pool;
 mod purge;
+mod put_off;
 mod read;
 mod retention;
 mod rows;

@@ -54,7 +54,7 @@ impl Tables {
     /// Connects.
     pub(super) fn open(address: &Address) -> Db<Self> {
         Ok(Self {
-            connection: Connection::open(address)?,
+            connection: Connection::open_for_writing(address)?,
             cache: RefCell::default(),
             clock: None,
             is_ahead: false,
@@ -312,6 +312,12 @@ impl Store for Tables {
             }
         }
         Ok(readable)
+    }
+
+    fn pass_over(&self, run: i64, failure: &Failure) {
+        if let Failure::Damaged(_) = failure {
+            self.unreadable.borrow_mut().note(run, failure);
+        }
     }
 
     fn new_thread_id(&mut self) -> Db<i64> {

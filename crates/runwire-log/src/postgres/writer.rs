@@ -82,6 +82,8 @@ pub(super) struct Writer {
     pub(super) away: Option<String>,
     /// Commits that lock first what they work on, because other nodes write there too.
     pub(super) wary: u32,
+    /// Requests whose threads other nodes were writing to: see put_off.rs.
+    pub(super) put_off: Vec<Request>,
 }
 
 impl Writer {
@@ -89,14 +91,33 @@ impl Writer {
     pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
         let mut work = Work::new(Tables::open(address)?, runwire_model::Timestamp(0));
         work.node = Some(node);
-        Ok(Self { address: address.clone(), work, terms, listeners, away: None, wary: 0 })
+        Ok(Self {
+            address: address.clone(),
+            work,
+            terms,
+            listeners,
+            away: None,
+            wary: 0,
+            put_off: Vec::new(),
+        })
     }
 
     /// Works until it is told to close, or nobody is left to ask.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Order>) {
-        while let Some(first) = requests.blocking_recv() {
-            let (mut asked, mut bytes, mut next) = (Vec::new(), 0, Some(first));
-            let mut closing = false;
+        let mut closing = false;
+        loop {
+            // They come before all that was asked for since.
+            let mut asked = std::mem::take(&mut self.put_off);
+            let mut bytes = asked.iter().map(|request| request.op.bytes()).sum::<usize>();
+            let mut next = match asked.is_empty() {
+                true if closing => break,
+                true => match requests.blocking_recv() {
+                    Some(order) => Some(order),
+                    None => break,
+                },
+                false if closing => None,
+                false => requests.try_recv().ok(),
+            };
             while let Some(order) = next {
                 match order {
                     Order::Op(request) if !request.begin() => {}
@@ -115,9 +136,6 @@ impl Writer {
                 next = if full || closing { None } else { requests.try_recv().ok() };
             }
             self.commit(asked);
-            if closing {
-                break;
-            }
         }
         requests.close();
         while let Some(order) = requests.blocking_recv() {

@@ -134,25 +134,37 @@ impl<S: Store> Work<S> {
     pub(crate) fn sweep(&mut self) -> Tried<S, usize> {
         let mut closed = 0;
         for id in self.store.due(self.now)? {
-            let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { continue };
-            if !run.is_due(self.now) {
-                self.heads.put_run(run);
-                continue;
+            match self.close_due(id) {
+                Ok(is_closed) => closed += usize::from(is_closed),
+                Err(error) => {
+                    self.store.pass_over(id, &error);
+                    return Err(error);
+                }
             }
-            let mut thread = self.thread_of(&run)?;
-            let events = match run.lease {
-                Lease::None | Lease::Alive => vec![producer_lost(&run)],
-                Lease::Stopping => vec![Event::new(RunCancelled::default())],
-                Lease::Asking(_) => expired(&run, self.now),
-            };
-            // Only a closed run refuses, and that has no lease.
-            if self.act(&mut thread, &mut run, events)?.is_err() {
-                run.set_lease(Lease::None);
-            }
-            closed += usize::from(run.head.state.status.is_closed());
-            self.put(thread, run);
         }
         Ok(closed)
+    }
+
+    /// Closes a run if its lease ran out; tells whether it is closed.
+    fn close_due(&mut self, id: i64) -> Tried<S, bool> {
+        let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(false) };
+        if !run.is_due(self.now) {
+            self.heads.put_run(run);
+            return Ok(false);
+        }
+        let mut thread = self.thread_of(&run)?;
+        let events = match run.lease {
+            Lease::None | Lease::Alive => vec![producer_lost(&run)],
+            Lease::Stopping => vec![Event::new(RunCancelled::default())],
+            Lease::Asking(_) => expired(&run, self.now),
+        };
+        // Only a closed run refuses, and that has no lease.
+        if self.act(&mut thread, &mut run, events)?.is_err() {
+            run.set_lease(Lease::None);
+        }
+        let is_closed = run.head.state.status.is_closed();
+        self.put(thread, run);
+        Ok(is_closed)
     }
 }
 

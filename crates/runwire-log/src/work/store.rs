@@ -57,6 +57,9 @@ pub(crate) trait Store {
     /// Lists the runs whose stored lease ran out.
     fn due(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;
 
+    /// Takes note that a run whose lease ran out cannot be closed: a store may leave it out the next time.
+    fn pass_over(&self, _run: i64, _error: &Self::Error) {}
+
     /// Gives a number to a thread; each is given once.
     fn new_thread_id(&mut self) -> Result<i64, Self::Error>;
 

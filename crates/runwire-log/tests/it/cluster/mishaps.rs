@@ -6,7 +6,8 @@ use std::time::Duration;
 use runwire_engines::Postgres as Engine;
 use runwire_log::moved::{ImportProblem, Moved, Part};
 use runwire_log::postgres::{Options, Postgres};
-use runwire_log::{Log, LogError, NewRun, NewThread, RunKey, ThreadKey};
+use runwire_log::{Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, ThreadKey};
+use runwire_model::dialect::Dialect;
 
 use super::failures::frame;
 
@@ -141,6 +142,30 @@ async fn a_run_that_cannot_be_read_stops_no_other() {
     .await;
     assert_eq!(node.run(&run("good")).await.unwrap().status.as_str(), "failed");
     assert_eq!(sql(&engine, "SELECT status FROM run WHERE name = 'bad'"), "pending");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_records_cannot_be_read_leaves_the_others_their_end() {
+    let engine = Engine::start().unwrap();
+    let first = node(&engine).await;
+    for id in ["bad", "good"] {
+        // Whoever ends it makes a whole call of it.
+        let piece = r#"{"type":"tool_call_chunk","call_id":"c","name":"f","arguments_delta":"{"}"#;
+        let mut frames = FrameBatch::default();
+        frames.push(1, None, piece.as_bytes());
+        let append = Append { dialect: Some(Dialect::Loom), frames, ..frame(id, "") };
+        first.append(append).await.unwrap();
+    }
+    sql(&engine, "UPDATE chunk SET body = '\\x00' FROM run WHERE run.thread = chunk.thread AND name = 'bad'");
+    sql(&engine, "UPDATE run SET lease_until = id");
+    let node = node(&engine).await;
+    until(async || {
+        let _ = node.sweep().await;
+        node.run(&run("good")).await.unwrap().status.as_str() == "failed"
+    })
+    .await;
+    assert_eq!(sql(&engine, "SELECT status FROM run WHERE name = 'bad'"), "running");
+    assert_eq!(node.sweep().await, Ok(0), "it is passed over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,54 @@
+//! Putting off what concerns threads that other nodes are writing to, so that all else need not wait for them.
+//!
+//! A thread is locked until its commit has reached the disk. A group that waited for all of its threads would wait for
+//! most of the other nodes' groups, one after the other, and hold its own locks meanwhile. So where nodes share threads a
+//! writer takes those that are free, and the others with its next group. For a thread that was not free then it waits.
+
+use super::begin::Locking;
+use super::commit::Request;
+use super::writer::Writer;
+
+impl Writer {
+    /// Tells how the threads of requests are locked.
+    pub(super) fn locking(&self, group: &[Request]) -> Locking {
+        if self.wary == 0 {
+            return Locking::Trusting;
+        }
+        if group.iter().any(|request| !request.wanted.is_empty()) {
+            return Locking::Wary;
+        }
+        let Some(threads) = group.iter().map(|request| self.threads_of(request)).collect::<Option<Vec<_>>>()
+        else {
+            return Locking::Wary;
+        };
+        let first = threads.first().cloned().unwrap_or_default();
+        if threads.iter().all(|threads| *threads == first) {
+            return Locking::Wary;
+        }
+        let late = group.iter().zip(threads).filter(|(request, _)| request.was_put_off);
+        Locking::Free { but: late.flat_map(|(_, threads)| threads).collect() }
+    }
+
+    /// Puts off the requests whose threads are not locked.
+    pub(super) fn put_off(&mut self, group: &mut Vec<Request>) {
+        let is_free = |request: &Request| {
+            let locked = self.work.store.locked.borrow();
+            self.threads_of(request).is_some_and(|threads| threads.iter().all(|id| locked.contains_key(id)))
+        };
+        let (free, mut busy): (Vec<_>, Vec<_>) = group.drain(..).partition(is_free);
+        *group = free;
+        busy.iter_mut().for_each(|request| request.was_put_off = true);
+        self.put_off.append(&mut busy);
+    }
+
+    /// Tells the threads of a request, if their numbers are at hand.
+    fn threads_of(&self, request: &Request) -> Option<Vec<i64>> {
+        let (cache, (thread, run)) = (self.work.store.cache.borrow(), request.op.names());
+        let thread = thread.map(|thread| cache.thread_named(&thread).ok_or(())).transpose().ok()?;
+        let run =
+            run.map(|run| cache.run_named(&run).map(|place| place.thread).ok_or(())).transpose().ok()?;
+        let mut threads: Vec<_> = thread.into_iter().chain(run).collect();
+        threads.dedup();
+        (!threads.is_empty()).then_some(threads)
+    }
+}
