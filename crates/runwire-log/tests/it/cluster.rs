@@ -6,6 +6,7 @@ mod health;
 mod mishaps;
 mod readers;
 mod secured;
+mod sharing;
 
 use std::sync::Arc;
 
@@ -13,6 +14,12 @@ use async_trait::async_trait;
 use runwire_log::Log;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::postgres::{Options, Postgres};
+
+/// Opens a store. That waits, which a thread of the runtime must not.
+async fn open(url: String, options: Options) -> Arc<Postgres> {
+    let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap());
+    Arc::new(opened.await.unwrap())
+}
 
 /// A server that a test has for itself.
 pub(crate) struct PostgresBed {
@@ -30,10 +37,7 @@ impl Bed for PostgresBed {
     async fn open(&self, timing: Timing) -> Arc<dyn Log> {
         let options =
             Options { lease: timing.lease, cancel_grace: timing.cancel_grace, ..Options::default() };
-        let url = self.server.url("postgres");
-        // Opening waits, which a thread of the runtime must not.
-        let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap());
-        Arc::new(opened.await.unwrap())
+        open(self.server.url("postgres"), options).await
     }
 
     async fn reopen(&self, log: Arc<dyn Log>, timing: Timing) -> Arc<dyn Log> {

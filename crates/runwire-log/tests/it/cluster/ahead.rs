@@ -14,9 +14,7 @@ use runwire_log::{
 use super::failures::frame;
 
 async fn open(url: String) -> Arc<Postgres> {
-    // Opening waits, which a thread of the runtime must not.
-    let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
-    Arc::new(opened.await.unwrap())
+    super::open(url, Options::default()).await
 }
 
 async fn nodes(engine: &Engine) -> [Arc<Postgres>; 2] {

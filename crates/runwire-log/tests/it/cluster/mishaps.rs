@@ -12,10 +12,7 @@ use runwire_model::dialect::Dialect;
 use super::failures::frame;
 
 async fn node(engine: &Engine) -> Arc<Postgres> {
-    let url = engine.url("postgres");
-    // Opening waits, which a thread of the runtime must not.
-    let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
-    Arc::new(opened.await.unwrap())
+    super::open(engine.url("postgres"), Options::default()).await
 }
 
 fn sql(engine: &Engine, statement: &str) -> String {
