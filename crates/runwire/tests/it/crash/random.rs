@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt::{self, Display};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DEFAULT_SEED: u64 = 0x5eed_0003;
 
@@ -47,15 +47,20 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// Takes the seed from `RUNWIRE_CRASH_SEED`, or one that is always the same.
+    /// Takes the seed from `RUNWIRE_CRASH_SEED`, if it is there.
     pub(crate) fn from_environment() -> Self {
         Self::of("RUNWIRE_CRASH_SEED")
     }
 
-    /// Takes the seed from a variable, or one that is always the same.
+    /// Takes the seed from a variable; else it is always the same, but a new one with `--long`.
     pub(crate) fn of(variable: &'static str) -> Self {
-        let named = env::var(variable).ok();
-        let value = named.map_or(DEFAULT_SEED, |seed| seed.parse().expect("a seed is a whole number"));
+        let value = match env::var(variable) {
+            Ok(named) => named.parse().expect("a seed is a whole number"),
+            Err(_) if env::var_os("RUNWIRE_LONG").is_some() => {
+                SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+            }
+            Err(_) => DEFAULT_SEED,
+        };
         Self { variable, value }
     }
 
