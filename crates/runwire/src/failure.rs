@@ -107,6 +107,9 @@ fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
         postgres::OpenError::NoDatabase(_) => {
             Some("an administrator of Postgres creates it: CREATE DATABASE … OWNER …")
         }
+        postgres::OpenError::NoSchema(_) => {
+            Some("create the schema that `search_path` in the address names: CREATE SCHEMA … AUTHORIZATION …")
+        }
         postgres::OpenError::NotAllowed(_) => Some(
             "the user must own the database: ALTER DATABASE … OWNER TO …; or migrate as its owner, and \
                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES and USAGE ON ALL SEQUENCES to the user",

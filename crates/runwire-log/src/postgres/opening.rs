@@ -24,6 +24,9 @@ pub enum OpenError {
     /// The database does not exist.
     #[error("the database is not there: {0}")]
     NoDatabase(String),
+    /// The schema that tables are to be made in does not exist.
+    #[error("the schema is not there: {0}")]
+    NoSchema(String),
     /// The user may not do what must be done.
     #[error("the user may not do what must be done: {0}")]
     NotAllowed(String),
@@ -82,6 +85,7 @@ impl From<Failure> for OpenError {
                 Self::Credentials(told)
             }
             &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(told),
+            &SqlState::INVALID_SCHEMA_NAME => Self::NoSchema(told),
             &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(told),
             code if is_race || passes(code) => Self::Away(told),
             _ => Self::Unusable(told),

@@ -125,8 +125,9 @@ fn a_database_of_another_program_is_left_alone_but_for_a_schema_of_our_own() {
         }
         assert_eq!(postgres.query("wire", tables).unwrap(), before);
 
-        postgres.query("wire", "create schema runwire").unwrap();
         let apart = format!("{store}?options=-c%20search_path%3Drunwire");
+        refused(&run(&["migrate", "--store", &apart], ""), "the schema is not there", "CREATE SCHEMA");
+        postgres.query("wire", "create schema runwire").unwrap();
         let mut server = Server::start_with(&["--store", &apart]);
         let url = server.url();
         let pushed = run(&["push", "r1", "--end", &example("hello.loom.ndjson"), "--url", &url], "");
