@@ -79,6 +79,11 @@ impl Proxy {
         self.state.send_modify(|state| state.cuts += 1);
     }
 
+    /// Cuts all connections that are open, with all that was held back, and does something else from now on.
+    pub fn cut_and(&self, mode: Mode) {
+        self.state.send_modify(|state| *state = State { mode, cuts: state.cuts + 1 });
+    }
+
     /// Tells how many connections are open.
     pub fn connections(&self) -> usize {
         // The proxy and whoever accepts hold one each.
@@ -135,8 +140,10 @@ async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver
         let there = pass(from_client, to_server, state.clone(), Way::There(&said));
         let back = pass(from_server, to_client, state.clone(), Way::Back(&said));
         tokio::select! {
-            _ = async { tokio::join!(there, back) } => return,
+            // What was held back until now is lost with the connection, whatever the proxy does from now on.
+            biased;
             () = cut(state) => {}
+            _ = async { tokio::join!(there, back) } => return,
         }
     }
     reset(&client);

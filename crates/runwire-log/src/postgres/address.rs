@@ -71,6 +71,8 @@ impl Address {
             "enable_seqscan=off",
             "enable_hashjoin=off",
             "enable_mergejoin=off",
+            // What has to be walked all the same, as the one row of `store`, seems dear enough to be compiled.
+            "jit=off",
         ])
     }
 

@@ -4,7 +4,7 @@
 //! has the version that it had when it was kept; what is new; the commit. If another node has written there meanwhile,
 //! the look fails and with it all that follows, and the requests are worked out again, with locks taken beforehand.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant, SystemTime};
 
 use runwire_model::Timestamp;
@@ -135,7 +135,7 @@ impl Writer {
     }
 }
 
-/// The versions that threads must have.
+/// The versions that threads must have, in the order of their numbers.
 pub(super) struct Versions {
     threads: Vec<i64>,
     versions: Vec<i64>,
@@ -143,20 +143,19 @@ pub(super) struct Versions {
 
 impl Versions {
     pub(super) fn new(versions: HashMap<i64, i64>) -> Self {
+        let versions: BTreeMap<_, _> = versions.into_iter().collect();
         let (threads, versions) = versions.into_iter().unzip();
         Self { threads, versions }
     }
 
     /// Locks the threads, makes sure of their versions, writes what is new and commits; tells the store's time.
     pub(super) fn commit(&self, connection: &Connection, flushed: &Flushed) -> Db<Option<Timestamp>> {
-        let all = i64::try_from(self.threads.len()).unwrap_or(i64::MAX);
         // Dividing by 0 is an error, which makes all that follows fail.
         let held = format!(
-            "SELECT {NOW} / (count(*) = $3)::int FROM \
-             (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held \
-             JOIN unnest($1::bigint[], $2::bigint[]) AS known (id, version) USING (id, version)"
+            "SELECT {NOW} / (coalesce(array_agg(version ORDER BY id), '{{}}') = $2::bigint[])::int FROM \
+             (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held"
         );
-        let by: By<'_> = &[&self.threads, &self.versions, &all];
+        let by: By<'_> = &[&self.threads, &self.versions];
         let told = flushed.commit_after((&held, by), connection);
         let told = told.map_err(|failure| match failure {
             Failure::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {

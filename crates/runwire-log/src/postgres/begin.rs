@@ -93,12 +93,18 @@ impl<'a> Needed<'a> {
     }
 }
 
-const THREADS: &str = "SELECT id FROM thread JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
-     USING (tenant, name) UNION ALL SELECT thread FROM run \
-     JOIN unnest($3::text[], $4::text[]) AS known (tenant, name) USING (tenant, name) \
-     UNION ALL SELECT unnest($5::bigint[])";
-const RUNS: &str = "SELECT id FROM run JOIN unnest($1::text[], $2::text[]) AS known (tenant, name) \
-     USING (tenant, name) UNION ALL SELECT unnest($3::bigint[])";
+/// Writes a query for numbers of what has known names, in a table with an index of tenant and name.
+///
+/// It can only go by that index. Of a table that was never analysed the server would take any that begins with the tenant.
+fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
+    format!(
+        "SELECT found.{column} FROM unnest({tenants}::text[], {names}::text[]) AS known (tenant, name) \
+         CROSS JOIN LATERAL (SELECT {column}, tenant, name FROM {table} \
+         WHERE ({table}.tenant, {table}.name) >= (known.tenant, known.name) \
+         ORDER BY {table}.tenant, {table}.name LIMIT 1) AS found \
+         WHERE found.tenant = known.tenant AND found.name = known.name"
+    )
+}
 
 /// The statements that lock threads and load heads.
 struct Statements {
@@ -110,20 +116,28 @@ struct Statements {
 }
 
 impl Statements {
-    /// Those for threads and runs whose numbers a query tells.
+    /// Those for arrays of numbers.
     fn new(threads: &str, runs: &str) -> Self {
-        let producers = "SELECT owner, name, epoch, next, decoder FROM producer";
-        let lock = format!("SELECT id, version FROM thread WHERE id {threads} ORDER BY id FOR UPDATE");
+        let lock = format!("SELECT id, version FROM thread WHERE id = ANY({threads}) ORDER BY id FOR UPDATE");
+        // Without the joint, the server might go by the scope alone.
+        let producers = |scope: &str, owners: &str| {
+            format!(
+                "SELECT producer.* FROM unnest({owners}) AS known (owner) CROSS JOIN LATERAL \
+                 (SELECT owner, name, epoch, next, decoder FROM producer \
+                 WHERE scope = '{scope}' AND producer.owner = known.owner OFFSET 0) AS producer"
+            )
+        };
         Self {
             lock_free: format!("{lock} SKIP LOCKED"),
             lock,
             loads: [
-                format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id {threads}"),
-                format!("{producers} WHERE scope = 'thread' AND owner {threads}"),
+                format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = ANY({threads})"),
+                producers("thread", threads),
                 format!(
-                    "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE run.id {runs}"
+                    "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
+                     WHERE run.id = ANY({runs})"
                 ),
-                format!("{producers} WHERE scope = 'run' AND owner {runs}"),
+                producers("run", runs),
             ],
         }
     }
@@ -135,10 +149,16 @@ impl Statements {
     }
 }
 
-static NAMED: LazyLock<Statements> =
-    LazyLock::new(|| Statements::new(&format!("IN ({THREADS})"), &format!("IN ({RUNS})")));
+static NAMED: LazyLock<Statements> = LazyLock::new(|| {
+    let (of_threads, by_runs) = (named("id", "thread", "$1", "$2"), named("thread", "run", "$3", "$4"));
+    let of_runs = named("id", "run", "$1", "$2");
+    Statements::new(
+        &format!("ARRAY({of_threads} UNION ALL {by_runs} UNION ALL SELECT unnest($5::bigint[]))"),
+        &format!("ARRAY({of_runs} UNION ALL SELECT unnest($3::bigint[]))"),
+    )
+});
 /// They are much cheaper.
-static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("= ANY($1)", "= ANY($1)"));
+static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
 
 impl Tables {
     /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.

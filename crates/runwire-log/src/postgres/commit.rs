@@ -90,7 +90,10 @@ impl Writer {
             }
             let begun = Instant::now();
             let failure = match self.attempt(&mut group) {
-                Ok(()) if group.is_empty() => continue,
+                Ok(()) if group.is_empty() => {
+                    self.away = None;
+                    continue;
+                }
                 Ok(()) => {
                     (self.away, pause) = (None, Pause::default());
                     self.release(group, begun.elapsed());

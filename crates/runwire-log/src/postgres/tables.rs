@@ -307,15 +307,19 @@ impl Store for Tables {
             let id = row.get(0);
             match self.try_to_read(id, row.get(1)) {
                 Ok(()) => readable.push(id),
-                Err(failure @ Failure::Damaged(_)) => self.unreadable.borrow_mut().note(id, &failure),
-                Err(failure) => return Err(failure),
+                Err(failure @ Failure::Damaged(_)) => self.pass_over(id, &failure),
+                // The transaction has failed with it.
+                Err(failure) => {
+                    self.pass_over(id, &failure);
+                    return Err(failure);
+                }
             }
         }
         Ok(readable)
     }
 
     fn pass_over(&self, run: i64, failure: &Failure) {
-        if let Failure::Damaged(_) = failure {
+        if failure.is_for_good() {
             self.unreadable.borrow_mut().note(run, failure);
         }
     }

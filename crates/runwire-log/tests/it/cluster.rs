@@ -3,6 +3,7 @@
 mod ahead;
 mod failures;
 mod health;
+mod keys;
 mod mishaps;
 mod readers;
 mod secured;

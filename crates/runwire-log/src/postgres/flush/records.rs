@@ -44,9 +44,8 @@ impl Questions {
             return;
         }
         let sql = concat!(
-            "DELETE FROM question WHERE run = ANY($1) AND NOT EXISTS (SELECT 1 FROM \
-             unnest($2::bigint[], $3::text[]) AS open (run, name) \
-             WHERE open.run = question.run AND open.name = question.name) AND ",
+            "DELETE FROM question WHERE run = ANY($1) \
+             AND (run, name) NOT IN (SELECT * FROM unnest($2::bigint[], $3::text[])) AND ",
             in_transaction!()
         );
         all.push((sql, vec![&self.runs, &self.run, &self.name]));

@@ -355,8 +355,7 @@ async fn who_waits_behind_a_commit_in_doubt_is_refused_in_time() {
     while sql(&engine, written) == "0" {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    proxy.set(Mode::Refuse);
-    proxy.cut();
+    proxy.cut_and(Mode::Refuse);
     let behind = node.append(frame("run", "fourth")).await;
     assert!(matches!(behind, Err(LogError::Unavailable(_))), "{behind:?}");
     assert!(!doubtful.is_finished(), "it was found out before, or nobody tried to");

@@ -93,8 +93,7 @@ async fn a_postgres_that_refuses_everybody_costs_no_event_that_was_acknowledged(
     let nodes = Nodes::open(&engine.url_by(proxy.address(), "postgres"), 2).await;
     let writing = nodes.write();
     writing.goes_on().await;
-    proxy.set(Mode::Refuse);
-    proxy.cut();
+    proxy.cut_and(Mode::Refuse);
     writing.is_refused().await;
     proxy.set(Mode::Pass);
     writing.goes_on().await;

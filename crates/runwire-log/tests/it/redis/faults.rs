@@ -102,8 +102,7 @@ async fn what_went_by_while_a_node_was_cut_off_is_caught_up() {
     while heard.len() < 100 {
         heard.insert(b.next().await.thread);
     }
-    proxy.set(Mode::Refuse);
-    proxy.cut();
+    proxy.cut_and(Mode::Refuse);
     b.links(|links| !links.publishing.up && !links.following.up).await;
     (1..=100).for_each(|thread| a.publish(thread, 2..=2));
     a.health(|health| health.published == 200).await;

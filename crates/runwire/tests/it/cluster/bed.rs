@@ -117,8 +117,8 @@ impl Node {
 
 /// Spoils a way to an engine, with the connections that are open.
 pub(super) fn spoil(way: &Proxy, mode: Mode) {
-    way.set(mode);
-    if mode == Mode::Refuse {
-        way.cut();
+    match mode {
+        Mode::Refuse => way.cut_and(mode),
+        _ => way.set(mode),
     }
 }

@@ -128,8 +128,7 @@ impl Disturbance {
                 let way = &bed.nodes[node].to_postgres;
                 way.set(Mode::MuteAfter(COMMIT));
                 last();
-                way.cut();
-                way.set(Mode::Pass);
+                way.cut_and(Mode::Pass);
             }
         }
     }

@@ -41,8 +41,7 @@ fn unheard(
             }
             thread::sleep(Duration::from_millis(5));
         };
-        way.cut();
-        way.set(Mode::Pass);
+        way.cut_and(Mode::Pass);
         (asked.join().expect("the node answers"), is_lost)
     })
 }

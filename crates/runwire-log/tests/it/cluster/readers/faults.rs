@@ -91,9 +91,9 @@ async fn a_node_that_is_cut_off_from_redis_misses_nothing_and_hides_nothing() {
     let mut readers = [a.reader_in_place("t").await, b.reader_in_place("t").await];
     let mut records = 1;
     for mode in [Mode::Refuse, Mode::Stall] {
-        proxy.set(mode);
-        if mode == Mode::Refuse {
-            proxy.cut();
+        match mode {
+            Mode::Refuse => proxy.cut_and(mode),
+            _ => proxy.set(mode),
         }
         for _ in 0..2 {
             a.write_all("t", 10).await;
