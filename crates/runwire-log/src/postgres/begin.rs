@@ -119,7 +119,7 @@ impl Statements {
     /// Those for arrays of numbers.
     fn new(threads: &str, runs: &str) -> Self {
         let lock = format!("SELECT id, version FROM thread WHERE id = ANY({threads}) ORDER BY id FOR UPDATE");
-        // Without the joint, the server might go by the scope alone.
+        // Asked for owner by owner; with `owner = ANY(…)` the server may go by the scope alone, and read all.
         let producers = |scope: &str, owners: &str| {
             format!(
                 "SELECT producer.* FROM unnest({owners}) AS known (owner) CROSS JOIN LATERAL \

@@ -20,7 +20,6 @@ async fn what_is_written_to_a_young_store_costs_no_more_the_more_it_holds() {
             node.append(frame(&run, &number.to_string())).await.unwrap();
         }
     }
-    // It tells what it has counted when its connections end.
     node.close().await;
     drop(node);
     let count = |what: &str| -> usize {
@@ -29,6 +28,7 @@ async fn what_is_written_to_a_young_store_costs_no_more_the_more_it_holds() {
         );
         tokio::task::block_in_place(|| engine.query("postgres", &sql)).unwrap().parse().unwrap()
     };
+    // Each connection tells what it has counted when it has ended.
     while count("n_tup_ins") < 3 * RUNS {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
