@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::event::{Body, Decision, ErrorInfo, Event, InteractionKind, ToolStatus};
 use crate::json::Json;
 use crate::record::Record;
-use crate::run::Status;
+use crate::run::{Status, continues};
 use crate::time::Timestamp;
 
 /// A run as the person who watches it sees it.
@@ -70,6 +70,10 @@ struct Part {
     id: String,
     content: String,
     assistant: bool,
+    /// Whether it continues the text before it.
+    continues: bool,
+    /// The id by which another text continues it; none while it is open, and in subagents.
+    continued_as: Option<String>,
 }
 
 /// A call.
@@ -258,7 +262,16 @@ impl MessageState {
         match &event.body {
             Body::TextStarted(started) => {
                 let assistant = started.role.as_deref().is_none_or(|role| role == "assistant");
-                self.texts.push(Part { id: started.message_id.clone(), content: String::new(), assistant });
+                let before = self.texts.iter().rfind(|text| text.assistant && !text.content.is_empty());
+                let before = before.and_then(|text| text.continued_as.as_deref());
+                let is_outside = event.subagent_run_id.is_none();
+                self.texts.push(Part {
+                    id: started.message_id.clone(),
+                    content: String::new(),
+                    assistant,
+                    continues: is_outside && before.is_some_and(|id| continues(id, &started.message_id)),
+                    continued_as: None,
+                });
             }
             Body::TextDelta(delta) => {
                 // Most pieces go on with the last text, which ends what was joined before.
@@ -275,10 +288,16 @@ impl MessageState {
                 }
             }
             Body::TextFinished(finished) => {
-                if let Some(content) = &finished.content {
-                    if let Some(text) = self.texts.iter_mut().rfind(|text| text.id == finished.message_id) {
+                let text = self.texts.iter_mut().rfind(|text| text.id == finished.message_id);
+                if let Some(text) = text {
+                    if event.subagent_run_id.is_none() {
+                        text.continued_as = Some(text.id.clone());
+                    }
+                    if let Some(content) = &finished.content {
                         text.content.clone_from(content);
                     }
+                }
+                if finished.content.is_some() {
                     self.main_content = joined(&self.texts);
                 }
             }
@@ -287,6 +306,8 @@ impl MessageState {
                     id: started.message_id.clone(),
                     content: String::new(),
                     assistant: true,
+                    continues: false,
+                    continued_as: None,
                 });
             }
             Body::ThinkingDelta(delta) => {
@@ -437,6 +458,12 @@ fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 }
 
 fn joined(parts: &[Part]) -> String {
-    let shown = parts.iter().filter(|part| part.assistant && !part.content.is_empty());
-    shown.map(|part| part.content.as_str()).collect::<Vec<_>>().join("\n\n")
+    let mut joined = String::new();
+    for part in parts.iter().filter(|part| part.assistant && !part.content.is_empty()) {
+        if !joined.is_empty() && !part.continues {
+            joined.push_str("\n\n");
+        }
+        joined.push_str(&part.content);
+    }
+    joined
 }

@@ -273,9 +273,7 @@ fn weave_payload(
                 weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
             }
         }
-        Payload::Whole { content } => {
-            weave.whole_text(None, &content, By::Producer)?;
-        }
+        Payload::Whole { content } => weave.whole_text(&content, By::Producer, extra)?,
         Payload::Data(data) => weave.say(data, extra)?,
         Payload::Error(notice) => weave.say(notice, extra)?,
         Payload::End { status: End::Completed, summary } => {
@@ -440,6 +438,7 @@ impl Encode for Encoder {
                     return self.slot(turn, out);
                 }
                 let format = delta.format.as_deref().filter(|format| FORMATS.contains(format));
+                turn.keep_continuation(delta);
                 self.frame(turn, out, "content", |data| {
                     data.str("content", &delta.content);
                     data.opt_str("format", format);
@@ -450,15 +449,16 @@ impl Encode for Encoder {
                 if track.is_silent(&finished.message_id) && finished.content.is_none() {
                     return;
                 }
-                let aside = track.text(&finished.message_id).is_none_or(|text| text.aside);
-                if aside || finished.content.is_some() {
+                let replacement = turn.replacement(finished);
+                let aside = track.text(&finished.message_id).map_or(replacement.is_none(), |text| text.aside);
+                if aside {
                     return self.slot(turn, out);
                 }
-                if finished.says_more() {
+                if finished.says_more() || replacement.is_some() {
                     turn.keep_whole();
                 }
                 self.frame(turn, out, "content", |data| {
-                    data.str("content", "");
+                    data.str("content", replacement.unwrap_or_default());
                     data.bool("is_complete", true);
                 });
             }
@@ -480,10 +480,13 @@ impl Encode for Encoder {
                 data.str("message", progress.message.as_deref().unwrap_or_default());
             }),
             Body::ToolFinished(finished) => {
-                if finished.status == ToolStatus::Partial {
-                    turn.keep_whole();
-                }
                 let failed = finished.status == ToolStatus::Failure;
+                let error = finished.error.as_ref().filter(|_| failed).map(|error| ErrorInfo {
+                    code: error.code.clone(),
+                    extra: error.extra.clone(),
+                    ..ErrorInfo::message(&error.message)
+                });
+                turn.keep_result_kind(finished, ToolFinished { error, message_id: None, ..finished.clone() });
                 self.frame_with(
                     turn,
                     out,
@@ -491,7 +494,9 @@ impl Encode for Encoder {
                     |data| {
                         data.str("tool_id", &finished.call_id);
                         data.str("status", if failed { "failed" } else { "success" });
-                        data.opt_json("result", finished.result.as_ref());
+                        if let Some(result) = &finished.result {
+                            turn.write_object_result(data, result);
+                        }
                         if let (true, Some(error)) = (failed, &finished.error) {
                             let mut object = data.object("error");
                             object.str("message", &error.message);

@@ -97,14 +97,15 @@ export class MessageFold {
   #take(event: KnownEvent, at: number): void {
     switch (event.type) {
       case "text.started":
-        return this.#texts.start(event.message_id, event.role === undefined || event.role === "assistant");
+        return this.#texts.start(event.message_id, event.role === undefined || event.role === "assistant", event.subagent_run_id !== undefined);
       case "text.delta":
         return this.#texts.add(event.message_id, event.content);
       case "text.finished":
+        this.#texts.finish(event.message_id, event.subagent_run_id !== undefined);
         if (event.content !== undefined) this.#texts.replace(event.message_id, event.content);
         return;
       case "thinking.started":
-        return this.#thinking.start(event.message_id);
+        return this.#thinking.start(event.message_id, true, true);
       case "thinking.delta":
         return this.#thinking.add(event.message_id, event.content);
       case "thinking.finished":
