@@ -1,17 +1,21 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { MessageStreamHandler, type MessageState } from "../src/index.js";
+import { type HandledEvent, MessageStreamHandler, type MessageState } from "../src/index.js";
 import { cases, lines } from "./vectors.js";
 
-type Frame = Record<string, any>;
+/** What tells the runs of a stream apart. */
+interface Ids {
+  data?: { request_id?: string };
+  metadata?: { request_id?: string };
+}
 
 /** Folds frames of StreamingEngine, one handler a run. */
-function handled(frames: Frame[]): MessageState[] {
+function handled(frames: (HandledEvent & Ids)[]): MessageState[] {
   const handlers = new Map<string, MessageStreamHandler>();
   let run = "";
   for (const frame of frames) {
-    run = frame["metadata"]?.request_id ?? frame["data"]?.request_id ?? run;
+    run = frame.metadata?.request_id ?? frame.data?.request_id ?? run;
     const handler = handlers.get(run) ?? new MessageStreamHandler();
     handlers.set(run, handler);
     handler.handleEvent(frame);
