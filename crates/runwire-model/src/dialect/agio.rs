@@ -448,7 +448,8 @@ impl Encode for Encoder {
                     self.failure(turn, out, "error", &notice.to_error(), notice.fatal != Some(true))
                 }
                 Level::Warning | Level::Debug => {
-                    if notice.code.is_some() || notice.domain.is_some() || notice.details.is_some() {
+                    let more = notice.code.is_some() || notice.domain.is_some() || notice.details.is_some();
+                    if more || notice.fatal == Some(true) {
                         turn.keep_whole();
                     }
                     self.frame(turn, out, notice.level.as_str(), |data| data.str("message", &notice.message));

@@ -126,6 +126,8 @@ pub(super) struct Turn<'a> {
     residue: Cell<Residue>,
     /// What stands for the event there by default, where the event alone would lose what is summed up.
     stand_in: RefCell<Vec<Event>>,
+    /// Whether the frame that is being written represents no event.
+    beside: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -261,11 +263,27 @@ impl Turn<'_> {
         self.residue.set(Residue::Told);
     }
 
+    /// Writes a frame that represents no event: without the source's own fields, and with an empty residue
+    /// where residues are exact.
+    pub(super) fn beside_event(&self, write: impl FnOnce()) {
+        let due = self.residue.replace(if self.exact { Residue::Told } else { Residue::None });
+        self.beside.set(true);
+        write();
+        self.beside.set(false);
+        self.residue.set(due);
+    }
+
+    /// Returns the record's entries before and after this one.
+    pub(super) fn neighbours(&self) -> (&[Entry], &[Entry]) {
+        let (before, rest) = self.record.entries.split_at(self.place.index as usize);
+        (before, rest.get(1..).unwrap_or_default())
+    }
+
     /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
     pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
-        if !self.own {
+        if !self.own || self.beside.get() {
             return;
         }
         for (name, value) in self.event().extra.iter() {
@@ -347,10 +365,22 @@ impl Encoder {
             let exact = full || (apart && !self.state.dialect().knows_subagents());
             let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
             let track = &self.track;
-            let stand_in = RefCell::default();
+            let (stand_in, beside) = (RefCell::default(), Cell::default());
             let ids = &self.ids;
-            let turn =
-                Turn { record, entry, place, ids, track, earlier, own, full, exact, residue, stand_in };
+            let turn = Turn {
+                record,
+                entry,
+                place,
+                ids,
+                track,
+                earlier,
+                own,
+                full,
+                exact,
+                residue,
+                stand_in,
+                beside,
+            };
             let dialect = self.state.dialect();
             if own && !full && entry.by == By::Decoder && !dialect.shows_implied(&entry.event.body) {
                 let order = dialect.order().map(|order| *order);
