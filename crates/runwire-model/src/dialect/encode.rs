@@ -10,7 +10,7 @@ use super::{
     text,
 };
 use crate::event::{Body, Event};
-use crate::json::ObjectWriter;
+use crate::json::{Object, ObjectWriter};
 use crate::record::{By, Earlier, Entry, Place, Record};
 
 /// How much of the canonical events a foreign dialect carries.
@@ -213,6 +213,16 @@ impl Turn<'_> {
             match name.strip_prefix(place) {
                 Some(name) if !place.is_empty() || !is_placed(name) => object.json(name, value),
                 _ => {}
+            }
+        }
+    }
+
+    /// Writes the members of an object of the source's envelope, but for those that are stamped anew.
+    pub(super) fn write_rest(&self, object: &mut ObjectWriter<'_>, source: &Object<'_>, stamped: &[&str]) {
+        for (name, raw) in source.fields() {
+            let is_ours = stamped.contains(&name) || (name == "runwire" && self.has_residue());
+            if !is_ours {
+                object.raw(name, raw.get());
             }
         }
     }

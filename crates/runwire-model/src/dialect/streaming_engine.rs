@@ -20,6 +20,8 @@ const STAGES: &[&str] = &["reasoning", "planning", "analyzing"];
 const FORMATS: &[&str] = &["markdown", "text", "html"];
 const DATA_TYPES: &[&str] = &["dataframe", "chart", "image", "custom"];
 const ERROR_TYPES: &[&str] = &["validation", "execution", "timeout", "system"];
+/// The members of `metadata` that are stamped anew on every frame.
+const STAMPED: [&str; 3] = ["request_id", "timestamp", "sequence"];
 
 // Decoding
 
@@ -78,7 +80,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     let inside = |error: FieldError| if is_nested { error.inside("data") } else { error };
     let duration_ms = match &mut metadata {
         Some(metadata) => {
-            for stamped in ["request_id", "timestamp", "sequence"] {
+            for stamped in STAMPED {
                 metadata.take(stamped);
             }
             metadata.take_opt("duration_ms").map_err(|error| error.inside("metadata"))?
@@ -553,11 +555,11 @@ impl Encode for Encoder {
             {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut source = Object::of_json(&foreign.frame).unwrap_or_default();
-                source.take("metadata");
+                let own = source.take("metadata").and_then(Object::of).unwrap_or_default();
                 for (name, raw) in source.fields() {
                     object.raw(name, raw.get());
                 }
-                self.metadata(turn, &mut object, |_| {});
+                self.metadata(turn, &mut object, |metadata| turn.write_rest(metadata, &own, &STAMPED));
                 object.end();
                 out.end(None);
             }
