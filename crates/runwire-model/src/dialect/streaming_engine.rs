@@ -22,6 +22,8 @@ const DATA_TYPES: &[&str] = &["dataframe", "chart", "image", "custom"];
 const ERROR_TYPES: &[&str] = &["validation", "execution", "timeout", "system"];
 /// The members of `metadata` that are stamped anew on every frame.
 const STAMPED: [&str; 3] = ["request_id", "timestamp", "sequence"];
+/// Times from here up to ten times as much have ten digits: they are seconds.
+const FIRST_TEN_DIGITS: f64 = 1e9;
 
 // Decoding
 
@@ -36,7 +38,7 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
         None => id(&data, "request_id")?.flatten(),
     };
     let time = metadata.as_ref().and_then(|metadata| metadata.get("timestamp"));
-    let time = time.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|millis| *millis >= 0.0);
+    let time = time.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|time| *time >= 0.0).map(to_millis);
     let older = metadata.is_none() && matches!(kind.as_deref(), Some("token" | "thinking" | "tool_call"));
     Ok(Envelope {
         thread: id(&data, "session_id")?.flatten(),
@@ -45,6 +47,12 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
         starts: older || begins,
         begins,
     })
+}
+
+/// Reads a time in milliseconds, or in seconds, which have ten digits before the point.
+fn to_millis(time: f64) -> f64 {
+    let is_seconds = (FIRST_TEN_DIGITS..FIRST_TEN_DIGITS * 10.0).contains(&time);
+    if is_seconds { (time * 1000.0).round() } else { time }
 }
 
 pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
