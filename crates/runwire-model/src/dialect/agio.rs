@@ -497,7 +497,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let mut object = ObjectWriter::begin(out.begin());
         head(turn, &mut object, "debug");
         let mut data = object.object("data");

@@ -575,7 +575,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "runwire");
         turn.write_native(object.key("data"));

@@ -36,5 +36,5 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
+    fn write_slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
 }

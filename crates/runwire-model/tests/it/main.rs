@@ -12,5 +12,6 @@ mod robustness;
 mod runs;
 mod schemas;
 mod seeds;
+mod slots;
 mod sse;
 mod vectors;
