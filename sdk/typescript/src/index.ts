@@ -20,7 +20,7 @@ export type * from "./generated.js";
 export { EVENT_TYPES } from "./generated.js";
 export type { ClientOptions, Patience, Token } from "./http.js";
 export type * from "./resources/types.js";
-export { RunStream, type StreamOptions, type StreamStatus } from "./stream/stream.js";
+export { RunStream, type Slots, type StreamOptions, type StreamStatus } from "./stream/stream.js";
 export { MessageStreamHandler } from "./fold/handler.js";
 export { MessageFold } from "./fold/message.js";
 export type { Now } from "./fold/now.js";
