@@ -340,9 +340,9 @@ fn agents_are_shown_without_what_the_environment_says() {
     let outcome = Place::with(AGENTS).run(&[("AGENT_KEY", "s3cret")], &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for line in [
-        "agents.planner      http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
-        "agents.my program   exec, loom, sh -c echo ${HOME}",
-        "agents.show         demo, thought-tree, fast",
+        "agents.planner          http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
+        "agents.my program       exec, loom, sh -c echo ${HOME}",
+        "agents.show             demo, thought-tree, fast",
     ] {
         assert!(outcome.stdout.contains(line), "{line}\n{}", outcome.stdout);
     }
