@@ -170,7 +170,7 @@ fn check_after(after: Option<Cursor>, form: Option<Form>, head: u64) -> Result<(
              after the whole record: `{}`",
             after.seq
         );
-        return Err(Problem::new("bad_cursor", detail).with("parameter", "after"));
+        return Err(Problem::new("bad_cursor", detail));
     }
     if after.seq > head {
         return Err(LogError::CursorBeyondEnd { after: after.seq, head }.into());
