@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::dialect::{
-    Ambiguous, DecodeError, Decoder, Dialect, Encoder, Envelope, Fidelity, Frames, Opened, Weave, detect,
+    Ambiguous, DecodeError, Decoder, Dialect, Encoder, EncoderOptions, Envelope, Fidelity, Frames, Opened,
+    Slots, Weave, detect,
 };
 use crate::event::{Event, Foreign};
 use crate::json::{Json, Object, check_frame};
@@ -25,6 +26,8 @@ pub struct Options {
     pub to: Dialect,
     /// How much a foreign dialect carries.
     pub fidelity: Fidelity,
+    /// Which extension frames are written.
+    pub slots: Slots,
     /// Whether the stream may say what belongs to people and the server: a copied log may, a producer not.
     pub authority: Authority,
     /// The thread's id, whatever the source says.
@@ -34,12 +37,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the options of the encoders.
+    pub fn encoder(&self) -> EncoderOptions {
+        EncoderOptions { fidelity: self.fidelity, slots: self.slots }
+    }
+
     /// Converts to a dialect from whatever comes.
     pub fn to(to: Dialect) -> Self {
         Self {
             from: None,
             to,
             fidelity: Fidelity::Native,
+            slots: Slots::All,
             authority: Authority::Producer,
             thread: None,
             run: None,
@@ -91,7 +100,7 @@ pub struct Converted<'a> {
     pub run_id: &'a str,
     /// The record.
     pub record: &'a Record,
-    /// Its frames; the k-th has the cursor `seq-k`.
+    /// Its frames; the k-th has the cursor `seq-k`, k from [`EncoderOptions::first_frame`] on.
     pub frames: &'a Frames,
 }
 
@@ -356,7 +365,7 @@ impl Converter {
             None => RunState::new(&thread.id, &id),
         };
         thread.window.next_run(&id);
-        let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.fidelity);
+        let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.encoder());
         thread.run = Some(Run { state, source: envelope.run.clone(), encoder });
         Ok(at)
     }

@@ -217,7 +217,7 @@ fn weight(message: &ChatMessage) -> usize {
 }
 
 /// Mints the id of what the person asked, where the source has none.
-pub(crate) fn user_message_id(run_id: &str) -> String {
+pub fn user_message_id(run_id: &str) -> String {
     format!("{run_id}:user")
 }
 

@@ -609,13 +609,13 @@ export type Level = "debug" | "warning" | "error";
 
 /** A run as the person who watches it sees it. */
 export interface MessageState {
-  /** The run's id. */
+  /** The run's id; of a person's message, its own. */
   messageId: string;
-  /** Always `assistant`. */
-  role: "assistant";
+  /** `assistant`, or `user` for a person's message. */
+  role: "assistant" | "user";
   /** All thinking, with a blank line between thoughts. */
   thinkingContent: string;
-  /** All texts of the assistant, with a blank line between them. */
+  /** All texts of the assistant, with a blank line between them, or the text of a person's message. */
   mainContent: string;
   /** The calls, in the order they were made. */
   toolCalls: ToolCall[];

@@ -863,7 +863,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let outline = Outline::new("debug", "runwire");
         let mut object = outline.begin(turn, out);
         turn.write_native(object.key("payload"));

@@ -344,7 +344,13 @@ pub(super) trait Form {
     /// Writes the reply.
     fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>));
     /// Writes the slot.
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    /// Tells an event in the slot, if the reader wants to see it there.
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        if turn.shows_slot() {
+            self.write_slot(turn, out);
+        }
+    }
     /// Takes note of a node that begins.
     fn enter(&mut self, _turn: &Turn<'_>, _name: &str) {}
 }
@@ -372,7 +378,7 @@ impl Form for Encoder {
         out.end(None);
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let mut object = self.envelope(turn, out, true);
         object.str("type", "custom");
         let mut value = object.object("value");
@@ -432,8 +438,8 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        Form::slot(self, turn, out);
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        Form::write_slot(self, turn, out);
     }
 
     fn order(&mut self) -> Option<&mut u64> {

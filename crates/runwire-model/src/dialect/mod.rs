@@ -23,7 +23,7 @@ mod weave;
 pub(crate) use ag_ui::{Mirror, are_messages};
 pub use decode::{DecodeError, Decoder, DecoderState, Envelope, Opened};
 pub use detect::{Ambiguous, detect};
-pub use encode::{Encoder, Fidelity};
+pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
 pub use weave::Weave;
 

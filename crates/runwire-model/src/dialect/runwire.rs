@@ -95,7 +95,7 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         self.event(turn, out);
     }
 

@@ -421,7 +421,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         if matches!(turn.event().body, Body::Usage(_)) {
             return;
         }

@@ -12,6 +12,7 @@ mod robustness;
 mod runs;
 mod schemas;
 mod seeds;
+mod slots;
 mod sse;
 mod vectors;
 mod whole;

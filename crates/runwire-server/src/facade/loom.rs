@@ -177,7 +177,7 @@ impl Session {
             ..NewRun::default()
         };
         let (run, _) = start(&self.wire, run).await?;
-        let reader = ask(Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
+        let reader = ask(&self.wire, Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
         let open = self.wire.metrics.reader(Framing::WebSocket);

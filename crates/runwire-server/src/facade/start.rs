@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::HeaderMap;
-use runwire_log::{Created, Form, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
+use runwire_log::{Created, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
 use runwire_model::Json;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::Dialect;
 
 use crate::Wire;
 use crate::feed::{Cursor, Shape};
@@ -120,12 +120,12 @@ pub(super) enum From {
 }
 
 /// Asks for the SSE of a run, in a dialect's own form.
-pub(super) fn ask(dialect: Dialect, from: From) -> Ask {
+pub(super) fn ask(wire: &Wire, dialect: Dialect, from: From) -> Ask {
     let (after, attach) = match from {
         From::Cursor(after) => (after, false),
         From::Present => (None, true),
     };
-    let form = Some(Form { dialect, fidelity: Fidelity::Native });
+    let form = Some(wire.config.facades.form(dialect));
     Ask { answer: Answer::Stream(Shape::Sse), form, after, follow: true, limit: None, compact: false, attach }
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn follow(
     run: &RunKey,
     from: From,
 ) -> Result<Response, Problem> {
-    let ask = ask(dialect, from);
+    let ask = ask(&wire, dialect, from);
     let reader = ask.read_run(&wire, run).await?;
     answer(wire, ask, reader).await
 }

@@ -77,7 +77,7 @@ impl Walk {
             let key = RunKey { tenant: walk.view.thread.tenant.clone(), id: run.clone() };
             let kept = walk.log.checkpoint(&key, form, before).await?;
             let (kept, encoder) = kept.filter(|(seq, _)| *seq >= span.first_seq).unwrap_or_else(|| {
-                (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.fidelity))
+                (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.options()))
             });
             walk.next = walk.next.min(kept + 1);
             let from = kept + 1;
@@ -137,8 +137,7 @@ impl Walk {
         merge_after: u64,
     ) -> Result<Segment, LogError> {
         let _turn = TURNS.acquire().await;
-        let dialect = self.view.form.map(|form| form.dialect);
-        let mut segment = Segment::begin(self.next - 1, dialect);
+        let mut segment = Segment::begin(self.next - 1, self.view.form);
         for stored in records {
             debug_assert_eq!(stored.record.seq, self.next, "records follow each other");
             self.next = stored.record.seq + 1;
@@ -174,7 +173,7 @@ impl Walk {
         let seq = stored.record.seq;
         let thread = &self.view.thread;
         let run = self.runs.entry(stored.run.clone()).or_insert_with(|| RunWalk {
-            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.fidelity),
+            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.options()),
             compactor: None,
             first_seq: seq,
             from: seq,
@@ -269,9 +268,9 @@ impl Walk {
                 break;
             }
         }
-        let mut segment = Segment::begin(walk.next - 1, Some(form.dialect));
+        let mut segment = Segment::begin(walk.next - 1, Some(form));
         if told.is_some() {
-            segment.push_present(walk.next - 1, &present.frames(form.dialect, form.fidelity));
+            segment.push_present(walk.next - 1, &present.frames(form.dialect, form.options()));
         }
         segment.ends = ends;
         Ok((walk, segment))

@@ -2,7 +2,7 @@
 
 use runwire_log::{Appended, FrameBatch};
 use runwire_model::Json;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,6 +30,8 @@ pub(super) struct Incoming {
     dialect: Option<String>,
     #[serde(default)]
     fidelity: Option<String>,
+    #[serde(default)]
+    slots: Option<String>,
     #[serde(default)]
     pub(super) raw: bool,
     #[serde(default)]
@@ -95,12 +97,13 @@ impl Incoming {
         known.map(Some).ok_or_else(|| bad(format!("`dialect` is one of {}", names.join(", "))))
     }
 
-    pub(super) fn fidelity(&self) -> Result<Fidelity, Problem> {
-        match self.fidelity.as_deref() {
-            None | Some("native") => Ok(Fidelity::Native),
-            Some("full") => Ok(Fidelity::Full),
-            Some(_) => Err(bad("`fidelity` is `native` or `full`")),
-        }
+    pub(super) fn options(&self) -> Result<EncoderOptions, Problem> {
+        let fidelity = self.fidelity.as_deref().map_or(Some(Fidelity::default()), Fidelity::from_name);
+        let slots = self.slots.as_deref().map_or(Some(Slots::default()), Slots::from_name);
+        Ok(EncoderOptions {
+            fidelity: fidelity.ok_or_else(|| bad("`fidelity` is `native` or `full`"))?,
+            slots: slots.ok_or_else(|| bad("`slots` is `all`, `asks` or `none`"))?,
+        })
     }
 
     pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {

@@ -177,7 +177,7 @@ impl Session {
             return Err(Problem::new("too_many_subscriptions", detail));
         }
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
-        let form = Form { dialect, fidelity: incoming.fidelity()? };
+        let form = Form::with(dialect, incoming.options()?);
         let after = incoming.after()?;
         let ask = Ask {
             answer: Answer::Stream(Shape::NdjsonWithCursors),

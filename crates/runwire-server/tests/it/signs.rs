@@ -294,7 +294,8 @@ async fn agio_pages_through_a_run_to_its_end() {
     }
     let beyond = served.get("/api/runs/r/events?offset=1000").await.json();
     assert_eq!((&beyond["events"], &beyond["next_offset"]), (&json!([]), &Value::Null));
-    assert_eq!(served.events("/api/runs/r/events", &[SSE]).await, all);
+    let stream = served.events("/v1/runs/r/events?dialect=agio&slots=asks", &[SSE]).await;
+    assert_eq!(served.events("/api/runs/r/events", &[SSE]).await, stream);
 }
 
 #[tokio::test(flavor = "multi_thread")]

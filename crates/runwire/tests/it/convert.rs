@@ -72,6 +72,26 @@ fn sse_frames_carry_their_cursor_and_the_name_where_the_dialect_has_one() {
 }
 
 #[test]
+fn slots_that_are_not_wanted_are_not_written() {
+    let input = [
+        r#"{"type":"run.started","run_id":"r"}"#,
+        r#"{"type":"thinking.started","message_id":"t","run_id":"r"}"#,
+        r#"{"type":"thinking.delta","message_id":"t","content":"Hm.","run_id":"r"}"#,
+        r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","run_id":"r"}"#,
+        r#"{"type":"run.completed","run_id":"r"}"#,
+    ]
+    .join("\n");
+    let converted = |slots: &str| run(&["convert", "--to", "agio", "--slots", slots], &input).stdout;
+    assert!(converted("all").contains("thinking.delta"));
+    let asks = converted("asks");
+    assert!(asks.contains("interaction.requested") && !asks.contains("thinking.delta"), "{asks}");
+    assert!(!converted("none").contains("\"debug\""));
+    // The ids are those of a server that is asked the same.
+    let events = run(&["convert", "--to", "agio", "--slots", "asks", "--framing", "sse"], &input).stdout;
+    assert!(events.starts_with(&format!("id: 1-{}\n", 2881_u32 << 20)), "{events}");
+}
+
+#[test]
 fn full_fidelity_goes_there_and_back() {
     let input = fs::read_to_string(vectors().join("runwire/parallel-tools/input.ndjson")).unwrap();
     let there = run(&["convert", "--to", "agio", "--fidelity", "full"], &input);
