@@ -13,6 +13,9 @@ use crate::event::{Body, Event};
 use crate::json::ObjectWriter;
 use crate::record::{By, Earlier, Entry, Place, Record};
 
+/// Distance of the ordering values of two runs in a thread's stream, for each record between their starts.
+const ORDER_STEP: u64 = 1 << 16;
+
 /// How much of the canonical events a foreign dialect carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,6 +63,10 @@ pub struct Encoder {
     dialect: Dialect,
     fidelity: Fidelity,
     ids: Ids,
+    /// `seq` of the run's first record; 0 before it.
+    first_seq: u64,
+    /// Whether the run is told in a stream of its whole thread.
+    in_thread: bool,
     track: Track,
     state: State,
 }
@@ -116,6 +123,8 @@ pub(super) struct Turn<'a> {
     pub(super) ids: &'a Ids,
     pub(super) track: &'a Track,
     pub(super) earlier: &'a dyn Earlier,
+    /// Added to an ordering value that must grow over the runs of a thread; 0 in a run's own stream.
+    pub(super) order_base: u64,
     /// Whether the record came in the reader's own dialect.
     pub(super) own: bool,
     pub(super) full: bool,
@@ -261,7 +270,15 @@ impl Encoder {
             Dialect::Text => State::Text(text::Encoder::default()),
         };
         let ids = Ids { thread: thread_id.into(), run: run_id.into() };
-        Self { dialect, fidelity, ids, track: Track::default(), state }
+        Self { dialect, fidelity, ids, first_seq: 0, in_thread: false, track: Track::default(), state }
+    }
+
+    /// Says whether the frames stand in a stream of the whole thread, rather than of the run alone.
+    ///
+    /// Loom's `event_id` then grows over the runs. The state is the same either way.
+    #[must_use]
+    pub fn in_thread(self, in_thread: bool) -> Self {
+        Self { in_thread, ..self }
     }
 
     /// Tells the dialect.
@@ -271,6 +288,13 @@ impl Encoder {
 
     /// Adds the frames that a record becomes.
     pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
+        if self.first_seq == 0 {
+            self.first_seq = record.seq;
+        }
+        let order_base = match self.in_thread {
+            true => self.first_seq.saturating_sub(1).saturating_mul(ORDER_STEP),
+            false => 0,
+        };
         let own = record.dialect == Some(self.dialect);
         let full =
             self.fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
@@ -284,8 +308,20 @@ impl Encoder {
             let track = &self.track;
             let stand_in = RefCell::default();
             let ids = &self.ids;
-            let turn =
-                Turn { record, entry, place, ids, track, earlier, own, full, exact, residue, stand_in };
+            let turn = Turn {
+                record,
+                entry,
+                place,
+                ids,
+                track,
+                earlier,
+                order_base,
+                own,
+                full,
+                exact,
+                residue,
+                stand_in,
+            };
             let dialect = self.state.dialect();
             if own && !full && entry.by == By::Decoder && !dialect.shows_implied() {
                 let order = dialect.order().map(|order| *order);
