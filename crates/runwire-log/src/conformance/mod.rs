@@ -95,6 +95,7 @@ macro_rules! log_conformance {
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,
             runs::what_an_attempt_has_created_is_new_to_it_again,
             runs::what_created_a_run_wins_over_what_its_producer_says,
+            runs::a_run_takes_the_agent_that_its_producer_names,
             runs::a_run_without_a_thread_gets_one_of_its_own,
             runs::end_completes_a_run_that_no_frame_has_ended,
             runs::a_closed_run_takes_no_frame,

@@ -283,9 +283,9 @@ impl<S: Store> Work<S> {
         let at = self.now.max(thread.at);
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
-                // What created the run knows better than its producer what it is about.
+                // What created the run knows better than its producer what it is about, but not who speaks.
                 let request = &run.request;
-                prefer(&mut started.agent, request.agent.as_ref());
+                started.agent = started.agent.take().or_else(|| request.agent.clone());
                 prefer(&mut started.message, request.message.as_ref());
                 prefer(&mut started.message_id, request.message_id.as_ref());
                 let input = request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok());
@@ -304,6 +304,9 @@ impl<S: Store> Work<S> {
         (thread.seq, thread.at) = (stored.record.seq, at);
         for entry in &stored.record.entries {
             run.head.summary.absorb(&entry.event, stored.record.seq, at);
+            if let (None, Body::RunStarted(started)) = (&run.agent, &entry.event.body) {
+                run.agent.clone_from(&started.agent);
+            }
         }
         run.head.summary.records += 1;
         if run.first_seq.is_none() {
