@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use runwire_model::Timestamp;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, Weave};
+use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, SESSION_ID, Weave};
 use runwire_model::event::{Body, Event};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
@@ -27,6 +27,8 @@ struct Origin {
     time: Option<Timestamp>,
     name: Option<Box<str>>,
     frame: Option<Bytes>,
+    /// Whether the frame names a session of Loom's.
+    names_session: bool,
 }
 
 impl<S: Store> Work<S> {
@@ -188,6 +190,7 @@ impl<S: Store> Work<S> {
     ) -> Tried<S, Result<(), DecodeError>> {
         self.begin(thread, run)?;
         let time = opened.envelope.time;
+        let names_session = decoder.dialect() == Dialect::Loom && opened.envelope.thread.is_some();
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
             let mut weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
             decoder.decode(opened, &mut weave)
@@ -196,7 +199,8 @@ impl<S: Store> Work<S> {
             let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
             let dialect = Some(decoder.dialect());
             let name = frame.name.map(Into::into);
-            self.push(thread, run, entries, Origin { dialect, time, name, frame: frame_bytes });
+            let origin = Origin { dialect, time, name, frame: frame_bytes, names_session };
+            self.push(thread, run, entries, origin);
         }))
     }
 
@@ -283,6 +287,10 @@ impl<S: Store> Work<S> {
         let at = self.now.max(thread.at);
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
+                // Runs that lie side by side are told apart by their sessions.
+                if thread.parallel && !origin.names_session {
+                    entry.event.extra.set(SESSION_ID, runwire_model::Json::string(&run.key.id));
+                }
                 // What created the run knows better than its producer what it is about, but not who speaks.
                 let request = &run.request;
                 started.agent = started.agent.take().or_else(|| request.agent.clone());
