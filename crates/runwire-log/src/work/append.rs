@@ -36,6 +36,7 @@ impl<S: Store> Work<S> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
             Target::Thread(key) => self.append_to_thread(key, append),
+            Target::Tenant(tenant) => self.append_to_tenant(tenant, append),
         }
     }
 
@@ -300,7 +301,7 @@ impl<S: Store> Work<S> {
                 prefer(&mut started.input, input.as_ref());
             }
         }
-        let Origin { dialect, time: source_time, name, frame } = origin;
+        let Origin { dialect, time: source_time, name, frame, .. } = origin;
         let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
         self.note(run, &record);
         self.keep(thread, run, Arc::new(Stored { run: run.key.id.clone(), record, name, frame }));
@@ -352,7 +353,9 @@ impl<S: Store> Work<S> {
             Ok(skip) => skip,
             Err(refused) => return Ok(Err(refused)),
         };
-        let mut appended = Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, fault: None };
+        let threads = Vec::new();
+        let mut appended =
+            Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, threads, fault: None };
         if skip == append.frames.len() {
             return Ok(Ok(appended));
         }
