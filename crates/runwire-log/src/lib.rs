@@ -9,7 +9,7 @@
 //! |---|---|
 //! | **thread** | tenant and id, whether runs may lie side by side, the oldest `seq` that is kept, and the messages and the state as they stood there |
 //! | **run** | tenant and id, its thread, what `POST /v1/runs` said, status and times, its first and last `seq`, the guard's state, and a summary (counts, tokens, questions, error) |
-//! | **producer** | of a run, or of a thread that is written as a whole: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
+//! | **producer** | of a run, of a thread that is written as a whole, or of a tenant whose frames name their threads: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
 //! | **question** | for each that is open: its run, the record that asks it, when, and until when; the inbox |
 //! | **record** | see [`Stored`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
 //! | **notice** | for each event that a subscriber is to be told of and was not: the event, how often it was tried, and when it is due again |

@@ -56,6 +56,11 @@ impl Window {
         self.state.as_ref()
     }
 
+    /// Tells about how many bytes the messages and the state take.
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + self.state.as_ref().map_or(0, |state| state.text().len())
+    }
+
     /// Begins a run of the thread, the first or another.
     pub fn next_run(&mut self, run_id: &str) {
         run_id.clone_into(&mut self.run_id);

@@ -919,8 +919,10 @@ export interface Written {
   accepted: number;
   /** Frames that were written before. */
   duplicates: number;
-  /** The last `seq` of the run, or of the thread that was written to. */
+  /** The last `seq` of the run, or of the thread that was written to last. */
   last_seq: number;
+  /** The threads that were written to, at `/v1/events` alone; of more than 1024, those that were written to last. */
+  threads?: string[];
 }
 
 /** The server's producer. */

@@ -14,6 +14,9 @@ use crate::json::{Json, Object, ObjectWriter};
 use crate::record::{By, Earlier, Entry, Place, Record};
 use crate::run::{Digest, hash_of};
 
+/// Distance of the ordering values of two runs in a thread's stream, for each record between their starts.
+const ORDER_STEP: u64 = 1 << 16;
+
 /// How much of the canonical events a foreign dialect carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -150,6 +153,10 @@ pub struct Encoder {
     dialect: Dialect,
     options: EncoderOptions,
     ids: Ids,
+    /// `seq` of the run's first record; 0 before it.
+    first_seq: u64,
+    /// Whether the run is told in a stream of its whole thread.
+    in_thread: bool,
     track: Track,
     state: State,
 }
@@ -213,6 +220,8 @@ pub(super) struct Turn<'a> {
     pub(super) ids: &'a Ids,
     pub(super) track: &'a Track,
     pub(super) earlier: &'a dyn Earlier,
+    /// Added to an ordering value that must grow over the runs of a thread; 0 in a run's own stream.
+    pub(super) order_base: u64,
     /// Whether the record came in the reader's own dialect.
     pub(super) own: bool,
     pub(super) full: bool,
@@ -468,7 +477,16 @@ impl Encoder {
             Dialect::Text => State::Text(text::Encoder::default()),
         };
         let ids = Ids { thread: thread_id.into(), run: run_id.into() };
-        Self { dialect, options: options.into(), ids, track: Track::default(), state }
+        let options = options.into();
+        Self { dialect, options, ids, first_seq: 0, in_thread: false, track: Track::default(), state }
+    }
+
+    /// Says whether the frames stand in a stream of the whole thread, rather than of the run alone.
+    ///
+    /// Loom's `event_id` then grows over the runs. The state is the same either way.
+    #[must_use]
+    pub fn in_thread(self, in_thread: bool) -> Self {
+        Self { in_thread, ..self }
     }
 
     /// Tells the dialect.
@@ -484,6 +502,13 @@ impl Encoder {
 
     /// Adds the frames that a record becomes.
     pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
+        if self.first_seq == 0 {
+            self.first_seq = record.seq;
+        }
+        let order_base = match self.in_thread {
+            true => self.first_seq.saturating_sub(1).saturating_mul(ORDER_STEP),
+            false => 0,
+        };
         let own = record.dialect == Some(self.dialect);
         let EncoderOptions { fidelity, slots } = self.options;
         let full = fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
@@ -504,6 +529,7 @@ impl Encoder {
                 ids,
                 track,
                 earlier,
+                order_base,
                 own,
                 full,
                 slots,

@@ -180,6 +180,14 @@ impl<'a> Weave<'a> {
         self.state.status == crate::run::Status::Pending
     }
 
+    /// Adds an extension field to the start of the run, where this record holds it.
+    pub(crate) fn add_to_start(&mut self, name: &str, value: Json) {
+        let start = self.out.iter_mut().find(|entry| matches!(entry.event.body, Body::RunStarted(_)));
+        if let Some(start) = start {
+            start.event.extra.set(name, value);
+        }
+    }
+
     // Texts
 
     /// Ends the texts and thoughts whose ids the source does not know: it has moved on to something else.

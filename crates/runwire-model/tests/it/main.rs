@@ -5,6 +5,7 @@ mod ag_ui_rules;
 mod attach;
 mod compact;
 mod docs;
+mod loom;
 mod model_schema;
 mod properties;
 mod replay;

@@ -82,6 +82,7 @@ impl Store {
         match target {
             Target::Thread(thread) => thread.clone(),
             Target::Run(run) => run.thread(self.log.run(run).await.unwrap().thread_id),
+            Target::Tenant(tenant) => ThreadKey::of_tenant(tenant.clone()),
         }
     }
 
@@ -121,8 +122,8 @@ fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec
             runs.push(stored.run.clone());
         }
     }
-    let whole = View { thread: thread.clone(), run: None, form };
-    let of_run = |run| View { run: Some(run), ..whole.clone() };
+    let whole = View { thread: thread.clone(), run: None, in_thread: true, form };
+    let of_run = |run| View { run: Some(run), in_thread: false, ..whole.clone() };
     let mut views: Vec<View> = runs.into_iter().map(of_run).collect();
     // A thread of one run has the same frames in both.
     if views.len() != 1 {
@@ -181,9 +182,10 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
             }
             continue;
         };
-        let encoder = encoders
-            .entry(stored.run.clone())
-            .or_insert_with(|| Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.options()));
+        let encoder = encoders.entry(stored.run.clone()).or_insert_with(|| {
+            Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.options())
+                .in_thread(view.in_thread)
+        });
         let first_frame = form.first_frame();
         if seq > merge_after {
             compactor.step(encoder, &stored.record, &window, &mut |seq, frames, _| {
@@ -358,7 +360,7 @@ async fn a_reader_that_follows_sees_what_a_replay_shows() {
         let mut readers = Vec::new();
         for form in forms() {
             let run = if let Target::Run(run) = &target { Some(run.id.clone()) } else { None };
-            let view = View { thread: thread.clone(), run, form };
+            let view = View { in_thread: run.is_none(), thread: thread.clone(), run, form };
             // Two readers share a feed; the second one merges pieces for as long as it catches up.
             for compact in [false, true] {
                 let reader = store.reader(&view, Cursor::START, true).compact(compact && form.is_some());
@@ -427,7 +429,7 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
         let form = Some(Form::new(dialect));
-        let view = View { thread: thread.clone(), run: Some("long".into()), form };
+        let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
         let mut slow = store.reader(&view, Cursor::START, true);
         let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
         for reader in [&mut slow, &mut fewer] {
@@ -461,7 +463,7 @@ async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
     let form = Some(Form::new(Dialect::Loom));
-    let view = View { thread: thread.clone(), run: Some("long".into()), form };
+    let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
     let mut stalled = store.reader(&view, Cursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
     for some in frames[2..frames.len() - 1].chunks(50) {
@@ -498,7 +500,8 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
         let form = Form::new(dialect);
-        let view = View { thread: thread.clone(), run: Some(run.id.clone()), form: Some(form) };
+        let view =
+            View { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
         let all = expected(&view, &records, u64::MAX);
         let late = [
             Cursor { seq: 513, frame: 0 },

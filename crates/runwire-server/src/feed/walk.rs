@@ -29,6 +29,8 @@ pub(crate) struct View {
     pub(crate) thread: ThreadKey,
     /// One run of the thread, or all of it.
     pub(crate) run: Option<Arc<str>>,
+    /// Whether ordering values grow over the runs of the thread.
+    pub(crate) in_thread: bool,
     /// The dialect; without one, the bytes as they came.
     pub(crate) form: Option<Form>,
 }
@@ -76,12 +78,14 @@ impl Walk {
             let run: Arc<str> = span.run_id.into();
             let key = RunKey { tenant: walk.view.thread.tenant.clone(), id: run.clone() };
             let kept = walk.log.checkpoint(&key, form, before).await?;
+            let in_thread = walk.view.in_thread;
             let (kept, encoder) = kept.filter(|(seq, _)| *seq >= span.first_seq).unwrap_or_else(|| {
                 (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.options()))
             });
             walk.next = walk.next.min(kept + 1);
             let from = kept + 1;
             let first_seq = span.first_seq;
+            let encoder = encoder.in_thread(in_thread);
             let run_walk =
                 RunWalk { encoder, compactor: None, first_seq, from, kept, known: KnownState::default() };
             walk.runs.insert(run, run_walk);
@@ -173,7 +177,8 @@ impl Walk {
         let seq = stored.record.seq;
         let thread = &self.view.thread;
         let run = self.runs.entry(stored.run.clone()).or_insert_with(|| RunWalk {
-            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.options()),
+            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.options())
+                .in_thread(self.view.in_thread),
             compactor: None,
             first_seq: seq,
             from: seq,

@@ -100,9 +100,27 @@ impl Ask {
 
     /// Makes the reader of a run; none where the run has ended and everything was read.
     pub(crate) async fn read_run(&self, wire: &Arc<Wire>, key: &RunKey) -> Result<Option<Reader>, Problem> {
+        self.reader_of_run(wire, key, false).await
+    }
+
+    /// Makes the reader of a run whose ordering values grow over the runs of its thread.
+    pub(crate) async fn read_run_in_thread(
+        &self,
+        wire: &Arc<Wire>,
+        key: &RunKey,
+    ) -> Result<Option<Reader>, Problem> {
+        self.reader_of_run(wire, key, true).await
+    }
+
+    async fn reader_of_run(
+        &self,
+        wire: &Arc<Wire>,
+        key: &RunKey,
+        in_thread: bool,
+    ) -> Result<Option<Reader>, Problem> {
         let run = wire.log.run(key).await?;
         let thread = key.thread(run.thread_id.as_str());
-        let view = View { thread: thread.clone(), run: Some(key.id.clone()), form: self.form };
+        let view = View { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
         // The tail is taken before the store is read, so that nothing falls between the two.
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(&thread).await?;
@@ -132,7 +150,7 @@ impl Ask {
 
     /// Makes the reader of a thread.
     pub(crate) async fn read_thread(&self, wire: &Arc<Wire>, key: &ThreadKey) -> Result<Reader, Problem> {
-        let view = View { thread: key.clone(), run: None, form: self.form };
+        let view = View { thread: key.clone(), run: None, in_thread: true, form: self.form };
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(key).await?;
         check_after(self.after, self.form, info.head)?;

@@ -24,6 +24,7 @@ mod reading;
 mod resources;
 mod resume;
 mod schemas;
+mod sessions;
 mod shutdown;
 mod signs;
 mod slots;

@@ -305,11 +305,11 @@ async fn runs_side_by_side_are_told_apart_or_not_told() {
     for run in ["p1", "p2"] {
         served.post(&format!("/v1/runs/{run}/events?thread=p"), &delta("a")).await.written(1, 0);
     }
-    for dialect in ["runwire", "agio", "streaming-engine", "social-app"] {
+    for dialect in ["runwire", "loom", "agio", "streaming-engine", "social-app"] {
         let path = format!("/v1/threads/p/events?follow=false&dialect={dialect}");
         assert_eq!(served.get_with(&path, &[SSE]).await.status, 200);
     }
-    for dialect in ["ag-ui", "loom", "loom-export", "easyflow-chat", "text"] {
+    for dialect in ["ag-ui", "loom-export", "easyflow-chat", "text"] {
         let path = format!("/v1/threads/p/events?follow=false&dialect={dialect}");
         served.get_with(&path, &[SSE]).await.problem(409, "needs_run");
         let path = format!("/v1/runs/p1/events?follow=false&dialect={dialect}");

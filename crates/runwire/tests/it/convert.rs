@@ -157,3 +157,23 @@ fn help_teaches_with_examples_and_the_version_is_told() {
     }
     assert_eq!(run(&["--version"], "").stdout, format!("runwire {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn sessions_side_by_side_stay_apart_or_are_refused() {
+    let lines = [
+        r#"{"session_id":"a","event_id":1,"type":"run_start","run_id":"a1"}"#,
+        r#"{"session_id":"b","event_id":1,"type":"run_start","run_id":"b1"}"#,
+        r#"{"session_id":"a","event_id":2,"reply":"A"}"#,
+        r#"{"session_id":"b","event_id":2,"reply":"B"}"#,
+    ];
+    let stream = lines.join("\n") + "\n";
+    let kept = run(&["convert", "--to", "loom"], &stream);
+    assert_eq!((kept.code, kept.stdout), (0, stream.clone()), "{}", kept.stderr);
+    let refused = run(&["convert", "--to", "ag-ui"], &stream);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.starts_with("line 3: ") && refused.stderr.contains("[needs_run]"),
+        "{}",
+        refused.stderr
+    );
+}
