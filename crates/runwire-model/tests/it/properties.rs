@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
-use runwire_model::event::{Body, Event};
+use runwire_model::event::{Body, Event, Level, Notice, RunCompleted, RunStarted};
 use runwire_model::fold::{MessageState, UsageState};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, RunState};
@@ -464,6 +464,22 @@ proptest! {
         let records = runs::carry_out(&run);
         passes_the_rules(&records, Fidelity::Native)?;
         passes_the_rules(&records, Fidelity::Full)?;
+    }
+}
+
+#[test]
+fn a_fatal_warning_is_an_error_in_every_dialect() {
+    let notice = Notice {
+        level: Level::Warning,
+        message: "out of quota".into(),
+        fatal: Some(true),
+        ..Default::default()
+    };
+    let bodies: [Body; 3] = [RunStarted::default().into(), notice.into(), RunCompleted::default().into()];
+    let entries = bodies.map(|body| Entry { event: Event::new(body), by: By::Producer }).to_vec();
+    let record = Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries };
+    for dialect in Dialect::READABLE {
+        keeps_what_a_person_sees(std::slice::from_ref(&record), dialect).unwrap();
     }
 }
 
