@@ -90,7 +90,7 @@ impl Encode for Encoder {
         self.event(turn, out);
     }
 
-    fn shows_implied(&self) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }

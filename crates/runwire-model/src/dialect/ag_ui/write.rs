@@ -857,7 +857,7 @@ impl Encode for Encoder {
         out.end(None);
     }
 
-    fn shows_implied(&self) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }
