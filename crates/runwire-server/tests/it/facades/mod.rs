@@ -3,6 +3,7 @@
 mod ag_ui;
 mod ag_ui_questions;
 mod chats;
+mod easyflow_socket;
 mod loom;
 
 use runwire_server::agents::demos;
