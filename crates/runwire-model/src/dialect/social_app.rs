@@ -254,6 +254,14 @@ fn stage<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
     own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(WORKER, |step| stage_of(&step.name)).into())
 }
 
+/// Tells whether a text goes to slots: the document has frames for the assistant's alone. One that a frame of this
+/// dialect tells whole is that frame again.
+fn is_aside(turn: &Turn<'_>, message_id: &str) -> bool {
+    let Some(text) = turn.track.text(message_id) else { return false };
+    let is_whole_frame = turn.own && text.start.seq == turn.record.seq;
+    text.role.as_deref().is_some_and(|role| role != "assistant") && !is_whole_frame
+}
+
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let track = turn.track;
@@ -288,9 +296,11 @@ impl Encode for Encoder {
                 }
                 self.step(turn, out, "STEP_FINISHED", &finished.name);
             }
+            Body::TextStarted(started) if started.is_anothers() && !turn.is_silent() => self.slot(turn, out),
+            Body::TextDelta(delta) if is_aside(turn, &delta.message_id) => self.slot(turn, out),
             Body::TextStarted(_) | Body::TextDelta(_) => {}
             Body::TextFinished(finished) => match track.text(&finished.message_id) {
-                Some(text) => {
+                Some(text) if !is_aside(turn, &text.id) => {
                     let whole = match &finished.content {
                         Some(content) => content.clone(),
                         None => turn.earlier.text(text.start, &text.id),
@@ -308,7 +318,7 @@ impl Encode for Encoder {
                     turn.keep_instead(vec![like(started.into()), like(delta.into()), like(ended.into())]);
                     self.text_end(turn, out, finished, &whole, role.as_deref().unwrap_or("assistant"));
                 }
-                None => self.slot(turn, out),
+                _ => self.slot(turn, out),
             },
             Body::ToolArgsStarted(started) => {
                 // What the source tells bit by bit is told so in its own dialect, and gathered elsewhere.
