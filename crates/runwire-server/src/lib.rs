@@ -59,6 +59,7 @@ mod query;
 mod read;
 mod resources;
 mod router;
+mod socket;
 pub mod webhooks;
 mod write;
 mod ws;

@@ -10,7 +10,7 @@ use super::decode::{
 use super::encode::{Encode, Turn};
 use super::{Frames, Weave};
 use crate::event::{
-    Body, ErrorInfo, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
+    Body, ErrorInfo, Event, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
     Summary, TextFinished, ToolCalled, ToolFinished, ToolStatus, Usage,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
@@ -497,8 +497,8 @@ impl Encode for Encoder {
     }
 
     /// The document's clients show deltas only: what a whole text adds is told as one.
-    fn shows_implied(&self, body: &Body) -> bool {
-        matches!(body, Body::TextDelta(_))
+    fn shows_implied(&self, event: &Event) -> bool {
+        matches!(event.body, Body::TextDelta(_))
     }
 
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {

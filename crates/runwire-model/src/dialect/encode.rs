@@ -207,8 +207,13 @@ pub(super) trait Encode {
     }
 
     /// Returns whether the dialect shows an event that decoding added to one of its own frames.
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         false
+    }
+
+    /// Takes out of an event what the dialect never shows; gives nothing where it shows all of it.
+    fn scrub(&self, _event: &Event) -> Option<Event> {
+        None
     }
 }
 
@@ -246,15 +251,28 @@ enum Residue {
     Told,
 }
 
+/// Begins the name of an unknown field that stood elsewhere than in the payload.
+const PLACES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
+
 /// Tells whether an unknown field stood elsewhere than in the payload.
 fn is_placed(name: &str) -> bool {
-    ["metadata.", "meta.", "frame.", "chunk.", "own."].iter().any(|place| name.starts_with(place))
+    PLACES.iter().any(|place| name.starts_with(place))
+}
+
+/// Tells the name that an unknown field has in the source.
+pub(super) fn field_of(name: &str) -> &str {
+    PLACES.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
 }
 
 impl Turn<'_> {
     /// Tells the event.
     pub(super) fn event(&self) -> &Event {
         &self.entry.event
+    }
+
+    /// Tells whether readers are not shown the event: their own dialect's frame implies it.
+    pub(super) fn is_silent(&self) -> bool {
+        self.own && !self.full && self.entry.by == By::Decoder
     }
 
     /// Asks for the event beside its native form, which would lose a part that matters.
@@ -515,6 +533,9 @@ impl Encoder {
         for (index, entry) in record.entries.iter().enumerate() {
             let place = Place { seq: record.seq, index: index as u32 };
             self.track.before(&entry.event, place, record.at);
+            let scrubbed = self.state.dialect().scrub(&entry.event);
+            let scrubbed = scrubbed.map(|event| Entry { event, by: entry.by });
+            let entry = scrubbed.as_ref().unwrap_or(entry);
             // Where a dialect knows no subagents, what happens in one is told exactly; but tokens are summed.
             let apart = entry.event.subagent_run_id.is_some() && !matches!(entry.event.body, Body::Usage(_));
             let exact = full || (apart && !self.state.dialect().knows_subagents());
@@ -539,7 +560,7 @@ impl Encoder {
                 beside,
             };
             let dialect = self.state.dialect();
-            if own && !full && entry.by == By::Decoder && !dialect.shows_implied(&entry.event.body) {
+            if turn.is_silent() && !dialect.shows_implied(&entry.event) {
                 let order = dialect.order().map(|order| *order);
                 dialect.event(&turn, &mut Frames::default());
                 if let (Some(order), Some(now)) = (order, dialect.order()) {

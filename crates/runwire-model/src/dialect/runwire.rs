@@ -99,7 +99,7 @@ impl Encode for Encoder {
         self.event(turn, out);
     }
 
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }

@@ -6,7 +6,7 @@
 //! | `agio` | Agio: a run that is started and streamed, and a run's stored events |
 //! | `ag_ui` | AG-UI: run, resume, attach |
 //! | `streaming_engine` | StreamingEngine: chat |
-//! | `easyflow` | EasyFlow: chat, attach, the answer to a form |
+//! | `easyflow` | EasyFlow: chat, attach, the answer to a form, over HTTP and a WebSocket |
 //! | `loom` | Loom's WebSocket |
 //!
 //! Leaving is not stopping: whoever closes a stream here leaves a run that goes on.
@@ -14,11 +14,11 @@
 mod ag_ui;
 mod agio;
 mod answers;
-mod easyflow;
+pub(crate) mod easyflow;
 mod loom;
 mod refusal;
 pub(crate) mod social_app;
-mod start;
+pub(crate) mod start;
 mod streaming_engine;
 
 use std::sync::Arc;

@@ -18,9 +18,16 @@ use crate::resources::runs;
 /// The fields of a façade's JSON body; what nobody takes is handed on to the agent.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
-pub(super) struct Fields(BTreeMap<String, Json>);
+pub(crate) struct Fields(BTreeMap<String, Json>);
 
 impl Fields {
+    /// Reads the fields of a message of a socket.
+    pub(crate) fn of_message(text: &str) -> Result<Self, Problem> {
+        let bad = |detail: String| Problem::new("bad_message", detail);
+        runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()))?;
+        serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))
+    }
+
     /// Takes a text under the first of its names that is there; `null` is as good as nothing.
     pub(super) fn text(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };

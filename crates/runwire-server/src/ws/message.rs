@@ -61,8 +61,9 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads a message; one that is wrong is told with its id, if it has one.
-    pub(super) fn read(text: &str) -> Result<Self, Box<(Option<String>, Problem)>> {
+    /// Reads a message; one that is wrong is told with its id, if it has one. An answer in EasyFlow's form gives
+    /// nothing: it has no `op`.
+    pub(super) fn read(text: &str) -> Result<Option<Self>, Box<(Option<String>, Problem)>> {
         let value = match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) if value.is_object() => value,
             Ok(_) => return Err(Box::new((None, bad("a message is a JSON object with an `op`")))),
@@ -74,9 +75,11 @@ impl Incoming {
         match value.get("op").and_then(serde_json::Value::as_str) {
             Some(op) if OPS.contains(&op) => {}
             Some(op) => return Err(wrong(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
+            None if value.get("op").is_none() && is_form_answer(&value) => return Ok(None),
             None => return Err(wrong("the message has no `op`".to_owned())),
         }
-        serde_json::from_str(text).map_err(|error| wrong(format!("the message cannot be read: {error}")))
+        let read = serde_json::from_str(text).map(Some);
+        read.map_err(|error| wrong(format!("the message cannot be read: {error}")))
     }
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.
@@ -126,6 +129,12 @@ impl Incoming {
         }
         batch
     }
+}
+
+/// Tells whether a message is an answer as EasyFlow's document has it (§12), in either case of its names.
+fn is_form_answer(value: &serde_json::Value) -> bool {
+    let has = |names: [&str; 2]| names.iter().any(|name| value.get(name).is_some());
+    has(["conversation_id", "conversationId"]) && has(["form_id", "formId"])
 }
 
 /// Makes the problem of a message that means nothing here.

@@ -44,6 +44,19 @@ async fn an_idle_stream_shows_that_it_lives_and_where_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn social_apps_keep_alive_stands_alone() {
+    let served = Served::with(|config| config.keep_alive = Duration::from_millis(50)).await;
+    served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
+    for path in ["/api/v1/agent/runs/t/events", "/v1/runs/r/events?dialect=social-app"] {
+        let mut stream = served.read(path, &[SSE]).await;
+        for _ in 0..2 {
+            assert_eq!(stream.comment("keep-alive").await.id, None, "{path}");
+        }
+        assert_eq!(stream.last_id.as_deref(), Some("1-0"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_is_told_once_that_it_has_caught_up() {
     let served = Served::start().await;
     served.post("/v1/runs/r/events", &delta("a")).await.written(1, 0);

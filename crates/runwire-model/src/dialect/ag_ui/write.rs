@@ -861,7 +861,7 @@ impl Encode for Encoder {
         out.end(None);
     }
 
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }
