@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body::Body;
-use runwire_log::{RunKey, Stamp, Target};
+use runwire_log::{Check, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 
@@ -45,6 +45,7 @@ struct Writing {
     dialect: Option<Dialect>,
     stamp: Option<Stamp>,
     end: bool,
+    check: Check,
 }
 
 /// Writes to a run.
@@ -122,14 +123,20 @@ impl Writing {
         let mut query = Query::parse(query);
         let dialect = query.dialect("dialect", &Dialect::READABLE)?;
         let end = query.flag("end")?.unwrap_or(false);
+        let check = check_of(query.flag("strict")?.unwrap_or(false));
         let thread = match &target {
             Target::Run(_) => query.id("thread")?,
             Target::Thread(_) => None,
         };
         query.finish()?;
         let framing = media::framing_of(headers)?;
-        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end })
+        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, check })
     }
+}
+
+/// Tells how strictly frames are held against their dialect's document.
+pub(crate) fn check_of(strict: bool) -> Check {
+    if strict { Check::Refuse } else { Check::Warn }
 }
 
 const PRODUCER_ID: &str = "Producer-Id";

@@ -26,6 +26,7 @@ mod resume;
 mod schemas;
 mod shutdown;
 mod signs;
+mod strict;
 mod vanishing;
 mod vectors;
 mod webhooks;
