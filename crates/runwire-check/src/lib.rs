@@ -106,7 +106,7 @@ impl CheckState {
         let Ok(text) = std::str::from_utf8(frame.data) else { return Vec::new() };
         let dialect = self.dialect();
         let schema = Schema::of(dialect, side);
-        let mut members = Members::default();
+        let mut members = Members::new();
         // The kind decides which part of the schema applies.
         let kind = peek_kind(dialect, text);
         let kind = kind.and_then(|kind| schema.look(&kind).map(|look| (kind, look)));

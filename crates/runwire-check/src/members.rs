@@ -26,6 +26,11 @@ struct Member<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// Makes room for the members of a usual frame.
+    pub(crate) fn new() -> Self {
+        Self { all: Vec::with_capacity(16) }
+    }
+
     /// Looks up a value's JSON text by the names on the way to it; of a doubled key the last counts.
     pub(crate) fn at(&self, path: &[&str]) -> Option<&'a str> {
         let mut parent = None;

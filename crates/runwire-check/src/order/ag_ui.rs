@@ -111,20 +111,21 @@ impl Run {
             _ => return,
         };
         let Some(id) = id.as_deref() else { return };
-        let section = section(kind);
+        // Named only where something is wrong: this is the way of every frame.
+        let section = || section(kind);
         if kind == "SUBAGENT_STARTED" && self.left_subagents.has(id) {
             let message =
                 format!("the subagent `{id}` has been here before; each call of one has an id of its own");
-            findings.push(Finding::problem("already_used", message).at(pointer).section(section));
+            findings.push(Finding::problem("already_used", message).at(pointer).section(section()));
         } else if kind.ends_with("_START") || kind.ends_with("_STARTED") {
             if !open.open(id) {
-                findings.push(already_open(&section, pointer, what, id));
+                findings.push(already_open(&section(), pointer, what, id));
             }
         } else {
             let ends = kind.ends_with("_END") || kind.ends_with("_FINISHED") || kind == "SUBAGENT_ERROR";
             let was_open = if ends { open.close(id) } else { open.has(id) };
             if !was_open {
-                findings.push(not_open(&section, pointer, what, id));
+                findings.push(not_open(&section(), pointer, what, id));
             } else if ends && what == "subagent" {
                 self.left_subagents.open(id);
             }

@@ -68,7 +68,10 @@ fn a_tool_call_id_that_is_used_again_is_found() {
         "TOOL_CALL_START",
         r#","toolCallId":"c","toolCallName":"search","messageId":"m","stage":"worker""#,
     );
-    let end = frame("TOOL_CALL_END", r#","toolCallId":"c","messageId":"m","stage":"worker""#);
+    let end = frame(
+        "TOOL_CALL_END",
+        r#","toolCallId":"c","toolCallName":"search","messageId":"m","stage":"worker""#,
+    );
     assert_eq!(found(Dialect::SocialApp, &[&start, &call, &end, &call]), one("already_used", "/toolCallId"));
     // Also in the next run of the thread.
     let mut state = CheckState::new(Dialect::SocialApp);
