@@ -118,6 +118,8 @@ pub const PAGE_BYTES: usize = 4 << 20;
 pub const RETRY_MILLIS: std::ops::Range<u64> = 500..5000;
 /// Bytes of one WebSocket message.
 pub const MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes of the `id` of a WebSocket message, as JSON.
+pub const MESSAGE_ID_BYTES: usize = 256;
 /// Messages that wait to be sent on one WebSocket; subscriptions wait while it is full.
 pub const SOCKET_QUEUE: usize = 32;
 /// Time that the answer to a ping on a WebSocket waits for the leases to be renewed.

@@ -9,7 +9,7 @@ pub mod schema;
 
 use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};
 
-pub(crate) use check::decisions;
+pub(crate) use check::{decisions, unreadable};
 pub use schema::{Schema, Unusable, Wrong};
 
 use crate::problem::Problem;
