@@ -145,6 +145,10 @@ pub const SCHEMA_DEPTH: usize = 512;
 pub const PATTERN_STEPS: usize = 10_000;
 /// Bytes of a compiled pattern.
 pub const PATTERN_BYTES: usize = 1 << 20;
+/// Bytes of all compiled patterns of a question's schema.
+pub const PATTERNS_BYTES: usize = 4 << 20;
+/// Compiled bytes × bytes of text, summed over all patterns that checking an answer matches.
+pub const PATTERN_WORK: u64 = 4_000_000_000;
 /// Answers that are checked at once; others wait.
 pub const CHECKS: usize = 4;
 /// Time that checking an answer may take.

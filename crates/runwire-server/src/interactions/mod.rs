@@ -5,6 +5,7 @@
 
 mod check;
 mod meter;
+mod pattern;
 pub mod schema;
 
 use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};

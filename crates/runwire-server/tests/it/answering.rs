@@ -365,6 +365,25 @@ async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
 }
 
 #[tokio::test]
+async fn patterns_that_would_take_too_long_keep_nobody_from_answering() {
+    let served = Served::start().await;
+    let names: Vec<_> = (0..20).map(|n| format!("f{n}")).collect();
+    let fields: Value = names.iter().map(|name| (name, json!({"pattern": "a[ab]{9000}[cd]"}))).collect();
+    let values: Value = names.iter().map(|name| (name, json!("a".repeat(12_000)))).collect();
+    let question = json!({"type": "interaction.requested", "interaction_id": "q", "kind": "form", "schema": {"properties": fields}});
+    let hostile = async |run: &str| {
+        ask(&served, run, &question.to_string()).await;
+        let body = json!({"decision": "submitted", "values": values});
+        say(&served, run, "q", &body).await.problem(422, "schema_unusable");
+    };
+    // As many as are checked at once.
+    tokio::join!(hostile("r1"), hostile("r2"), hostile("r3"), hostile("r4"));
+    ask(&served, "good", FORM).await;
+    let body = json!({"decision": "submitted", "values": {"email": "a@b.cn"}});
+    assert_eq!(patient(say(&served, "good", "q", &body)).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_socket_answers_and_reads_the_answer() {
     let served = Served::start().await;
     ask(&served, "r", FORM).await;
