@@ -33,7 +33,7 @@ use crate::ids::from_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::write::lean::put_problem;
-use crate::{Wire, limits};
+use crate::{Wire, hosts, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
 const LENGTH_BYTES: usize = 18;
@@ -63,6 +63,11 @@ pub(crate) async fn open(
     mut peeked: Vec<u8>,
 ) -> io::Result<Option<Lean>> {
     let Some(request) = request_in(&peeked) else { return Ok(None) };
+    let local = socket.local_addr().ok().map(|local| local.ip());
+    let named = (request.version, &request.uri, &request.headers);
+    if hosts::check(&wire.config.allowed_hosts, local, named).is_err() {
+        return Ok(None);
+    }
     let reader = match reader_for(wire, &request).await {
         Ok(Some(reader)) => Ok(reader),
         Err(problem) if problem.is_outage() => Err(problem),

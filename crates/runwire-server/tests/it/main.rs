@@ -11,6 +11,7 @@ mod fan_out;
 mod harness;
 mod hostile;
 mod lean;
+mod hosts;
 mod lean_writing;
 mod lists;
 mod metrics;
