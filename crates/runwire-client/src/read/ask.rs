@@ -44,6 +44,8 @@ pub(super) struct Ask {
     pub(super) dialect: Dialect,
     /// The last place that was handed out, or where to begin.
     pub(super) after: Option<Cursor>,
+    /// Whether to begin at the end while no place is known.
+    pub(super) from_end: bool,
     pub(super) follow: bool,
     /// Frames that are still wanted.
     pub(super) limit: Option<u64>,
@@ -60,6 +62,7 @@ impl Ask {
             place,
             dialect,
             after: None,
+            from_end: false,
             follow: true,
             limit: None,
             compact: false,
@@ -72,7 +75,12 @@ impl Ask {
 
     /// Whoever has a cursor has the past: a snapshot would tell it again.
     fn attaches(&self) -> bool {
-        self.attach && self.after.is_none()
+        self.attach && self.start().is_none()
+    }
+
+    /// Tells where to begin, as the server is told.
+    fn start(&self) -> Option<String> {
+        self.after.map(|after| after.to_string()).or_else(|| self.from_end.then(|| "end".to_owned()))
     }
 
     /// Tells the address of the frames.
@@ -81,7 +89,7 @@ impl Ask {
             .target(http)
             .segment("events")
             .parameter("dialect", self.dialect.name())
-            .parameter_if("after", self.after)
+            .parameter_if("after", self.start())
             .parameter_if("follow", (!self.follow).then_some("false"))
             .parameter_if("limit", self.limit)
             .flag("compact", self.compact)
@@ -107,8 +115,8 @@ impl Ask {
         say("id", 1.into());
         say(kind, id.as_str().into());
         say("dialect", self.dialect.name().into());
-        if let Some(after) = self.after {
-            say("after", after.to_string().into());
+        if let Some(start) = self.start() {
+            say("after", start.into());
         }
         for (name, holds) in [("compact", self.compact), ("raw", self.raw)] {
             if holds {

@@ -16,9 +16,9 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
 use runwire_log::{RunKey, ThreadKey};
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -77,7 +77,10 @@ pub(crate) async fn open(
     let class = RouteClass::of(&request.method, request.uri.path());
     wire.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
-        Ok(reader) => Lean { ahead: head(), streaming: Some(Streaming::new(wire, Shape::Sse, reader)) },
+        Ok(reader) => {
+            let streaming = Streaming::new(wire, Shape::Sse, reader);
+            Lean { ahead: head(streaming.start_header()), streaming: Some(streaming) }
+        }
         Err(problem) => {
             let mut ahead = Vec::new();
             put_problem(&mut ahead, problem, "connection: close\r\n").await?;
@@ -144,14 +147,14 @@ async fn take(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
 }
 
 /// Writes the head of the answer.
-fn head() -> Vec<u8> {
+fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
     let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
     let mut field = |name: &str, value: &[u8]| {
         for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
             head.extend_from_slice(piece);
         }
     };
-    for (name, value) in headers(Shape::Sse) {
+    for (name, value) in headers(Shape::Sse).into_iter().chain(start) {
         field(name.as_str(), value.as_bytes());
     }
     field("transfer-encoding", b"chunked");

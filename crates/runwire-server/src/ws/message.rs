@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::feed::Cursor;
 use crate::limits::MESSAGE_ID_BYTES;
 use crate::problem::Problem;
-use crate::read::cursor_of;
+use crate::read::after_of;
 
 /// What a client may ask for.
 pub(super) const OPS: [&str; 7] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "retry", "ping"];
@@ -118,7 +118,7 @@ impl Incoming {
     }
 
     pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
-        self.after.as_deref().map(|after| cursor_of("after", after)).transpose()
+        self.after.as_deref().map(after_of).transpose()
     }
 
     pub(super) fn attach(&self) -> Result<bool, Problem> {
