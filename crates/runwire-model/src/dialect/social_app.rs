@@ -424,6 +424,9 @@ impl Encoder {
     fn thought(&mut self, turn: &Turn<'_>, out: &mut Frames, finished: &ThinkingFinished) {
         let thought = turn.track.thought(&finished.message_id).filter(|_| !turn.full);
         let Some(thought) = thought else { return self.slot(turn, out) };
+        if !turn.shows_slot() {
+            return;
+        }
         let whole = finished.content.clone().unwrap_or_else(|| turn.earlier.text(thought.start, &thought.id));
         let finished = ThinkingFinished { content: Some(whole), ..finished.clone() };
         slot(turn, out, &Event { body: finished.into(), ..turn.event().clone() });

@@ -37,7 +37,7 @@ fn slot(dialect: Dialect, frame: &Value) -> Option<&Value> {
         }
         _ => return None,
     };
-    value.is_object().then_some(value)
+    (value.is_object() || value.is_array()).then_some(value)
 }
 
 fn frames(case: &Case, dialect: Dialect, slots: Slots) -> Vec<Value> {

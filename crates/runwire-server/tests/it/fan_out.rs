@@ -55,7 +55,7 @@ async fn connect(served: &Served, small: bool) -> TcpStream {
     socket.connect(&served.address.into()).unwrap();
     socket.set_nonblocking(true).unwrap();
     let mut stream = TcpStream::from_std(socket.into()).unwrap();
-    let request = "GET /v1/runs/r/events?after=1&dialect=text HTTP/1.0\r\naccept: text/event-stream\r\n\r\n";
+    let request = "GET /v1/runs/r/events?after=1&dialect=text HTTP/1.0\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }

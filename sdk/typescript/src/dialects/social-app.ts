@@ -28,12 +28,13 @@ export interface RunErrorFrame extends Envelope {
   code: string | null;
 }
 
-/** Opens a stage of the run, router or worker in the original system. (§3.2) */
+/** Opens a stage of the run, router or worker; the step of another system is worker, with its own name in name. (§3.2) */
 export interface StepStartedFrame extends Envelope {
   type: "STEP_STARTED";
   threadId: string;
   runId: string;
-  stepName: string;
+  stepName: "router" | "worker";
+  name?: string;
 }
 
 /** Closes a stage of the run. (§3.2) */
@@ -41,7 +42,8 @@ export interface StepFinishedFrame extends Envelope {
   type: "STEP_FINISHED";
   threadId: string;
   runId: string;
-  stepName: string;
+  stepName: "router" | "worker";
+  name?: string;
 }
 
 /** Announces a tool call. (§3.3) */
@@ -52,7 +54,7 @@ export interface ToolCallStartFrame extends Envelope {
   messageId: string;
   toolCallId: string;
   toolCallName: string;
-  stage: string;
+  stage: "router" | "worker";
 }
 
 /** Gives a call's whole arguments, once, as an object. (§3.3) */
@@ -64,7 +66,7 @@ export interface ToolCallArgsFrame extends Envelope {
   toolCallId: string;
   toolCallName: string;
   args: Record<string, unknown>;
-  stage: string;
+  stage: "router" | "worker";
 }
 
 /** Says that a call's arguments are complete. (§3.3) */
@@ -75,7 +77,7 @@ export interface ToolCallEndFrame extends Envelope {
   messageId: string;
   toolCallId: string;
   toolCallName: string;
-  stage: string;
+  stage: "router" | "worker";
 }
 
 /** Tells how a call ended; tool_call_id equals the call's toolCallId. (§3.3) */
@@ -85,13 +87,13 @@ export interface ToolCallResultFrame extends Envelope {
   runId: string;
   messageId: string;
   role: "tool";
-  stage: string;
+  stage: "router" | "worker";
   tool_name: string;
   tool_call_id: string;
   tool_call_args: Record<string, unknown>;
   status: "success" | "failure" | "partial";
-  result: unknown;
-  error: string | Record<string, unknown> | null;
+  result: string;
+  error: string | null;
 }
 
 /** Gives a whole answer at once; this dialect has no text deltas. (§3.4) */
@@ -101,7 +103,7 @@ export interface TextMessageEndFrame extends Envelope {
   runId: string;
   messageId: string;
   role: "assistant";
-  stage: string;
+  stage: "router" | "worker";
   status: "success" | "partial_success" | "failed";
   answer: string;
   key_points: unknown[];
