@@ -414,6 +414,12 @@ export const tests = {
     assert.equal(await slots("&slots=none"), 0);
   },
 
+  async all_events_can_be_written_to_a_terminal(server) {
+    const frames = await everyType(server);
+    const { stdout } = await server.command(["tail", "agio-every", "--dialect", "agio", "-o", "ndjson"]);
+    assert.deepEqual(stdout.trimEnd().split("\n").map((line) => JSON.parse(line)), frames);
+  },
+
   async metadata_comes_back(server) {
     const metadata = { trace: "abc", nested: { list: [1, null] } };
     await server.run("agio-metadata", D, [event("run_started", { query: "q" }, { metadata }), event("text_delta", { content: "x", step: 1 }, { metadata })]);

@@ -1,5 +1,7 @@
 // EasyFlow's document, played by a chat page and by back ends that are written from it alone.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http2 from "node:http2";
 import { ANSWER, CALLS, WORDS, corpusRun, fromEveryDocument, fromOtherDocuments, wordsInEveryDialect } from "../corpus.mjs";
 import { assertFields, assertHas, blocks, events, framed, rawRequest, shared } from "../client.mjs";
 
@@ -101,6 +103,18 @@ export const tests = {
     assert.equal(order.filter((each) => each === "system/status suspended").length, 1, order.join(", "));
   },
 
+  async a_reload_shows_the_open_form(server) {
+    const isForm = (frame) => kind(frame) === "interaction/form_request";
+    const first = await events(await chat(server, { prompt: "hi", botId: "easyflow", conversationId: "conv_reload" }), isForm);
+    const again = await events(await chat(server, { conversationId: "conv_reload" }), isForm);
+    assert.deepEqual(again.at(-1).frame.payload, FORM);
+    assert.equal(WORDS[D](again.map(({ frame }) => frame)), WORDS[D](first.map(({ frame }) => frame)));
+    const back = await chat(server, { conversationId: "conv_reload" }, { "Last-Event-ID": first.at(-1).id });
+    await submit(server, { conversation_id: "conv_reload", form_id: FORM.form_id, values: VALUES });
+    const rest = (await events(back)).map(({ frame }) => frame);
+    assert.equal(WORDS[D](rest), "年龄 30", "and goes on after the last event");
+  },
+
   async the_headers_are_the_documented_ones(server) {
     const response = await chat(server, { prompt: "fail", botId: "easyflow", conversationId: "conv_headers" });
     assert.deepEqual([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
@@ -121,6 +135,21 @@ export const tests = {
     const attached = await rawRequest(server, "/api/v1/bot/chat", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ conversationId: "conv_whole" }) });
     assert.deepEqual(attached.header("connection"), ["keep-alive"], "attaching too");
     attached.close();
+  },
+
+  async http2_has_no_connection_header(server) {
+    const session = http2.connect(server.address);
+    try {
+      const request = session.request({ ":method": "POST", ":path": "/api/v1/bot/chat", "content-type": "application/json" });
+      request.end(JSON.stringify({ prompt: "fail", botId: "easyflow", conversationId: "conv_http2" }));
+      const [headers] = await once(request, "response");
+      let text = "";
+      for await (const bytes of request.setEncoding("utf8")) text += bytes;
+      assert.deepEqual([headers[":status"], headers["content-type"], headers.connection], [200, "text/event-stream", undefined]);
+      assert.ok(text.includes("MODEL_CONFIG_INVALID"));
+    } finally {
+      session.close();
+    }
   },
 
   async all_data_is_json(server) {
@@ -389,6 +418,12 @@ export const tests = {
     assertHas(await socket.next(), { op: "ack", form_id: FORM.form_id });
     socket.close();
     assert.equal((await server.get("/v1/runs/ef-general")).status, "running");
+  },
+
+  async a_form_has_one_answer(server) {
+    await server.push(`/v1/runs/ef-once/events?dialect=${D}&thread=conv_once`, [running, event("interaction", "form_request", FORM)]);
+    const answer = (values) => submit(server, { conversation_id: "conv_once", form_id: FORM.form_id, values }).then(({ status }) => status);
+    assert.deepEqual([await answer(VALUES), await answer(VALUES), await answer({ ...VALUES, age: 31 })], [200, 200, 409]);
   },
 
   async a_back_end_of_the_document_is_an_agent(server) {

@@ -180,6 +180,13 @@ export const tests = {
     assertHas(seen.at(-1), { reply: "你好，世界", session_id: "loom-stdout" });
   },
 
+  async runwire_exec_takes_frames_from_stdout(server) {
+    const lines = framed([{ type: "run_start", agent: "react" }, { type: "message_chunk", content: "你好", id: "think" }, { reply: "你好" }]);
+    const { code, stderr } = await server.command(["exec", "--run", "loom-exec", "--dialect", "loom", "--", "printf", "%s", lines]);
+    assert.equal(code, 0, stderr);
+    assert.equal((await server.frames("loom-exec", "loom")).at(-1).reply, "你好");
+  },
+
   async frames_pass_in_http_chunks_as_they_happen(server) {
     const body = openBody(server, "/v1/runs/loom-chunks/events?dialect=loom");
     const [start, enter, chunk, ...rest] = round("loom-chunks", "r", "while it is open");
@@ -342,6 +349,14 @@ export const tests = {
     for (const frame of [...frames, ...frames]) receiver.take(frame);
     assert.deepEqual(receiver.frames("loom-grow").map(payload), sent.map(payload));
     assert.deepEqual(ids(await server.frames("loom-grow-2", "loom")), [1, 2, 3, 4, 5]);
+  },
+
+  async event_ids_are_stable(server) {
+    const whole = await everyType(server);
+    assert.deepEqual(await server.frames("loom-every", "loom"), whole);
+    const { frames: page, next } = await server.get("/v1/runs/loom-every/events?dialect=loom&limit=7");
+    const rest = await server.frames("loom-every", "loom", `&after=${next}`);
+    assert.deepEqual([...page.map(({ frame }) => frame), ...rest], whole, "also from the middle on");
   },
 
   async the_id_of_a_body_is_the_name_of_the_node(server) {
@@ -646,6 +661,16 @@ export const tests = {
       assert.ok(isIncreasing(ids(own)), `${ids(own)}`);
     }
     assert.equal(frames.length, sent.length, "no run is ended or made up");
+  },
+
+  async interleaved_sessions_are_pushed_each_to_its_thread(server) {
+    const sent = interleaved("loom-push-a", "loom-push-b");
+    const { code, stderr } = await server.command(["push", "--all", "--dialect", "loom"], framed(sent));
+    assert.equal(code, 0, stderr);
+    for (const session of ["loom-push-a", "loom-push-b"]) {
+      const frames = await server.read(`/v1/threads/${session}/events`, "loom");
+      assert.deepEqual(frames.map(payload), sent.filter(({ session_id }) => session_id === session).map(payload));
+    }
   },
 
   async interleaved_sessions_are_judged_each_by_itself(server) {
