@@ -184,6 +184,10 @@ export const tests = {
     const sample = await asSample(server, { query: "hi", agent: "loom" });
     assert.equal(sample.text, "你好，世界");
     assert.deepEqual(of(sample.events, "debug"), [], "nothing but questions comes as debug");
+    for (const source of ["loom", "streaming-engine", "easyflow-chat"]) {
+      const { events: stored } = await server.get(`/api/runs/${await corpusRun(server, source)}/events?limit=1000`);
+      assert.deepEqual(of(stored, "debug"), [], source);
+    }
     const asking = [];
     await events(await stream(server, { query: "approve", agent: "loom" }), async (frame) => {
       asking.push(frame);
