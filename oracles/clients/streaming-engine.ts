@@ -225,6 +225,8 @@ export async function streamingEngineChats(address: string): Promise<void> {
   assert.equal(first.data.session_id, session);
   assert.deepEqual(events.map(({ metadata }) => metadata.sequence), events.map((_, index) => index), "the sequence has no gap");
   assert.ok(events.every(({ metadata }) => metadata.request_id === message.metadata.requestId));
+  const pieces = events.flatMap((event) => (event.type === "content" ? [event.data.is_complete] : []));
+  assert.deepEqual(pieces, [...Array.from({ length: pieces.length - 1 }, () => false), true], "only the last piece is complete");
   assert.ok(message.thinkingContent.length > 0 && message.mainContent.length > 0);
   assert.ok(message.toolCalls.length >= 2 && message.toolCalls.every(({ status }) => status !== "calling"));
   assert.ok(["dataframe", "chart"].every((kind) => message.dataBlocks.some(({ type }) => type === kind)));

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use runwire_model::event::{Body, Event, InteractionRequested, Notice, ToolCalled};
 use runwire_model::json::Json;
 use runwire_model::record::{ChatMessage, Earlier, Place, Record};
+use runwire_model::run::{RunText, RunTexts};
 use runwire_model::window::Window;
 
 use crate::record::Stored;
@@ -158,31 +159,13 @@ impl Earlier for Lookup<'_> {
         found
     }
 
-    fn run_text(&self) -> String {
-        let mut texts: Vec<(String, String, bool)> = Vec::new();
+    fn run_texts(&self) -> Vec<RunText> {
+        let mut texts = RunTexts::default();
         self.events(Place { seq: self.first_seq, index: 0 }, &mut |event| {
-            match &event.body {
-                Body::TextStarted(started) => {
-                    let anothers = started.is_anothers();
-                    texts.push((started.message_id.clone(), String::new(), !anothers));
-                }
-                Body::TextDelta(delta) => {
-                    if let Some(text) = texts.iter_mut().rfind(|(id, ..)| *id == delta.message_id) {
-                        text.1.push_str(&delta.content);
-                    }
-                }
-                Body::TextFinished(finished) => {
-                    let text = texts.iter_mut().rfind(|(id, ..)| *id == finished.message_id);
-                    if let (Some(content), Some(text)) = (&finished.content, text) {
-                        text.1.clone_from(content);
-                    }
-                }
-                _ => {}
-            }
+            texts.absorb(event);
             ControlFlow::Continue(())
         });
-        let told = texts.iter().filter(|(_, text, assistants)| *assistants && !text.is_empty());
-        told.map(|(_, text, _)| text.as_str()).collect::<Vec<_>>().join("\n\n")
+        texts.into_vec()
     }
 
     fn state(&self) -> Option<Json> {

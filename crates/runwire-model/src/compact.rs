@@ -83,9 +83,12 @@ impl Compactor {
         let joins = self.held.as_ref().is_some_and(|held| held.may_take(record));
         let from_first = encoder.dialect() == Dialect::Text;
         let before = (joins != from_first && lone_piece(record).is_some()).then(|| encoder.clone());
+        let begins_continuation =
+            lone_piece(record).is_some_and(|piece| encoder.begins_continuation(&piece.event));
         self.frames.clear();
         encoder.step(record, earlier, &mut self.frames);
-        let is_single = self.frames.len() == 1;
+        // The first piece of a continuation says that it is one, which a merged frame would not.
+        let is_single = self.frames.len() == 1 && !begins_continuation;
         if let Some(held) = self.held.as_mut().filter(|_| joins && is_single) {
             return held.add(record, before);
         }

@@ -970,13 +970,11 @@ impl TextFinished {
 }
 
 impl ToolFinished {
-    /// Tells the text form of what the call gave back: its result, else its error's message.
+    /// Returns the text form of what the call gave back: a failed call's error, else its result.
     pub fn text_form(&self) -> Option<std::borrow::Cow<'_, str>> {
-        match (&self.result, &self.error) {
-            (Some(result), _) => Some(result.text_form()),
-            (None, Some(error)) => Some(error.message.as_str().into()),
-            (None, None) => None,
-        }
+        let error = self.error.as_ref().map(|error| error.message.as_str().into());
+        let result = self.result.as_ref().map(Json::text_form);
+        if self.status == ToolStatus::Failure { error.or(result) } else { result.or(error) }
     }
 }
 

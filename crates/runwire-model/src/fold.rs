@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use crate::event::{Body, Decision, ErrorInfo, Event, InteractionKind, ToolStatus};
+use crate::event::{Body, Decision, ErrorInfo, Event, InteractionKind, Level, ToolStatus};
 use crate::json::Json;
 use crate::record::Record;
-use crate::run::Status;
+use crate::run::{Status, continues};
 use crate::time::Timestamp;
 
 /// A run as the person who watches it sees it.
@@ -41,11 +41,13 @@ pub struct MessageState {
     pub data_blocks: Vec<DataBlock>,
     /// Whether more may come.
     pub is_streaming: bool,
-    /// Whether the run failed.
+    /// Whether the run failed or reported a fatal error, even if it completed afterwards.
     pub has_error: bool,
-    /// Why it failed.
+    /// Message of that error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// Errors and warnings that the run went on after, in the order they came.
+    pub notices: Vec<NoticeState>,
     /// Ids and times.
     pub metadata: Metadata,
     /// The steps, in the order they began.
@@ -70,6 +72,10 @@ struct Part {
     id: String,
     content: String,
     assistant: bool,
+    /// Whether it continues the text before it.
+    continues: bool,
+    /// The id by which another text continues it; none while it is open, and in subagents.
+    continued_as: Option<String>,
 }
 
 /// A call.
@@ -95,6 +101,9 @@ pub struct ToolCall {
     /// How far it is, from 0 to 100.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
     pub progress: Option<f64>,
+    /// Message of its latest progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress_message: Option<String>,
     /// What it printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -114,6 +123,20 @@ pub struct ToolCall {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorState {
+    /// What a person reads.
+    pub message: String,
+    /// The source's code for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+}
+
+/// An error or a warning that the run went on after.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeState {
+    /// `error` or `warning`.
+    pub level: Level,
     /// What a person reads.
     pub message: String,
     /// The source's code for it.
@@ -231,6 +254,7 @@ impl MessageState {
             is_streaming: true,
             has_error: false,
             error_message: None,
+            notices: Vec::new(),
             metadata: Metadata { request_id: run_id, ..Metadata::default() },
             steps: Vec::new(),
             interactions: Vec::new(),
@@ -258,7 +282,16 @@ impl MessageState {
         match &event.body {
             Body::TextStarted(started) => {
                 let assistant = started.role.as_deref().is_none_or(|role| role == "assistant");
-                self.texts.push(Part { id: started.message_id.clone(), content: String::new(), assistant });
+                let before = self.texts.iter().rfind(|text| text.assistant && !text.content.is_empty());
+                let before = before.and_then(|text| text.continued_as.as_deref());
+                let is_outside = event.subagent_run_id.is_none();
+                self.texts.push(Part {
+                    id: started.message_id.clone(),
+                    content: String::new(),
+                    assistant,
+                    continues: is_outside && before.is_some_and(|id| continues(id, &started.message_id)),
+                    continued_as: None,
+                });
             }
             Body::TextDelta(delta) => {
                 // Most pieces go on with the last text, which ends what was joined before.
@@ -275,10 +308,16 @@ impl MessageState {
                 }
             }
             Body::TextFinished(finished) => {
-                if let Some(content) = &finished.content {
-                    if let Some(text) = self.texts.iter_mut().rfind(|text| text.id == finished.message_id) {
+                let text = self.texts.iter_mut().rfind(|text| text.id == finished.message_id);
+                if let Some(text) = text {
+                    if event.subagent_run_id.is_none() {
+                        text.continued_as = Some(text.id.clone());
+                    }
+                    if let Some(content) = &finished.content {
                         text.content.clone_from(content);
                     }
+                }
+                if finished.content.is_some() {
                     self.main_content = joined(&self.texts);
                 }
             }
@@ -287,6 +326,8 @@ impl MessageState {
                     id: started.message_id.clone(),
                     content: String::new(),
                     assistant: true,
+                    continues: false,
+                    continued_as: None,
                 });
             }
             Body::ThinkingDelta(delta) => {
@@ -319,6 +360,8 @@ impl MessageState {
             Body::ToolProgress(progress) => {
                 if let Some(call) = self.call(&progress.call_id) {
                     call.progress = progress.progress;
+                    // Dialects whose progress always has a message leave it empty.
+                    call.progress_message = progress.message.clone().filter(|message| !message.is_empty());
                 }
             }
             Body::ToolOutput(output) => {
@@ -385,9 +428,14 @@ impl MessageState {
             Body::RunSuspended(_) => self.status = Status::Suspended,
             Body::RunResumed(_) => self.status = Status::Running,
             Body::RunCompleted(completed) => self.end(Status::Completed, completed.summary.as_ref(), at),
+            Body::Notice(notice) if notice.fatal == Some(true) => self.fail(&notice.message),
+            Body::Notice(notice) if notice.level != Level::Debug => self.notices.push(NoticeState {
+                level: notice.level,
+                message: notice.message.clone(),
+                code: notice.code.clone(),
+            }),
             Body::RunFailed(failed) => {
-                self.has_error = true;
-                self.error_message = Some(failed.error.message.clone());
+                self.fail(&failed.error.message);
                 self.end(Status::Failed, failed.summary.as_ref(), at);
             }
             Body::RunCancelled(cancelled) => self.end(Status::Cancelled, cancelled.summary.as_ref(), at),
@@ -397,6 +445,11 @@ impl MessageState {
 
     fn call(&mut self, id: &str) -> Option<&mut ToolCall> {
         self.tool_calls.iter_mut().rfind(|call| call.tool_id == id)
+    }
+
+    fn fail(&mut self, message: &str) {
+        self.has_error = true;
+        self.error_message = Some(message.to_owned());
     }
 
     fn count(&mut self, prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) {
@@ -437,6 +490,65 @@ fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
 }
 
 fn joined(parts: &[Part]) -> String {
-    let shown = parts.iter().filter(|part| part.assistant && !part.content.is_empty());
-    shown.map(|part| part.content.as_str()).collect::<Vec<_>>().join("\n\n")
+    let mut joined = String::new();
+    for part in parts.iter().filter(|part| part.assistant && !part.content.is_empty()) {
+        if !joined.is_empty() && !part.continues {
+            joined.push_str("\n\n");
+        }
+        joined.push_str(&part.content);
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Notice, RunCompleted, ToolCalled, ToolProgress};
+
+    fn notice(level: Level, message: &str, fatal: Option<bool>) -> Event {
+        Event::new(Notice { level, message: message.into(), fatal, ..Default::default() })
+    }
+
+    fn folded(events: impl IntoIterator<Item = Event>) -> MessageState {
+        let mut message = MessageState::new("run-1");
+        events.into_iter().for_each(|event| message.apply(&event, Timestamp(1)));
+        message
+    }
+
+    #[test]
+    fn a_fatal_error_is_shown_at_once_and_stays() {
+        let fatal = notice(Level::Error, "no answer", Some(true));
+        let message = folded([fatal.clone()]);
+        assert_eq!((message.has_error, message.error_message.as_deref()), (true, Some("no answer")));
+        assert!(message.is_streaming && message.notices.is_empty());
+        let message = folded([fatal, Event::new(RunCompleted::default())]);
+        assert_eq!(
+            (message.status, message.error_message.as_deref()),
+            (Status::Completed, Some("no answer"))
+        );
+    }
+
+    #[test]
+    fn errors_and_warnings_that_the_run_went_on_after_are_notices() {
+        let message = folded([
+            notice(Level::Error, "trying again", Some(false)),
+            notice(Level::Warning, "slow", None),
+            notice(Level::Debug, "took 3 s", None),
+        ]);
+        assert!(!message.has_error);
+        let notices: Vec<_> = message.notices.iter().map(|told| (told.level, &*told.message)).collect();
+        assert_eq!(notices, [(Level::Error, "trying again"), (Level::Warning, "slow")]);
+    }
+
+    #[test]
+    fn a_call_keeps_what_it_said_of_its_progress_last() {
+        let progress = |message: &str| {
+            let message = Some(message.to_owned());
+            Event::new(ToolProgress { call_id: "c".into(), progress: Some(40.0), message })
+        };
+        let called = Event::new(ToolCalled { call_id: "c".into(), ..Default::default() });
+        let message = folded([called.clone(), progress("connecting"), progress("reading")]);
+        assert_eq!(message.tool_calls[0].progress_message.as_deref(), Some("reading"));
+        assert_eq!(folded([called, progress("reading"), progress("")]).tool_calls[0].progress_message, None);
+    }
 }

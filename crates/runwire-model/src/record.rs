@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::dialect::Dialect;
 use crate::event::{Event, InteractionRequested, Notice, ToolCalled};
 use crate::json::Json;
+use crate::run::{RunText, join};
 use crate::time::Timestamp;
 
 /// Who added an event to a record.
@@ -71,6 +72,9 @@ pub struct ChatMessage {
     /// The call that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// Whether a subagent of the current run wrote it.
+    #[serde(skip)]
+    pub is_subagents: bool,
 }
 
 /// Looks up what a run has stored before, so that states need not gather it.
@@ -88,8 +92,13 @@ pub trait Earlier {
     fn question(&self, place: Place, interaction_id: &str) -> Option<InteractionRequested>;
     /// Finds the last fatal notice.
     fn notice(&self, place: Place) -> Option<Notice>;
-    /// Joins the assistant's texts of the run with blank lines.
-    fn run_text(&self) -> String;
+    /// Gathers the assistant's texts of the run outside subagents, in the order in which they began.
+    fn run_texts(&self) -> Vec<RunText>;
+    /// Joins the same texts: the run's whole answer.
+    fn run_text(&self) -> String {
+        let texts = self.run_texts();
+        join(texts.iter().map(|text| (text.id.as_str(), text.content.as_str())))
+    }
     /// Tells the thread's state; nothing where it is not known, or the current record's patch did not fit.
     fn state(&self) -> Option<Json>;
     /// Lists the thread's messages.

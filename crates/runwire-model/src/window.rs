@@ -11,6 +11,7 @@ use crate::json::Json;
 use crate::limits;
 use crate::patch;
 use crate::record::{ChatMessage, Earlier, Place, Record};
+use crate::run::RunText;
 
 /// The part of a thread that translation may ask for.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +99,8 @@ impl Window {
             }
             Body::TextStarted(started) => {
                 let role = started.role.clone().unwrap_or_else(|| "assistant".to_owned());
-                self.push(ChatMessage { id: started.message_id.clone(), role, ..Default::default() });
+                let (id, is_subagents) = (started.message_id.clone(), event.subagent_run_id.is_some());
+                self.push(ChatMessage { id, role, is_subagents, ..Default::default() });
             }
             Body::TextDelta(delta) => {
                 if let Some(message) = self.message(&delta.message_id) {
@@ -249,10 +251,13 @@ impl Earlier for Window {
         self.notice.clone()
     }
 
-    fn run_text(&self) -> String {
+    fn run_texts(&self) -> Vec<RunText> {
         let run = self.messages.iter().skip(self.run_from);
-        let texts = run.filter(|message| message.role == "assistant" && !message.content.is_empty());
-        texts.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n")
+        let is_text = |message: &&ChatMessage| message.role == "assistant" && !message.content.is_empty();
+        run.filter(is_text)
+            .filter(|message| !message.is_subagents)
+            .map(|message| RunText { id: message.id.clone(), content: message.content.clone() })
+            .collect()
     }
 
     fn state(&self) -> Option<Json> {

@@ -1,3 +1,4 @@
+import type { DialectFrames } from "./dialects/index.js";
 import { type Envelope, EVENT_TYPES, type KnownEvent, type RunStatus } from "./generated.js";
 
 /** The types that this version knows. */
@@ -28,23 +29,17 @@ export interface TextPiece {
   content: string;
 }
 
-/** A frame of another dialect, as it came. */
-export type Frame = { type?: unknown; [field: string]: unknown };
+/** What a stream hands out, by its dialect. */
+interface EventsOfDialects extends DialectFrames {
+  runwire: RunwireEvent;
+  text: TextPiece;
+}
 
 /** The dialects that can be asked for. */
-export type Dialect =
-  | "runwire"
-  | "loom"
-  | "loom-export"
-  | "streaming-engine"
-  | "agio"
-  | "ag-ui"
-  | "social-app"
-  | "easyflow-chat"
-  | "text";
+export type Dialect = keyof EventsOfDialects;
 
 /** What a stream in a dialect hands out. */
-export type EventOf<D extends Dialect> = D extends "runwire" ? RunwireEvent : D extends "text" ? TextPiece : Frame;
+export type EventOf<D extends Dialect> = EventsOfDialects[D];
 
 /** Tells whether something is the marker that everything up to now has been handed out. */
 export function isCaughtUp(event: object): event is CaughtUp {

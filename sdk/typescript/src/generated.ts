@@ -623,10 +623,12 @@ export interface MessageState {
   dataBlocks: DataBlock[];
   /** Whether more may come. */
   isStreaming: boolean;
-  /** Whether the run failed. */
+  /** Whether the run failed or reported a fatal error, even if it completed afterwards. */
   hasError: boolean;
-  /** Why it failed. */
+  /** Message of that error. */
   errorMessage?: string;
+  /** Errors and warnings that the run went on after, in the order they came. */
+  notices: NoticeState[];
   /** Ids and times. */
   metadata: Metadata;
   /** The steps, in the order they began. */
@@ -655,6 +657,8 @@ export interface ToolCall {
   status: "calling" | "completed" | "failed";
   /** How far it is, from 0 to 100. */
   progress?: number;
+  /** Message of its latest progress. */
+  progressMessage?: string;
   /** What it printed. */
   output?: string;
   /** What it gave back. */
@@ -683,6 +687,16 @@ export interface DataBlock {
   metadata?: unknown;
   /** The call it comes from. */
   toolId?: string;
+}
+
+/** An error or a warning that the run went on after. */
+export interface NoticeState {
+  /** `error` or `warning`. */
+  level: Level;
+  /** What a person reads. */
+  message: string;
+  /** The source's code for it. */
+  code?: string;
 }
 
 /** Ids and times. */

@@ -6,7 +6,6 @@ export {
   type Dialect,
   type EventOf,
   type EventType,
-  type Frame,
   isCaughtUp,
   isClosed,
   isTerminal,
@@ -21,7 +20,8 @@ export { EVENT_TYPES } from "./generated.js";
 export type { ClientOptions, Patience, Token } from "./http.js";
 export type * from "./resources/types.js";
 export { RunStream, type StreamOptions, type StreamStatus } from "./stream/stream.js";
-export { MessageStreamHandler } from "./fold/handler.js";
+export { type HandledEvent, MessageStreamHandler } from "./fold/handler.js";
+export type { LegacyFrame } from "./fold/legacy.js";
 export { MessageFold } from "./fold/message.js";
 export type { Now } from "./fold/now.js";
 export type * from "./fold/parts.js";

@@ -1,6 +1,6 @@
 import path from "node:path";
 import { expect, test } from "vitest";
-import { MessageFold, MessageStreamHandler, RunView, type RunwireEvent } from "../src/index.js";
+import { type HandledEvent, MessageFold, MessageStreamHandler, RunView, type RunwireEvent } from "../src/index.js";
 import { cases, lines } from "./vectors.js";
 
 type Fields = Record<string, unknown>;
@@ -45,7 +45,7 @@ test("no frame of streaming-engine, however damaged, makes the handler fail", ()
   for (const { folder } of ROUNDS.flatMap(() => cases())) {
     const handler = new MessageStreamHandler();
     for (const frame of lines<Fields>(path.join(folder, "streaming-engine.ndjson"))) {
-      handler.handleEvent(random.next().value < 0.5 ? damaged(frame, ["type"]) : frame);
+      handler.handleEvent((random.next().value < 0.5 ? damaged(frame, ["type"]) : frame) as unknown as HandledEvent);
     }
     handler.handleEnd();
     expect(typeof handler.message.mainContent).toBe("string");

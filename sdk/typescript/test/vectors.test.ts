@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { MessageFold, RunView, type RunwireEvent } from "../src/index.js";
+import { continues } from "../src/fold/texts.js";
 import { cases, lines } from "./vectors.js";
 
 function expected(folder: string): unknown {
@@ -31,8 +32,17 @@ describe("the view agrees with the message", () => {
     const told = [...views.values()].map((view) => {
       const { runId, status, parts, usage, steps, endedAt } = view.snapshot();
       expect(new Set(parts.map((part) => part.id)).size).toBe(parts.length);
-      const text = (kind: "text" | "thinking"): string =>
-        parts.flatMap((part) => (part.kind === kind && !("role" in part) && part.text !== "" ? [part.text] : [])).join("\n\n");
+      const text = (kind: "text" | "thinking"): string => {
+        let joined = "";
+        let previous: string | undefined;
+        for (const part of parts) {
+          if (part.kind !== kind || "role" in part || part.text === "") continue;
+          const goesOn = previous === undefined || (kind === "text" && continues(previous, part.messageId));
+          joined += (goesOn ? "" : "\n\n") + part.text;
+          previous = part.messageId;
+        }
+        return joined;
+      };
       return {
         messageId: runId,
         status,

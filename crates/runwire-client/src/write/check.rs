@@ -9,7 +9,7 @@ use runwire_model::Json;
 use runwire_model::dialect::{DecodeError, Decoder, Dialect, Weave};
 use runwire_model::event::{Body, Decision, Event, InteractionRequested, Notice, ToolCalled};
 use runwire_model::record::{ChatMessage, Earlier, Entry, Place};
-use runwire_model::run::{Authority, CallPhase, OpenCall, OpenStep, Refusal, RunState, Status};
+use runwire_model::run::{Authority, CallPhase, OpenCall, OpenStep, Refusal, RunState, RunText, Status};
 
 use super::EmitError;
 use super::frame::{Says, check_id};
@@ -242,8 +242,8 @@ impl Earlier for Nothing {
         None
     }
 
-    fn run_text(&self) -> String {
-        String::new()
+    fn run_texts(&self) -> Vec<RunText> {
+        Vec::new()
     }
 
     fn state(&self) -> Option<Json> {

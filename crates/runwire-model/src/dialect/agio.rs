@@ -213,25 +213,11 @@ fn weave_payload(payload: Payload, extra: Extra, weave: &mut Weave<'_>) -> Resul
         }
         Payload::Text { content } => weave.text(None, content.into(), None, extra)?,
         Payload::WholeText { content } => {
-            // Where a text is open, this is its end and its whole; otherwise it is a text that came at once.
-            let open = weave.state.texts.iter().rfind(|text| text.minted).map(|text| text.id.clone());
-            let message_id = match open {
-                Some(id) => {
-                    // Of a text that is not the last one, the pieces are the whole.
-                    if weave.state.told.last_id.as_ref() == Some(&id) {
-                        weave.whole_text(None, &content, By::Decoder)?;
-                    }
-                    id
-                }
-                None if content.is_empty() => return Ok(()),
-                None => {
-                    if weave.is_told(&content) {
-                        return Ok(());
-                    }
-                    weave.imply_text(&content)?
-                }
-            };
-            weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
+            weave.whole_text(&content, By::Decoder, Extra::default())?;
+            if let Some(text) = weave.state.texts.iter().rfind(|text| text.minted) {
+                let message_id = text.id.clone();
+                weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
+            }
         }
         Payload::Called { id, called } => weave.called(id, called, extra)?,
         Payload::Finished { id, finished } => weave.tool_finished(id, finished, extra)?,
@@ -266,6 +252,13 @@ impl Encoder {
         turn.write_own("frame.", &mut object);
         object.end();
         out.end(None);
+    }
+
+    fn text_delta(&mut self, turn: &Turn<'_>, out: &mut Frames, content: &str, step: u64) {
+        self.frame(turn, out, "text_delta", |data| {
+            data.str("content", content);
+            data.u64("step", step);
+        });
     }
 
     fn usage(&mut self, turn: &Turn<'_>, out: &mut Frames, usage: &Usage, step: u64) {
@@ -362,20 +355,29 @@ impl Encode for Encoder {
                 if track.text(&delta.message_id).is_none_or(|text| text.aside) {
                     return self.slot(turn, out);
                 }
-                self.frame(turn, out, "text_delta", |data| {
-                    data.str("content", &delta.content);
-                    data.u64("step", step);
-                });
+                turn.keep_continuation(delta);
+                self.text_delta(turn, out, &delta.content, step);
             }
             Body::TextFinished(finished) => {
                 let text = track.text(&finished.message_id);
                 if track.is_silent(&finished.message_id) && finished.content.is_none() {
                     return;
                 }
-                let Some(text) = text.filter(|text| !text.aside) else { return self.slot(turn, out) };
-                if finished.says_more() || finished.content.is_some() {
+                let aside = text.is_some_and(|text| text.aside);
+                let replacement = turn.replacement(finished).filter(|_| !aside);
+                if finished.says_more() || replacement.is_some() {
                     turn.keep_whole();
                 }
+                // The document's clients show deltas only.
+                if let Some(content) = replacement {
+                    self.text_delta(turn, out, content, step);
+                }
+                let Some(text) = text.filter(|text| !text.aside) else {
+                    if replacement.is_none() {
+                        self.slot(turn, out);
+                    }
+                    return;
+                };
                 let whole = turn.earlier.text(text.start, &text.id);
                 self.frame(turn, out, "text_completed", |data| {
                     data.str("content", &whole);
@@ -425,11 +427,7 @@ impl Encode for Encoder {
                     data.u64("step", step);
                     if failed {
                         let error = finished.error.as_ref();
-                        let message = error.map(|error| Cow::Borrowed(error.message.as_str()));
-                        data.str(
-                            "error",
-                            &message.or_else(|| finished.text_form()).unwrap_or("failed".into()),
-                        );
+                        data.str("error", &finished.text_form().unwrap_or("failed".into()));
                         data.opt_str(
                             "error_type",
                             error.and_then(|error| error.kind.as_deref().or(error.code.as_deref())),
@@ -450,7 +448,8 @@ impl Encode for Encoder {
                     self.failure(turn, out, "error", &notice.to_error(), notice.fatal != Some(true))
                 }
                 Level::Warning | Level::Debug => {
-                    if notice.code.is_some() || notice.domain.is_some() || notice.details.is_some() {
+                    let more = notice.code.is_some() || notice.domain.is_some() || notice.details.is_some();
+                    if more || notice.fatal == Some(true) {
                         turn.keep_whole();
                     }
                     self.frame(turn, out, notice.level.as_str(), |data| data.str("message", &notice.message));
@@ -490,6 +489,11 @@ impl Encode for Encoder {
             }
             _ => self.slot(turn, out),
         }
+    }
+
+    /// The document's clients show deltas only: what a whole text adds is told as one.
+    fn shows_implied(&self, body: &Body) -> bool {
+        matches!(body, Body::TextDelta(_))
     }
 
     fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {

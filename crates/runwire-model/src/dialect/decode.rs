@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Dialect, Weave, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
 };
-use crate::event::Event;
+use crate::event::{Body, Event};
 use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
 use crate::run::Refusal;
 use crate::time::Timestamp;
@@ -192,8 +192,17 @@ pub(super) fn weave_residue(residue: Option<&Json>, weave: &mut Weave<'_>) -> Re
     let events: Option<Vec<Event>> =
         items.into_iter().map(|item| slot_event(&Json::from_raw(item))).collect();
     let Some(events) = events else { return Ok(false) };
-    weave.atomically(|weave| events.into_iter().try_for_each(|event| weave.slot(event)))?;
+    weave.atomically(|weave| match <[Event; 2]>::try_from(events) {
+        Ok([started, delta]) if is_continuation(&started, &delta) => weave.continuation(started, delta),
+        Ok(events) => events.into_iter().try_for_each(|event| weave.slot(event)),
+        Err(events) => events.into_iter().try_for_each(|event| weave.slot(event)),
+    })?;
     Ok(true)
+}
+
+/// Returns whether a residue says that a text continues the one before it.
+fn is_continuation(started: &Event, delta: &Event) -> bool {
+    matches!((&started.body, &delta.body), (Body::TextStarted(_), Body::TextDelta(_)))
 }
 
 /// Takes a residue out of the object that carries it.

@@ -12,7 +12,7 @@ use super::{Frames, Weave};
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Extra, InteractionKind, InteractionRequested, InteractionResolved,
     Level, Notice, RunCancelled, RunCompleted, RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended,
-    Summary, ToolCalled, ToolFinished, ToolStatus,
+    Summary, TextFinished, ToolCalled, ToolFinished, ToolStatus,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::By;
@@ -364,15 +364,19 @@ fn whole_text(
     extra: Extra,
     weave: &mut Weave<'_>,
 ) -> Result<(), DecodeError> {
-    let open = weave
-        .state
-        .texts
-        .last()
-        .filter(|text| id.as_ref().is_none_or(|id| text.id == weave.state.text_id(id)));
-    if open.is_some() {
-        weave.whole_text(id, content, By::Producer)?;
-    } else if !weave.is_told(content) {
-        weave.text(id, Cow::Borrowed(content), None, extra)?;
+    let Some(id) = id else {
+        weave.whole_text(content, By::Producer, extra)?;
+        return Ok(weave.end_texts(false)?);
+    };
+    let message_id = weave.state.text_id(&id).to_owned();
+    let is_open = weave.state.texts.iter().any(|text| text.id == message_id);
+    if is_open || weave.state.told.last_id.as_ref() == Some(&message_id) {
+        let content = weave.named_text(&message_id, content, By::Producer)?;
+        if content.is_some() {
+            weave.say(TextFinished { message_id, content, ..Default::default() }, extra)?;
+        }
+    } else if !weave.is_told(content)? {
+        weave.text(Some(id), Cow::Borrowed(content), None, extra)?;
     }
     Ok(weave.end_texts(false)?)
 }
@@ -386,6 +390,8 @@ pub(super) struct Encoder {
     suspended: bool,
     /// The piece told last.
     last: Option<Shown>,
+    /// The text told last.
+    last_text: Option<Shown>,
 }
 
 /// A message, and how it was shown.
@@ -491,7 +497,11 @@ impl Encoder {
 
     /// Tells the id to show a message under: its own where the reader would take it for the one before.
     fn shown_id(&self, turn: &Turn<'_>, id: &str) -> String {
-        let shown = message_id(id);
+        let is_text = |text: &&Shown| text.id == id || turn.track.continues(&text.id, id);
+        let shown = match self.last_text.as_ref().filter(is_text) {
+            Some(text) => text.shown.as_str(),
+            None => message_id(id),
+        };
         match &self.last {
             Some(last) if last.id == id => last.shown.clone(),
             // What happens outside a subagent ends no text in it.
@@ -504,11 +514,16 @@ impl Encoder {
     }
 
     fn piece(&mut self, turn: &Turn<'_>, out: &mut Frames, kind: &'static str, id: &str, content: &str) {
-        let key = if came_whole(turn, id) { "content" } else { "delta" };
+        // Of a message that the reader has in part, only pieces may follow.
+        let is_whole = came_whole(turn, id) && !turn.track.begins_continuation(id);
+        let key = if is_whole { "content" } else { "delta" };
         let shown = self.shown_id(turn, id);
         let index = self.next_index(&shown);
         let in_subagent = turn.event().subagent_run_id.is_some();
         self.last = Some(Shown { id: id.to_owned(), shown: shown.clone(), in_subagent });
+        if kind == "message" {
+            self.last_text.clone_from(&self.last);
+        }
         Outline::new("llm", kind).of_message(&shown, Some(index)).write(
             turn,
             out,
@@ -696,8 +711,13 @@ impl Encode for Encoder {
             }
             Body::TextFinished(finished) => {
                 let told_aside = track.text(&finished.message_id).is_some_and(|text| text.aside && text.told);
-                if told_aside || finished.content.is_some() || finished.says_more() {
-                    self.slot(turn, out);
+                match turn.replacement(finished).filter(|_| !told_aside) {
+                    Some(content) => {
+                        turn.keep_whole();
+                        self.piece(turn, out, "message", &finished.message_id, content);
+                    }
+                    None if told_aside || finished.says_more() => self.slot(turn, out),
+                    None => {}
                 }
             }
             Body::ThinkingStarted(_) => {}
@@ -739,8 +759,11 @@ impl Encode for Encoder {
             }
             Body::ToolFinished(finished) => {
                 let failed = finished.status == ToolStatus::Failure;
-                if finished.status == ToolStatus::Partial {
-                    turn.keep_whole();
+                let said = ToolFinished { duration_ms: None, message_id: None, ..finished.clone() };
+                if finished.result.is_none() && !failed && !turn.own {
+                    turn.keep_result(said);
+                } else {
+                    turn.keep_result_kind(finished, said);
                 }
                 Outline::new("tool", "tool_result").write(
                     turn,
@@ -749,8 +772,9 @@ impl Encode for Encoder {
                         payload.str("tool_call_id", &finished.call_id);
                         payload.str("status", if failed { "error" } else { "success" });
                         match (&finished.result, failed) {
-                            (Some(result), _) => payload.json("result", result),
-                            (None, false) => payload.null("result"),
+                            (Some(result), _) => turn.write_object_result(payload, result),
+                            (None, false) if turn.own => payload.null("result"),
+                            (None, false) => payload.json("result", &Json::empty_object()),
                             (None, true) => {}
                         }
                         match (&finished.error, failed) {

@@ -9,9 +9,10 @@ use super::{
     Dialect, Frames, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
     text,
 };
-use crate::event::{Body, Event};
-use crate::json::ObjectWriter;
+use crate::event::{Body, Event, Extra, TextDelta, TextFinished, TextStarted, ToolFinished, ToolStatus};
+use crate::json::{Json, ObjectWriter};
 use crate::record::{By, Earlier, Entry, Place, Record};
+use crate::run::Digest;
 
 /// How much of the canonical events a foreign dialect carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,8 +103,8 @@ pub(super) trait Encode {
         false
     }
 
-    /// Whether the dialect shows what decoding added to its own frames.
-    fn shows_implied(&self) -> bool {
+    /// Returns whether the dialect shows an event that decoding added to one of its own frames.
+    fn shows_implied(&self, _body: &Body) -> bool {
         false
     }
 }
@@ -125,6 +126,8 @@ pub(super) struct Turn<'a> {
     residue: Cell<Residue>,
     /// What stands for the event there by default, where the event alone would lose what is summed up.
     stand_in: RefCell<Vec<Event>>,
+    /// Whether the frame that is being written represents no event.
+    beside: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -162,6 +165,28 @@ impl Turn<'_> {
         }
     }
 
+    /// Keeps that a text continues the one before it, where pieces have no id.
+    pub(super) fn keep_continuation(&self, delta: &TextDelta) {
+        if !self.track.begins_continuation(&delta.message_id) {
+            return;
+        }
+        let started = TextStarted { message_id: delta.message_id.clone(), role: None };
+        let started = Event { body: started.into(), extra: Extra::default(), ..self.event().clone() };
+        self.keep_whole();
+        self.keep_instead(vec![started, self.event().clone()]);
+    }
+
+    /// Returns the text that replaces what was told of a message.
+    pub(super) fn replacement<'f>(&self, finished: &'f TextFinished) -> Option<&'f str> {
+        let told = self.track.text(&finished.message_id).map(|text| text.digest);
+        finished.content.as_deref().filter(|content| told != Some(Digest::of(content)))
+    }
+
+    /// Returns whether other events stand in the event's residue.
+    pub(super) fn has_stand_in(&self) -> bool {
+        !self.stand_in.borrow().is_empty()
+    }
+
     /// Makes the residue of a run's end tell the tokens that its native form sums up.
     pub(super) fn keep_usage(&self) {
         let ends = self.event().body.is_terminal() && !self.own;
@@ -178,6 +203,42 @@ impl Turn<'_> {
         summary.completion_tokens = Some(tokens.completion);
         summary.total_tokens = Some(tokens.total);
         self.keep_instead(vec![event]);
+    }
+
+    /// Keeps what a result loses where the document has one text for result and error.
+    pub(super) fn keep_result_beside_error(&self, finished: &ToolFinished) {
+        if finished.status == ToolStatus::Partial || (finished.result.is_some() && finished.error.is_some()) {
+            self.keep_whole();
+        }
+    }
+
+    /// Keeps a result that the document has as an object and the source has not, with what else its frame says.
+    pub(super) fn keep_result_kind(&self, finished: &ToolFinished, said: ToolFinished) {
+        let is_object = finished.result.as_ref().is_none_or(Json::is_object);
+        if finished.status == ToolStatus::Partial {
+            self.keep_whole();
+        } else if !is_object && !self.own {
+            self.keep_result(said);
+        }
+    }
+
+    /// Keeps a result as its frame says it, with the tool's name that its call tells.
+    pub(super) fn keep_result(&self, said: ToolFinished) {
+        self.keep_whole();
+        let call = self.track.call(&said.call_id);
+        let name = call.map(|call| call.name.clone()).or(said.name.clone());
+        let body = ToolFinished { name, ..said }.into();
+        self.keep_instead(vec![Event { body, extra: Extra::default(), ..self.event().clone() }]);
+    }
+
+    /// Writes a result where the document has an object: any other value stands in one, as `value`.
+    pub(super) fn write_object_result(&self, object: &mut ObjectWriter<'_>, result: &Json) {
+        if self.own || result.is_object() {
+            return object.json("result", result);
+        }
+        let mut wrapped = object.object("result");
+        wrapped.json("value", result);
+        wrapped.end();
     }
 
     /// Tells whether the next native frame carries a residue.
@@ -202,11 +263,27 @@ impl Turn<'_> {
         self.residue.set(Residue::Told);
     }
 
+    /// Writes a frame that represents no event: without the source's own fields, and with an empty residue
+    /// where residues are exact.
+    pub(super) fn beside_event(&self, write: impl FnOnce()) {
+        let due = self.residue.replace(if self.exact { Residue::Told } else { Residue::None });
+        self.beside.set(true);
+        write();
+        self.beside.set(false);
+        self.residue.set(due);
+    }
+
+    /// Returns the record's entries before and after this one.
+    pub(super) fn neighbours(&self) -> (&[Entry], &[Entry]) {
+        let (before, rest) = self.record.entries.split_at(self.place.index as usize);
+        (before, rest.get(1..).unwrap_or_default())
+    }
+
     /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
     pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
-        if !self.own {
+        if !self.own || self.beside.get() {
             return;
         }
         for (name, value) in self.event().extra.iter() {
@@ -269,6 +346,12 @@ impl Encoder {
         self.dialect
     }
 
+    /// Returns whether an event is the first piece of a text that continues the one before it.
+    pub(crate) fn begins_continuation(&self, event: &Event) -> bool {
+        let Body::TextDelta(delta) = &event.body else { return false };
+        self.track.begins_continuation(&delta.message_id)
+    }
+
     /// Adds the frames that a record becomes.
     pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
         let own = record.dialect == Some(self.dialect);
@@ -282,12 +365,24 @@ impl Encoder {
             let exact = full || (apart && !self.state.dialect().knows_subagents());
             let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
             let track = &self.track;
-            let stand_in = RefCell::default();
+            let (stand_in, beside) = (RefCell::default(), Cell::default());
             let ids = &self.ids;
-            let turn =
-                Turn { record, entry, place, ids, track, earlier, own, full, exact, residue, stand_in };
+            let turn = Turn {
+                record,
+                entry,
+                place,
+                ids,
+                track,
+                earlier,
+                own,
+                full,
+                exact,
+                residue,
+                stand_in,
+                beside,
+            };
             let dialect = self.state.dialect();
-            if own && !full && entry.by == By::Decoder && !dialect.shows_implied() {
+            if own && !full && entry.by == By::Decoder && !dialect.shows_implied(&entry.event.body) {
                 let order = dialect.order().map(|order| *order);
                 dialect.event(&turn, &mut Frames::default());
                 if let (Some(order), Some(now)) = (order, dialect.order()) {

@@ -228,15 +228,15 @@ pub(super) fn reply(mut object: Object<'_>, weave: &mut Weave<'_>) -> Result<(),
         weave.whole_thinking(&reasoning)?;
         match (stop_reason.as_deref(), error) {
             (Some("cancelled"), _) => {
-                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.whole_text(&reply, By::Decoder, Extra::default())?;
                 weave.say(RunCancelled::default(), extra)?;
             }
             (Some("error"), error) => {
-                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.whole_text(&reply, By::Decoder, Extra::default())?;
                 weave.fail(error, RunFailed::default(), extra)?;
             }
             (None, Some(error)) => {
-                weave.whole_text(None, &reply, By::Decoder)?;
+                weave.whole_text(&reply, By::Decoder, Extra::default())?;
                 weave.fail(Some(error), RunFailed::default(), extra)?;
             }
             (other, error) => {
@@ -486,16 +486,19 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             if turn.track.text(&delta.message_id).is_none_or(|text| text.aside) {
                 return form.slot(turn, out);
             }
-            form.frame(turn, out, "message_chunk", |object| {
-                object.str("content", &delta.content);
-                object.str("id", node);
-            });
+            turn.keep_continuation(delta);
+            write_chunk(form, turn, out, &delta.content);
         }
         Body::TextFinished(finished) => {
             let aside = turn.track.text(&finished.message_id).is_some_and(|text| text.aside);
             let silent = turn.track.is_silent(&finished.message_id) && finished.content.is_none();
-            if !silent && (aside || finished.content.is_some() || finished.says_more()) {
-                form.slot(turn, out);
+            match turn.replacement(finished).filter(|_| !aside) {
+                Some(content) => {
+                    turn.keep_whole();
+                    write_chunk(form, turn, out, content);
+                }
+                None if !silent && (aside || finished.says_more()) => form.slot(turn, out),
+                None => {}
             }
         }
         Body::ThinkingStarted(started) => {
@@ -554,9 +557,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             object.str("content", &output.content);
         }),
         Body::ToolFinished(finished) => {
-            if finished.status == ToolStatus::Partial {
-                turn.keep_whole();
-            }
+            turn.keep_result_beside_error(finished);
             form.frame(turn, out, "tool_end", |object| {
                 write_call_id(turn, object, &finished.call_id);
                 object.str("name", call_name(turn, &finished.call_id, finished.name.as_deref()));
@@ -656,6 +657,13 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
         }
         _ => form.slot(turn, out),
     }
+}
+
+fn write_chunk(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames, content: &str) {
+    form.frame(turn, out, "message_chunk", |object| {
+        object.str("content", content);
+        object.str("id", &shown_node(turn));
+    });
 }
 
 /// Tells the node of a piece: the source's own word in its own dialect, else the step's name.

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::decode::{DecodeError, DecoderState, Envelope, Opened, slot_event};
+use super::decode::{DecodeError, DecoderState, Envelope, Opened, slot_event, take_residue, weave_residue};
 use super::encode::{Encode, Turn};
 use super::loom::{self, Form};
 use super::{Frames, Weave};
-use crate::event::Body;
+use crate::event::{Body, Extra};
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 
 /// The export key of each type, in the order of the document.
@@ -87,7 +87,7 @@ pub(super) fn decode(
         }
         (Some("values"), _) => {
             let state = Json::from_raw(raw);
-            weave.say(crate::event::StateSnapshot { state }, crate::event::Extra::default())?;
+            weave.say(crate::event::StateSnapshot { state }, Extra::default())?;
             true
         }
         (Some("message_chunk"), _) => {
@@ -122,19 +122,22 @@ fn payload<'a>(key: &str, raw: &'a RawValue) -> Result<Object<'a>, FieldError> {
 }
 
 fn custom(state: &mut DecoderState, raw: &RawValue, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
-    let slot = Object::of(raw).and_then(|mut object| {
-        let event = object.take("runwire").map(Json::from_raw).as_ref().and_then(slot_event)?;
-        Some((event, object.take_opt::<u64>("frames").ok().flatten().unwrap_or(0)))
-    });
-    match slot {
-        Some((event, frames)) => {
+    let value = || Json::from_raw(raw);
+    let Some(mut object) = Object::of(raw) else {
+        return Ok(weave.say(crate::event::Custom { name: None, value: value() }, Extra::default())?);
+    };
+    let frames = object.take_opt::<u64>("frames").ok().flatten().unwrap_or(0);
+    let residue = take_residue(&mut object);
+    if weave_residue(residue.as_ref(), weave)? {
+        state.skip = frames;
+        return Ok(());
+    }
+    match object.take("runwire").map(Json::from_raw).as_ref().and_then(slot_event) {
+        Some(event) => {
             weave.slot(event)?;
             state.skip = frames;
         }
-        None => {
-            let value = Json::from_raw(raw);
-            weave.say(crate::event::Custom { name: None, value }, crate::event::Extra::default())?;
-        }
+        None => weave.say(crate::event::Custom { name: None, value: value() }, Extra::default())?,
     }
     Ok(())
 }
@@ -154,10 +157,15 @@ impl Form for Encoder {
         let event = turn.event();
         let mut object = ObjectWriter::begin(out.begin());
         match (&event.body, kind) {
-            (Body::TextDelta(delta), _) => {
+            (_, "message_chunk") => {
+                let content = match &event.body {
+                    Body::TextDelta(delta) => delta.content.as_str(),
+                    Body::TextFinished(finished) => finished.content.as_deref().unwrap_or_default(),
+                    _ => "",
+                };
                 let mut messages = object.object(key);
                 let mut chunk = messages.object("chunk");
-                chunk.str("content", &delta.content);
+                chunk.str("content", content);
                 turn.write_own("chunk.", &mut chunk);
                 chunk.end();
                 let mut metadata = messages.object("metadata");
@@ -208,7 +216,11 @@ impl Form for Encoder {
 fn write_slot(turn: &Turn<'_>, out: &mut Frames, frames: u64) {
     let mut object = ObjectWriter::begin(out.begin());
     let mut custom = object.object("Custom");
-    turn.write_native(custom.key("runwire"));
+    if frames > 0 && turn.has_stand_in() {
+        turn.write_residue(&mut custom);
+    } else {
+        turn.write_native(custom.key("runwire"));
+    }
     if frames > 0 {
         custom.u64("frames", frames);
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::{DecodeError, Envelope, Opened};
 use super::encode::{Encode, Ids, Turn};
 use super::{Frames, Weave};
-use crate::event::{Body, Event};
+use crate::event::{Body, Event, Extra, RunCompleted};
 use crate::json::{FieldError, Object, ObjectWriter};
 use crate::record::{By, Record};
 use crate::time::Timestamp;
@@ -29,7 +29,16 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     let whole = frame.whole();
     let event_type = frame.object.take_str("type")?;
     match Event::read(&event_type, frame.object)? {
-        Some(event) => weave.event(event, By::Producer)?,
+        Some(event) => match &event.body {
+            Body::RunCompleted(RunCompleted { reply: Some(reply), .. }) => {
+                let reply = reply.clone();
+                weave.atomically(|weave| {
+                    weave.whole_text(&reply, By::Decoder, Extra::default())?;
+                    weave.event(event, By::Producer)
+                })?;
+            }
+            _ => weave.event(event, By::Producer)?,
+        },
         None => weave.foreign(whole, frame.name)?,
     }
     Ok(())
@@ -90,7 +99,7 @@ impl Encode for Encoder {
         self.event(turn, out);
     }
 
-    fn shows_implied(&self) -> bool {
+    fn shows_implied(&self, _body: &Body) -> bool {
         true
     }
 }

@@ -123,6 +123,8 @@ fn tool_result(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), Decod
     let status = object.take_opt("status")?.unwrap_or(ToolStatus::Success);
     let result = object.take_present("result").map(Json::from_raw);
     let error = object.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw)));
+    // A failed call that gave nothing back has an empty text here.
+    let result = result.filter(|result| error.is_none() || result.text() != "\"\"");
     let extra = rest(&mut frame, weave);
     if weave.known_call(Some(&id), name.as_deref().unwrap_or_default()).is_none()
         && !weave.state.calls.iter().chain(&weave.state.carried).any(|call| call.id == id)
@@ -161,9 +163,7 @@ fn text_end(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeEr
     finished.message_id = match open {
         // Pieces came before, as in AG-UI: the answer is their whole.
         Some(id) => {
-            if weave.state.told.last_id.as_ref() == Some(&id) {
-                weave.whole_text(None, &answer, By::Decoder)?;
-            }
+            finished.content = weave.named_text(&id, &answer, By::Decoder)?;
             id
         }
         None => weave.imply_text_as(id, role, &answer)?,
@@ -481,6 +481,10 @@ impl Encoder {
         let name = finished.name.as_deref().or(call.map(|call| call.name.as_str())).unwrap_or("unknown");
         let called = call.and_then(|call| turn.earlier.call(call.start, &call.id));
         let minted = format!("{}:result", finished.call_id);
+        let error = finished.error.as_ref();
+        if error.is_some_and(|error| *error != ErrorInfo::message(error.message.clone())) {
+            turn.keep_whole();
+        }
         self.frame(turn, out, "TOOL_CALL_RESULT", |object| {
             object.str("messageId", finished.message_id.as_deref().filter(|_| turn.own).unwrap_or(&minted));
             object.str("role", "tool");
@@ -492,15 +496,9 @@ impl Encoder {
                 None => object.raw("tool_call_args", "{}"),
             }
             object.str("status", finished.status.as_str());
-            match &finished.result {
-                Some(result) => object.json("result", result),
-                None => object.null("result"),
-            }
+            object.str("result", &finished.result.as_ref().map(Json::text_form).unwrap_or_default());
             match &finished.error {
-                Some(error) if *error == ErrorInfo::message(error.message.clone()) => {
-                    object.str("error", &error.message)
-                }
-                Some(error) => super::write_error(object, "error", error),
+                Some(error) => object.str("error", &error.message),
                 None => object.null("error"),
             }
         });

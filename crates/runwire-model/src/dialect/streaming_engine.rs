@@ -13,13 +13,15 @@ use crate::event::{
     TextFinished, ToolCalled, ToolFinished, ToolProgress, ToolStatus,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
-use crate::record::By;
+use crate::record::{By, Entry};
 use crate::time::Timestamp;
 
 const STAGES: &[&str] = &["reasoning", "planning", "analyzing"];
 const FORMATS: &[&str] = &["markdown", "text", "html"];
 const DATA_TYPES: &[&str] = &["dataframe", "chart", "image", "custom"];
 const ERROR_TYPES: &[&str] = &["validation", "execution", "timeout", "system"];
+/// Name of the field that marks the last `content` of a run.
+const LAST_PIECE: &str = "is_complete";
 
 // Decoding
 
@@ -270,12 +272,12 @@ fn weave_payload(
             }
             if let Some(text) = weave.state.texts.iter().rfind(|text| text.minted) {
                 let message_id = text.id.clone();
+                // Kept because it says more than that the text ends: it was the run's last piece.
+                extra.set(LAST_PIECE, Json::from_valid("true"));
                 weave.say(TextFinished { message_id, ..Default::default() }, extra)?;
             }
         }
-        Payload::Whole { content } => {
-            weave.whole_text(None, &content, By::Producer)?;
-        }
+        Payload::Whole { content } => weave.whole_text(&content, By::Producer, extra)?,
         Payload::Data(data) => weave.say(data, extra)?,
         Payload::Error(notice) => weave.say(notice, extra)?,
         Payload::End { status: End::Completed, summary } => {
@@ -296,6 +298,17 @@ fn weave_payload(
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Encoder {
     sequence: u64,
+    /// The last native `content`.
+    answer: Option<Answer>,
+}
+
+/// What the run's end must know of the answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Answer {
+    /// Format of its last piece.
+    format: Option<String>,
+    /// Whether `is_complete: true` was written after that piece.
+    complete: bool,
 }
 
 impl Encoder {
@@ -346,6 +359,68 @@ impl Encoder {
         metadata.end();
     }
 
+    fn content(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        content: &str,
+        format: Option<&str>,
+        complete: bool,
+    ) {
+        self.frame(turn, out, "content", |data| {
+            data.str("content", content);
+            data.opt_str("format", format);
+            data.bool("is_complete", complete);
+        });
+    }
+
+    /// Writes the end of a text: of the answer, if the run ends in the same record, else with a residue,
+    /// because more may follow.
+    fn text_finished(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        finished: &TextFinished,
+        replacement: Option<&str>,
+    ) {
+        // An end that the decoder added is not written, so it completes nothing.
+        let is_silent = turn.own && !turn.full && turn.entry.by == By::Decoder;
+        let is_empty = turn.track.text(&finished.message_id).is_none_or(|text| !text.told);
+        if is_silent || is_empty && !finished.says_more() && replacement.is_none() {
+            return;
+        }
+        if finished.says_more() || replacement.is_some() {
+            turn.keep_whole();
+        }
+        let content = replacement.unwrap_or_default();
+        let (before, after) = turn.neighbours();
+        let ends_run = after.iter().any(|entry| entry.event.body.is_terminal())
+            && !after.iter().any(|entry| matches!(entry.event.body, Body::TextDelta(_)));
+        if turn.own && calls_itself_last(turn.entry) {
+            self.answer.get_or_insert_default().complete = true;
+            if turn.full || !before.last().is_some_and(|piece| are_one_frame(piece, turn.entry)) {
+                self.frame(turn, out, "content", |data| data.str("content", ""));
+            }
+        } else if ends_run {
+            let answer = self.answer.get_or_insert_default();
+            answer.complete = true;
+            let format = answer.format.clone();
+            self.content(turn, out, content, format.as_deref(), true);
+        } else {
+            self.answer.get_or_insert_default();
+            turn.keep_whole();
+            self.content(turn, out, content, None, false);
+        }
+    }
+
+    /// Marks the answer as complete, unless its last piece was. Only the run's end tells which piece was last.
+    fn complete_answer(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let Some(answer) = self.answer.as_mut().filter(|answer| !answer.complete) else { return };
+        answer.complete = true;
+        let format = answer.format.clone();
+        turn.beside_event(|| self.content(turn, out, "", format.as_deref(), true));
+    }
+
     fn error(&mut self, turn: &Turn<'_>, out: &mut Frames, error: &ErrorInfo, recoverable: bool) {
         let kind = error.kind.as_deref().filter(|kind| ERROR_TYPES.contains(kind));
         if error.kind.is_some() && kind.is_none() || error.code.is_some() || error.domain.is_some() {
@@ -391,6 +466,21 @@ impl Encoder {
             }
             object.end();
         });
+    }
+}
+
+/// Returns whether a producer sent the end of a text as `is_complete: true`.
+fn calls_itself_last(entry: &Entry) -> bool {
+    matches!(entry.event.body, Body::TextFinished(_)) && entry.event.extra.get(LAST_PIECE).is_some()
+}
+
+/// Returns whether a piece and the end after it came in one `content`.
+fn are_one_frame(piece: &Entry, end: &Entry) -> bool {
+    match (&piece.event.body, &end.event.body) {
+        (Body::TextDelta(delta), Body::TextFinished(finished)) => {
+            calls_itself_last(end) && delta.message_id == finished.message_id
+        }
+        _ => false,
     }
 }
 
@@ -440,27 +530,23 @@ impl Encode for Encoder {
                     return self.slot(turn, out);
                 }
                 let format = delta.format.as_deref().filter(|format| FORMATS.contains(format));
-                self.frame(turn, out, "content", |data| {
-                    data.str("content", &delta.content);
-                    data.opt_str("format", format);
-                    data.bool("is_complete", false);
-                });
+                turn.keep_continuation(delta);
+                let (_, after) = turn.neighbours();
+                let is_whole_frame = after.first().is_some_and(|end| are_one_frame(turn.entry, end));
+                let complete = is_whole_frame && turn.own && !turn.full;
+                self.answer = Some(Answer { format: format.map(str::to_owned), complete });
+                self.content(turn, out, &delta.content, format, complete);
             }
             Body::TextFinished(finished) => {
                 if track.is_silent(&finished.message_id) && finished.content.is_none() {
                     return;
                 }
-                let aside = track.text(&finished.message_id).is_none_or(|text| text.aside);
-                if aside || finished.content.is_some() {
+                let replacement = turn.replacement(finished);
+                let aside = track.text(&finished.message_id).map_or(replacement.is_none(), |text| text.aside);
+                if aside {
                     return self.slot(turn, out);
                 }
-                if finished.says_more() {
-                    turn.keep_whole();
-                }
-                self.frame(turn, out, "content", |data| {
-                    data.str("content", "");
-                    data.bool("is_complete", true);
-                });
+                self.text_finished(turn, out, finished, replacement);
             }
             Body::ToolArgsStarted(_) | Body::ToolArgsDelta(_) | Body::ToolStarted(_) => {}
             Body::ToolCalled(called) => {
@@ -480,10 +566,13 @@ impl Encode for Encoder {
                 data.str("message", progress.message.as_deref().unwrap_or_default());
             }),
             Body::ToolFinished(finished) => {
-                if finished.status == ToolStatus::Partial {
-                    turn.keep_whole();
-                }
                 let failed = finished.status == ToolStatus::Failure;
+                let error = finished.error.as_ref().filter(|_| failed).map(|error| ErrorInfo {
+                    code: error.code.clone(),
+                    extra: error.extra.clone(),
+                    ..ErrorInfo::message(&error.message)
+                });
+                turn.keep_result_kind(finished, ToolFinished { error, message_id: None, ..finished.clone() });
                 self.frame_with(
                     turn,
                     out,
@@ -491,7 +580,9 @@ impl Encode for Encoder {
                     |data| {
                         data.str("tool_id", &finished.call_id);
                         data.str("status", if failed { "failed" } else { "success" });
-                        data.opt_json("result", finished.result.as_ref());
+                        if let Some(result) = &finished.result {
+                            turn.write_object_result(data, result);
+                        }
                         if let (true, Some(error)) = (failed, &finished.error) {
                             let mut object = data.object("error");
                             object.str("message", &error.message);
@@ -529,18 +620,21 @@ impl Encode for Encoder {
                 self.error(turn, out, &notice.to_error(), notice.fatal != Some(true));
             }
             Body::RunCompleted(completed) => {
+                self.complete_answer(turn, out);
                 if completed.result.is_some() {
                     turn.keep_whole();
                 }
                 self.session_end(turn, out, "completed", completed.summary.as_ref());
             }
             Body::RunFailed(failed) => {
+                self.complete_answer(turn, out);
                 if !track.said_fatally(&failed.error) {
                     self.error(turn, out, &failed.error, false);
                 }
                 self.session_end(turn, out, "error", failed.summary.as_ref());
             }
             Body::RunCancelled(cancelled) => {
+                self.complete_answer(turn, out);
                 if cancelled.reason.is_some() {
                     turn.keep_whole();
                 }

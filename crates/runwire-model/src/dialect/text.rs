@@ -1,6 +1,7 @@
 //! `text`: the answer's text and nothing else (`docs/dialects/text.md`). Written, never read.
 //!
-//! The pieces put together are the run's texts with a blank line between them.
+//! The pieces put together are the run's texts with a blank line between two messages; a text that replaces another
+//! follows it.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,19 +17,28 @@ pub(super) struct Encoder {
 
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let Body::TextDelta(delta) = &turn.event().body else { return };
-        let role = turn.track.text(&delta.message_id).and_then(|text| text.role.as_deref());
-        if delta.content.is_empty() || role.is_some_and(|role| role != "assistant") {
+        let (id, content, replaces) = match &turn.event().body {
+            Body::TextDelta(delta) => (&delta.message_id, delta.content.as_str(), false),
+            // What was shown cannot be taken back: the new text follows it.
+            Body::TextFinished(finished) => match turn.replacement(finished) {
+                Some(content) => (&finished.message_id, content, true),
+                None => return,
+            },
+            _ => return,
+        };
+        let role = turn.track.text(id).and_then(|text| text.role.as_deref());
+        if content.is_empty() || role.is_some_and(|role| role != "assistant") {
             return;
         }
         let data = out.begin();
-        if self.last.as_ref().is_some_and(|last| *last != delta.message_id) {
+        let goes_on = |last: &String| !replaces && (last == id || turn.track.continues(last, id));
+        if self.last.as_ref().is_some_and(|last| !goes_on(last)) {
             data.extend_from_slice(b"\n\n");
         }
-        data.extend_from_slice(delta.content.as_bytes());
+        data.extend_from_slice(content.as_bytes());
         out.end(None);
-        if self.last.as_ref() != Some(&delta.message_id) {
-            self.last = Some(delta.message_id.clone());
+        if self.last.as_ref() != Some(id) {
+            self.last = Some(id.clone());
         }
     }
 

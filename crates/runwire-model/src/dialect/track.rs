@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Body, ErrorInfo, Event, InteractionKind, Summary, TextStarted, ThinkingStarted, Usage};
 use crate::record::Place;
-use crate::run::Digest;
+use crate::run::{Digest, continues};
 use crate::time::Timestamp;
 
 /// A step that is open.
@@ -40,6 +40,16 @@ pub(super) struct Piece {
     /// Whether anything was told of it.
     pub(super) told: bool,
     pub(super) role: Option<String>,
+    in_subagent: bool,
+    /// What was told of it.
+    pub(super) digest: Digest,
+}
+
+impl Piece {
+    /// Returns whether the text is not the assistant's.
+    fn is_anothers(&self) -> bool {
+        self.role.as_deref().is_some_and(|role| role != "assistant")
+    }
 }
 
 /// A question without an answer.
@@ -66,6 +76,8 @@ pub(super) struct Track {
     pub(super) thoughts: Vec<Piece>,
     pub(super) questions: Vec<Asked>,
     pub(super) last: Option<Last>,
+    /// The assistant's text outside subagents that began last, of those that said anything.
+    last_text: Option<String>,
     pub(super) started_at: Option<Timestamp>,
     first_text_at: Option<Timestamp>,
     pub(super) step_count: u64,
@@ -116,6 +128,8 @@ impl Track {
                     aside,
                     told: started.is_anothers(),
                     role: started.role.clone(),
+                    in_subagent: event.subagent_run_id.is_some(),
+                    digest: Digest::default(),
                 });
             }
             Body::TextDelta(_) => {
@@ -123,8 +137,15 @@ impl Track {
             }
             Body::ThinkingStarted(started) => {
                 let aside = self.texts.iter().chain(&self.thoughts).any(|piece| !piece.aside);
-                let id = started.message_id.clone();
-                self.thoughts.push(Piece { id, start: place, aside, told: false, role: None });
+                self.thoughts.push(Piece {
+                    id: started.message_id.clone(),
+                    start: place,
+                    aside,
+                    told: false,
+                    role: None,
+                    in_subagent: event.subagent_run_id.is_some(),
+                    digest: Digest::default(),
+                });
             }
             Body::ToolArgsStarted(started) => self.calls.push(Call {
                 id: started.call_id.clone(),
@@ -177,7 +198,16 @@ impl Track {
             self.last = None;
         }
         let piece = match &event.body {
-            Body::TextDelta(delta) => self.texts.iter_mut().find(|text| text.id == delta.message_id),
+            Body::TextDelta(delta) => {
+                let mut text = self.texts.iter_mut().find(|text| text.id == delta.message_id);
+                if let Some(text) = text.as_mut().filter(|_| !delta.content.is_empty()) {
+                    if text.digest.len == 0 && !text.is_anothers() && !text.in_subagent {
+                        self.last_text = Some(text.id.clone());
+                    }
+                    text.digest = text.digest.then(Digest::of(&delta.content));
+                }
+                text
+            }
             Body::ThinkingDelta(delta) => {
                 self.thoughts.iter_mut().find(|thought| thought.id == delta.message_id)
             }
@@ -221,11 +251,26 @@ impl Track {
         }
     }
 
+    /// Returns whether a text continues another one, which is the last before it.
+    pub(super) fn continues(&self, previous: &str, id: &str) -> bool {
+        let is_outside = self.text(id).is_some_and(|text| !text.in_subagent);
+        let is_closed = self.text(previous).is_none();
+        is_outside && is_closed && self.last_text.as_deref() == Some(previous) && continues(previous, id)
+    }
+
+    /// Returns whether nothing was told yet of a text that continues the one before it.
+    pub(super) fn begins_continuation(&self, id: &str) -> bool {
+        let is_new = self.text(id).is_some_and(|text| text.digest.len == 0 && !text.is_anothers());
+        is_new && self.last_text.as_deref().is_some_and(|last| self.continues(last, id))
+    }
+
     /// Tells whether the start of a text must be told where pieces have no id: it is another's text, or it
     /// follows one that nothing ended. One that is told in slots begins with its first piece.
     pub(super) fn tells_start(&self, started: &TextStarted) -> bool {
-        let aside = self.text(&started.message_id).is_some_and(|text| text.aside);
-        started.is_anothers() || (!aside && self.last == Some(Last::Text))
+        // The first piece of a continuation says that it is one.
+        let apart = self.text(&started.message_id).is_some_and(|text| text.aside)
+            || self.begins_continuation(&started.message_id);
+        started.is_anothers() || (!apart && self.last == Some(Last::Text))
     }
 
     /// Tells the same of a thought.

@@ -15,7 +15,10 @@ use crate::event::{
 };
 use crate::json::Json;
 use crate::record::{By, Earlier, Entry};
-use crate::run::{Authority, CallPhase, Digest, OpenCall, OpenText, Refusal, RunState};
+use crate::run::{
+    Authority, CallPhase, Compared, Digest, OpenCall, OpenText, Refusal, RunState, Whole, WholePolicy,
+    continues,
+};
 
 /// The run that a frame is woven into.
 pub struct Weave<'a> {
@@ -26,6 +29,7 @@ pub struct Weave<'a> {
     authority: Authority,
     dialect: Dialect,
     seq: u64,
+    whole: WholePolicy,
     out: &'a mut Vec<Entry>,
 }
 
@@ -42,7 +46,14 @@ impl<'a> Weave<'a> {
         seq: u64,
         out: &'a mut Vec<Entry>,
     ) -> Self {
-        Self { state, earlier, authority, dialect, seq, out }
+        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, out }
+    }
+
+    /// Sets what becomes of a whole text that differs from what the run has told.
+    #[must_use]
+    pub fn with_whole(mut self, whole: WholePolicy) -> Self {
+        self.whole = whole;
+        self
     }
 
     /// Adds what the frame says.
@@ -115,6 +126,23 @@ impl<'a> Weave<'a> {
         self.event(event, By::Producer)?;
         self.state.texts.iter_mut().skip(before).for_each(|text| text.minted = true);
         Ok(())
+    }
+
+    /// Continues the last text, of which the frames before may have told no id; what follows natively is its.
+    pub(crate) fn continuation(&mut self, mut started: Event, mut delta: Event) -> Woven {
+        self.end_texts(true)?;
+        if let (Body::TextStarted(started), Some(last)) = (&mut started.body, &self.state.told.last_id)
+            && !continues(last, &started.message_id)
+        {
+            started.message_id = self.state.continued_id(last.clone());
+        }
+        let before = self.state.texts.len();
+        self.event(started, By::Producer)?;
+        if let (Some(text), Body::TextDelta(delta)) = (self.state.texts.get_mut(before), &mut delta.body) {
+            text.minted = true;
+            delta.message_id.clone_from(&text.id);
+        }
+        self.event(delta, By::Producer)
     }
 
     /// Begins a thought that follows one told natively, and is itself told natively from here on.
@@ -226,57 +254,84 @@ impl<'a> Weave<'a> {
         self.say(body, extra)
     }
 
-    /// Adds a whole text, as far as the run does not have it yet.
+    /// Adds what a whole text without an id says beyond what the run has told (`run/whole.rs`).
+    pub(crate) fn whole_text(&mut self, whole: &str, by: By, extra: Extra) -> Woven {
+        self.state.check_open()?;
+        if whole.trim().is_empty() {
+            return Ok(());
+        }
+        let compared = self.state.compare(&Whole::new(whole), self.earlier)?;
+        let policy = if compared == Compared::First { WholePolicy::Add } else { self.whole };
+        match (policy, compared) {
+            (_, Compared::Told) | (WholePolicy::Ignore, _) => Ok(()),
+            (WholePolicy::Replace, _) => match self.state.told.last_id.clone() {
+                Some(message_id) => {
+                    let content = Some(whole.to_owned());
+                    self.put(TextFinished { message_id, content, ..Default::default() }, extra, by)
+                }
+                None => Ok(()),
+            },
+            (WholePolicy::Add, Compared::Rest(rest)) => {
+                let last = self.state.told.last_id.clone();
+                self.add_text(last, rest, by, extra)
+            }
+            (WholePolicy::Add, Compared::First) => self.add_text(None, whole, by, extra),
+            (WholePolicy::Add, Compared::New) => {
+                self.state.check_limits(&Body::TextDelta(TextDelta {
+                    content: whole.to_owned(),
+                    ..Default::default()
+                }))?;
+                self.end_texts(true)?;
+                self.add_text(None, whole, by, extra)
+            }
+        }
+    }
+
+    /// Adds a piece to a text; one that is closed is continued under another id.
+    fn add_text(&mut self, message_id: Option<String>, content: &str, by: By, extra: Extra) -> Woven {
+        let mut delta = TextDelta { content: content.to_owned(), ..Default::default() };
+        self.state.check_limits(&Body::TextDelta(delta.clone()))?;
+        let message_id = message_id.map(|id| self.state.continued_id(id));
+        delta.message_id = self.open_text(message_id)?;
+        self.put(delta, extra, by)
+    }
+
+    /// Compares a whole text with the message that it names, which is open or the run's last.
     ///
-    /// Tells whether the text was new, so that the caller can end it.
-    pub(crate) fn whole_text(
+    /// Returns the text where it replaces what was told; what is only more of it is added.
+    pub(crate) fn named_text(
         &mut self,
-        message_id: Option<String>,
+        message_id: &str,
         whole: &str,
         by: By,
-    ) -> Result<bool, Refusal> {
-        if whole.is_empty() {
-            return Ok(false);
+    ) -> Result<Option<String>, Refusal> {
+        let is_last = self.state.told.last_id.as_deref() == Some(message_id);
+        let open = self.state.texts.iter().find(|text| text.id == message_id);
+        let whole = Whole::new(whole);
+        let told = match open {
+            _ if is_last => self.state.told.last,
+            Some(text) => Digest::without_whitespace(&self.earlier.text(text.start, message_id)),
+            None => return Ok(None),
+        };
+        if whole.is(told) {
+            return Ok(None);
         }
-        let mut body = Body::TextDelta(TextDelta { content: whole.to_owned(), ..Default::default() });
-        self.state.check_limits(&body)?;
-        let told = &self.state.told;
-        if told.is_empty() {
-            let id = self.open_text(message_id)?;
-            if let Body::TextDelta(delta) = &mut body {
-                delta.message_id = id;
-            }
-            self.put(body, Extra::default(), by)?;
-            return Ok(true);
+        let rest = whole.rest_after(told).filter(|_| is_last).map(|rest| self.state.without_trailing(rest));
+        let content = rest.unwrap_or(whole.text());
+        self.state.check_limits(&Body::TextDelta(TextDelta {
+            content: content.to_owned(),
+            ..Default::default()
+        }))?;
+        if told.len > 0 && rest.is_none() {
+            return Ok(Some(content.to_owned()));
         }
-        let Some(last_id) = told.last_id.clone() else { return Ok(false) };
-        if self.is_told(whole) {
-            return Ok(false);
-        }
-        let head = usize::try_from(told.last.len).unwrap_or(usize::MAX);
-        let goes_on = head > 0 && whole.get(..head).is_some_and(|head| Digest::of(head) == told.last);
-        if goes_on && self.state.texts.iter().any(|text| text.id == last_id) {
-            let content = whole[head..].to_owned();
-            self.put(TextDelta { message_id: last_id, content, format: None }, Extra::default(), by)?;
-            return Ok(false);
-        }
-        let content = Some(whole.to_owned());
-        self.put(TextFinished { message_id: last_id, content, ..Default::default() }, Extra::default(), by)?;
-        Ok(false)
+        self.add_text(Some(message_id.to_owned()), content, by, Extra::default())?;
+        Ok(None)
     }
 
-    /// Tells whether the run's last message, or all of them, say just this.
-    pub(crate) fn is_told(&self, whole: &str) -> bool {
-        let (told, digest) = (&self.state.told, Digest::of(whole));
-        if told.mixed && told.last != digest {
-            return self.earlier.run_text() == whole;
-        }
-        [told.last, told.joined_plain(), told.joined_blank()].contains(&digest)
-    }
-
-    /// Adds a new text that the frame implies, and leaves it open.
-    pub(crate) fn imply_text(&mut self, whole: &str) -> Result<String, Refusal> {
-        self.imply_text_as(None, None, whole)
+    /// Returns whether a whole text adds nothing to what the run has told.
+    pub(crate) fn is_told(&mut self, whole: &str) -> Result<bool, Refusal> {
+        Ok(self.state.compare(&Whole::new(whole), self.earlier)? == Compared::Told)
     }
 
     /// Adds a new text under the source's id, and leaves it open.
@@ -592,8 +647,7 @@ impl<'a> Weave<'a> {
             return Err(Refusal::RunClosed(self.state.status));
         }
         if let Some(reply) = &completed.reply {
-            let reply = reply.clone();
-            self.whole_text(None, &reply, By::Decoder)?;
+            self.whole_text(reply, By::Decoder, Extra::default())?;
         }
         self.end_thoughts(true)?;
         self.end_texts(true)?;

@@ -50,6 +50,11 @@ impl Digest {
         Self { len: text.len() as u64, hash, power: multiply(power, POWERS[rest.len()]) }
     }
 
+    /// Takes the digest of a text without its white space.
+    pub fn without_whitespace(text: &str) -> Self {
+        text.split_whitespace().fold(Self::default(), |digest, word| digest.then(Self::of(word)))
+    }
+
     /// Tells the digest of this text with another one after it.
     #[must_use]
     pub fn then(self, next: Self) -> Self {

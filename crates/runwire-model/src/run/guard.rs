@@ -3,7 +3,6 @@
 //! `apply` is a pure function of the run's state and an event. It runs where the event is written, under
 //! the thread's single writer, so the first commit wins every race.
 
-use super::digest::Digest;
 use super::state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
@@ -432,9 +431,6 @@ impl Writer<'_> {
     fn open_text(&mut self, id: String, assistant: bool, scope: &Option<String>) -> String {
         self.close_thoughts_of(scope);
         let id = self.state.claim_id(id);
-        if assistant {
-            self.state.told.begin(&id);
-        }
         let start = self.place();
         self.state.texts.push(OpenText {
             id: id.clone(),
@@ -442,6 +438,7 @@ impl Writer<'_> {
             assistant,
             subagent: scope.clone(),
             start,
+            told: false,
         });
         id
     }
@@ -449,7 +446,7 @@ impl Writer<'_> {
     fn continue_text(&mut self, delta: &mut TextDelta, scope: &Option<String>) {
         let current = self.state.text_id(&delta.message_id);
         let open = self.state.texts.iter().find(|text| text.id == current);
-        let assistant = open.is_none_or(|text| text.assistant);
+        let is_answer = open.map_or(scope.is_none(), |text| text.assistant && text.subagent.is_none());
         if open.is_some() {
             if current != delta.message_id {
                 delta.message_id = current.to_owned();
@@ -459,10 +456,13 @@ impl Writer<'_> {
             self.add_in(TextStarted { message_id: delta.message_id.clone(), role: None }, scope.clone());
         }
         self.state.text_bytes += delta.content.len() as u64;
-        if assistant && self.state.told.last_id.as_deref() == Some(&delta.message_id) {
-            self.state.told.last = self.state.told.last.then(Digest::of(&delta.content));
-        } else if assistant {
-            self.state.told.mixed = true;
+        if delta.content.is_empty() {
+            return;
+        }
+        let text = self.state.texts.iter_mut().rfind(|text| text.id == delta.message_id);
+        let is_first = text.is_some_and(|text| !std::mem::replace(&mut text.told, true));
+        if is_answer {
+            self.state.told.grow(&delta.message_id, &delta.content, is_first);
         }
     }
 
@@ -471,10 +471,13 @@ impl Writer<'_> {
         finished.message_id = self.state.text_id(&finished.message_id).to_owned();
         let open = self.state.texts.iter().position(|text| text.id == finished.message_id);
         let is_last = self.state.told.last_id.as_deref() == Some(&finished.message_id);
-        if let (Some(content), true) = (&finished.content, is_last) {
-            self.state.told.last = Digest::of(content);
-        } else if finished.content.is_some() {
-            self.state.told.mixed = true;
+        let is_answer = open.map_or(is_last, |at| {
+            let text = &self.state.texts[at];
+            text.assistant && text.subagent.is_none()
+        });
+        if let (Some(content), true) = (&finished.content, is_answer) {
+            let is_first = open.is_some_and(|at| !self.state.texts[at].told);
+            self.state.told.replace(&finished.message_id, content, is_first);
         }
         self.state.text_bytes += finished.content.as_ref().map_or(0, String::len) as u64;
         match open {
@@ -498,6 +501,7 @@ impl Writer<'_> {
             assistant: true,
             subagent: scope.clone(),
             start,
+            told: false,
         });
         true
     }

@@ -19,6 +19,8 @@ mod digest;
 mod guard;
 mod replay;
 mod state;
+mod texts;
+mod whole;
 
 pub use digest::Digest;
 pub(crate) use guard::set_arguments;
@@ -26,3 +28,6 @@ pub use guard::{Authority, EndOfInput, Refusal};
 pub use replay::Unfit;
 pub(crate) use state::hash_of;
 pub use state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
+pub use texts::{RunText, RunTexts, continues, join};
+pub use whole::WholePolicy;
+pub(crate) use whole::{Compared, Whole};

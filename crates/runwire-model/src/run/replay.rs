@@ -82,7 +82,8 @@ impl RunState {
     pub fn is_within_limits(&self) -> bool {
         let counts = &self.counts;
         let counted = [counts.messages, counts.thoughts, counts.calls, counts.steps, counts.approvals];
-        let digests = [self.told.last.len, self.told.before_plain.len, self.told.before_blank.len];
+        let told = &self.told;
+        let digests = [told.last.len, told.before.len, told.trailing.len, told.compared];
         let open = [
             self.texts.len(),
             self.thoughts.len(),

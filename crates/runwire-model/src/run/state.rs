@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::texts::continued;
 use crate::event::InteractionKind;
 use crate::limits;
 use crate::record::Place;
@@ -68,6 +69,8 @@ pub struct OpenText {
     pub subagent: Option<String>,
     /// Where it began.
     pub start: Place,
+    /// Whether it has said anything.
+    pub told: bool,
 }
 
 /// A step that has begun and not ended.
@@ -147,7 +150,9 @@ pub(crate) struct Renamed {
     pub(crate) times: u32,
 }
 
-/// The last text of the assistant, by which a whole text is recognised as one already told.
+/// Digests of the assistant's texts outside subagents, by which a whole text is recognised as one already told.
+///
+/// White space is left out, so that it does not matter how messages are joined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     /// The last message.
@@ -155,32 +160,54 @@ pub(crate) struct Told {
     /// Whether a message before the last one has grown since, so that the digests are not of what was told.
     pub(crate) mixed: bool,
     pub(crate) last: Digest,
-    /// All messages before it, joined without and with a blank line between them.
-    pub(crate) before_plain: Digest,
-    pub(crate) before_blank: Digest,
+    /// All messages before the last one.
+    pub(crate) before: Digest,
+    /// The white space that the last message ends with.
+    pub(crate) trailing: Digest,
+    /// Bytes of stored text that whole texts were compared with.
+    pub(crate) compared: u64,
 }
 
 impl Told {
-    /// Tells whether the run has any text.
+    /// Returns whether the run has told no text, or nothing but white space.
     pub(crate) fn is_empty(&self) -> bool {
-        self.last.len == 0 && self.before_plain.len == 0
+        !self.mixed && self.all().len == 0
     }
 
-    pub(crate) fn joined_plain(&self) -> Digest {
-        self.before_plain.then(self.last)
+    /// Returns the digest of all messages.
+    pub(crate) fn all(&self) -> Digest {
+        self.before.then(self.last)
     }
 
-    pub(crate) fn joined_blank(&self) -> Digest {
-        if self.before_blank.len == 0 || self.last.len == 0 {
-            return self.before_blank.then(self.last);
-        }
-        self.before_blank.then(Digest::of("\n\n")).then(self.last)
-    }
-
-    pub(crate) fn begin(&mut self, id: &str) {
-        (self.before_plain, self.before_blank) = (self.joined_plain(), self.joined_blank());
+    fn begin(&mut self, id: &str) {
+        self.before = self.all();
         self.last = Digest::default();
+        self.trailing = Digest::default();
         self.last_id = Some(id.to_owned());
+    }
+
+    /// Takes in a piece of a message, which may be its first.
+    pub(crate) fn grow(&mut self, id: &str, content: &str, is_first: bool) {
+        if is_first {
+            self.begin(id);
+        }
+        if self.last_id.as_deref() != Some(id) {
+            self.mixed = true;
+            return;
+        }
+        self.last = self.last.then(Digest::without_whitespace(content));
+        let words = content.trim_end();
+        let trailing = Digest::of(&content[words.len()..]);
+        self.trailing = if words.is_empty() { self.trailing.then(trailing) } else { trailing };
+    }
+
+    /// Takes in the text that replaces that of a message.
+    pub(crate) fn replace(&mut self, id: &str, content: &str, is_first: bool) {
+        if self.last_id.as_deref() == Some(id) {
+            self.last = Digest::default();
+            self.trailing = Digest::default();
+        }
+        self.grow(id, content, is_first);
     }
 }
 
@@ -285,6 +312,14 @@ impl RunState {
             if !self.recent.contains(&hash_of(&id)) {
                 return id;
             }
+        }
+    }
+
+    /// Returns the id under which a message that was closed is continued: the one that it had at first.
+    pub(crate) fn continued_id(&self, id: String) -> String {
+        match continued(&id) {
+            Some(base) if self.renamed.iter().any(|renamed| renamed.from == base) => base.to_owned(),
+            _ => id,
         }
     }
 

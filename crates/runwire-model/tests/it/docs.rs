@@ -328,6 +328,7 @@ fn every_limit_is_documented_with_its_value() {
         ("FRAME_BYTES", limits::FRAME_BYTES as u64),
         ("JSON_DEPTH", limits::JSON_DEPTH as u64),
         ("RUN_TEXT_BYTES", limits::RUN_TEXT_BYTES),
+        ("RUN_COMPARED_BYTES", limits::RUN_COMPARED_BYTES),
         ("CALL_ARGUMENT_BYTES", limits::CALL_ARGUMENT_BYTES),
         ("RUN_ARGUMENT_BYTES", limits::RUN_ARGUMENT_BYTES),
         ("ID_BYTES", limits::ID_BYTES as u64),

@@ -14,3 +14,4 @@ mod schemas;
 mod seeds;
 mod sse;
 mod vectors;
+mod whole;

@@ -168,6 +168,7 @@ pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
         "status": message.status,
         "streaming": message.is_streaming,
         "error": message.error_message,
+        "notices": message.notices.iter().map(|notice| json!([notice.level, notice.message])).collect::<Vec<_>>(),
         "usage": message.usage.clone().filter(|_| tells_usage(dialect, &message)),
     })
 }
@@ -375,6 +376,24 @@ fn passes_the_rules(records: &[Record], fidelity: Fidelity) -> Result<(), TestCa
     Ok(())
 }
 
+/// The answer is complete once, on its last piece, in that piece's format; and not before the run ends.
+fn completes_its_answer_once(records: &[Record], fidelity: Fidelity) -> Result<(), TestCaseError> {
+    let frames = encode(records, Dialect::StreamingEngine, fidelity);
+    let frames: Vec<Value> = frames.iter().map(|(_, data)| serde_json::from_slice(data).unwrap()).collect();
+    let contents: Vec<&Value> = frames.iter().filter(|frame| frame["type"] == "content").collect();
+    let is_over = events(records).last().is_some_and(|event| event.body.is_terminal());
+    let is_complete = |frame: &Value| frame["data"]["is_complete"] == true;
+    let ends_text = |frame: &Value| frame["metadata"]["runwire"][0]["type"] == "text.finished";
+    let piece = contents.iter().rfind(|frame| !is_complete(frame) && !ends_text(frame));
+    let complete: Vec<usize> = (0..contents.len()).filter(|at| is_complete(contents[*at])).collect();
+    let expected = if is_over && !contents.is_empty() { vec![contents.len() - 1] } else { Vec::new() };
+    prop_assert_eq!(&complete, &expected, "run\n  {}\ncontents {:?}", show(records), contents);
+    if let (Some(at), Some(piece)) = (complete.first(), piece) {
+        prop_assert_eq!(&contents[*at]["data"]["format"], &piece["data"]["format"]);
+    }
+    Ok(())
+}
+
 /// The same runs every time, so that a change is judged by itself; `PROPTEST_CASES` asks for other ones, and
 /// for as many as it says.
 pub(crate) fn config() -> ProptestConfig {
@@ -429,6 +448,16 @@ each_dialect! {
 
 proptest! {
     #![proptest_config(config())]
+
+    #[test]
+    fn a_streaming_engine_answer_is_complete_once_on_its_last_piece(run in runs::run()) {
+        let records = runs::carry_out(&run);
+        completes_its_answer_once(&records, Fidelity::Native)?;
+        completes_its_answer_once(&records, Fidelity::Full)?;
+        let frames = encode(&records, Dialect::StreamingEngine, Fidelity::Native);
+        let own = decode(&frames, Dialect::StreamingEngine).map_err(TestCaseError::fail)?;
+        completes_its_answer_once(&own, Fidelity::Native)?;
+    }
 
     #[test]
     fn every_ag_ui_stream_passes_the_official_clients_rules(run in runs::run()) {

@@ -1,7 +1,15 @@
-import type { RunwireEvent } from "../events.js";
+import type { StreamingEngine } from "../dialects/index.js";
+import type { CaughtUp, RunwireEvent } from "../events.js";
 import type { MessageState } from "../generated.js";
+import type { LegacyFrame } from "./legacy.js";
 import { MessageFold } from "./message.js";
 import { StreamingEngineReader } from "./streaming-engine.js";
+
+/** A frame whose metadata may be incomplete, as in the document's own examples. */
+type AsDocumented<F> = F extends { metadata: infer M } ? Omit<F, "metadata"> & { metadata?: Partial<M> } : never;
+
+/** What `MessageStreamHandler` takes; `type` tells which frame it is. */
+export type HandledEvent = AsDocumented<StreamingEngine.Frame> | LegacyFrame | RunwireEvent | CaughtUp;
 
 /**
  * Gathers the frames of one run into a message, as StreamingEngine's front end does (§3 of its document).
@@ -21,9 +29,10 @@ export class MessageStreamHandler {
     return this.#fold.snapshot();
   }
 
-  /** Takes in the next frame. */
-  handleEvent(event: object): void {
-    const frame = event as Record<string, unknown>;
+  /** Takes in the next frame. Unknown types and the marker of a stream that has caught up change nothing. */
+  handleEvent(event: HandledEvent): void {
+    if (event.type === "caught-up") return;
+    const frame = event as unknown as Record<string, unknown>;
     if (isCanonical(frame)) {
       if (this.#fold.runId === "") this.#fold.runId = frame.run_id;
       if (frame.run_id === this.#fold.runId) this.#fold.apply(frame, Date.parse(frame.at));

@@ -7,6 +7,8 @@ import type {
   InteractionState,
   KnownEvent,
   MessageState,
+  NoticeEvent,
+  NoticeState,
   RunStatus,
   StepState,
   Summary,
@@ -30,6 +32,7 @@ export class MessageFold {
   readonly #texts = new Texts();
   readonly #calls = new Kept<ToolCall>();
   readonly #data = new Kept<DataBlock>();
+  readonly #notices = new Kept<NoticeState>();
   readonly #steps = new Kept<StepState>();
   readonly #interactions = new Kept<InteractionState>();
   readonly #usage = new UsageFold();
@@ -84,6 +87,7 @@ export class MessageFold {
       isStreaming: !isClosed,
       hasError: this.#error !== undefined,
       ...(this.#error !== undefined && { errorMessage: this.#error }),
+      notices: this.#notices.snapshot() as NoticeState[],
       metadata: { requestId: this.#runId, startTime: this.#startTime, ...(this.#endTime !== undefined && { endTime: this.#endTime }) },
       steps: this.#steps.snapshot() as StepState[],
       interactions: this.#interactions.snapshot() as InteractionState[],
@@ -97,14 +101,15 @@ export class MessageFold {
   #take(event: KnownEvent, at: number): void {
     switch (event.type) {
       case "text.started":
-        return this.#texts.start(event.message_id, event.role === undefined || event.role === "assistant");
+        return this.#texts.start(event.message_id, event.role === undefined || event.role === "assistant", event.subagent_run_id !== undefined);
       case "text.delta":
         return this.#texts.add(event.message_id, event.content);
       case "text.finished":
+        this.#texts.finish(event.message_id, event.subagent_run_id !== undefined);
         if (event.content !== undefined) this.#texts.replace(event.message_id, event.content);
         return;
       case "thinking.started":
-        return this.#thinking.start(event.message_id);
+        return this.#thinking.start(event.message_id, true, true);
       case "thinking.delta":
         return this.#thinking.add(event.message_id, event.content);
       case "thinking.finished":
@@ -113,7 +118,12 @@ export class MessageFold {
       case "tool.called":
         return this.#calls.push(callOf(event));
       case "tool.progress":
-        return this.#editCall(event.call_id, ({ progress: _, ...call }) => ({ ...call, ...(event.progress !== undefined && { progress: event.progress }) }));
+        return this.#editCall(event.call_id, ({ progress: _, progressMessage: __, ...call }) => ({
+          ...call,
+          ...(event.progress !== undefined && { progress: event.progress }),
+          // Dialects whose progress always has a message leave it empty.
+          ...(event.message !== undefined && event.message !== "" && { progressMessage: event.message }),
+        }));
       case "tool.output":
         return this.#editCall(event.call_id, (call) => ({ ...call, output: (call.output ?? "") + event.content }));
       case "tool.finished":
@@ -135,6 +145,8 @@ export class MessageFold {
         return this.#resolved(event);
       case "usage":
         return this.#usage.add(event, at, undefined, undefined);
+      case "notice":
+        return this.#noticed(event);
       case "run.suspended":
         this.#status = "suspended";
         return;
@@ -175,6 +187,12 @@ export class MessageFold {
       ...(event.values !== undefined && { values: event.values }),
       ...(event.reason !== undefined && { reason: event.reason }),
     });
+  }
+
+  /** Shows a fatal error at once, and keeps others as notices. */
+  #noticed({ level, message, code, fatal }: NoticeEvent): void {
+    if (fatal === true) this.#error = message;
+    else if (level !== "debug") this.#notices.push({ level, message, ...(code !== undefined && { code }) });
   }
 
   #end(status: RunStatus, summary: Summary | undefined, at: number): void {

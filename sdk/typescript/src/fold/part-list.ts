@@ -2,6 +2,7 @@ import type { DataEvent, Envelope, ErrorInfo, InteractionRequestedEvent, KnownEv
 import { Kept } from "./kept.js";
 import type { InteractionPart, Part, TextPart, ThinkingPart, ToolPart } from "./parts.js";
 import { applyPatch } from "./patch.js";
+import { continues } from "./texts.js";
 
 /** What all parts have, as an event says it. */
 interface Place {
@@ -80,6 +81,7 @@ export class PartList {
     const isText = event.type.startsWith("text.");
     const name = `${isText ? "text" : "thinking"} ${event.message_id}`;
     if (event.type === "text.started") {
+      if (this.#continueLast(event, name)) return;
       const role = event.role === undefined || event.role === "assistant" ? {} : { role: event.role };
       const place = this.place(event, at)(name);
       if (event.role === "user") this.add({ kind: "user", ...place, text: "" }, name);
@@ -112,6 +114,17 @@ export class PartList {
           ...(event.error !== undefined && { error: event.error }),
         } as TextPart);
     }
+  }
+
+  /** Goes on with the last part, where a text continues it: what is one message to a reader is one part. */
+  #continueLast(event: Extract<Said, { type: "text.started" }>, name: string): boolean {
+    const last = this.#parts.at(-1);
+    if (last?.kind !== "text" || last.endedAt === undefined || last.role !== undefined) return false;
+    if (last.subagentId !== undefined || event.subagent_run_id !== undefined || !continues(last.messageId, event.message_id)) return false;
+    const { endedAt: _, ...open } = last;
+    this.#places.set(name, this.#parts.length - 1);
+    this.#put(name, open);
+    return true;
   }
 
   takeData(event: DataEvent, place: Place & { endedAt: number }): void {

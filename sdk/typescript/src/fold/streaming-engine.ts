@@ -1,5 +1,6 @@
 import type { ErrorInfo, KnownEvent, Summary, ToolCalledEvent } from "../generated.js";
 import { errorOf } from "./error.js";
+import { compareWhole } from "./whole.js";
 
 type Fields = Record<string, unknown>;
 
@@ -48,7 +49,7 @@ export class StreamingEngineReader {
     const residue = metadata["runwire"];
     if (Array.isArray(residue)) {
       // The events that the frame stands for, whatever its native fields say.
-      for (const event of residue as unknown[]) this.#slot(event);
+      if (!this.#continuation(residue)) for (const event of residue as unknown[]) this.#slot(event);
     } else if (frame["type"] === "runwire") this.#slot(frame["data"]);
     else this.#native(text(frame["type"]) ?? "", frame, metadata);
     return this.#out;
@@ -221,13 +222,37 @@ export class StreamingEngineReader {
 
   /** Takes a whole text, as far as the run does not have it yet. */
   #whole(whole: string): void {
-    if (whole === "") return;
-    const [id, last] = [...this.#told].at(-1) ?? [];
-    if (id === undefined || last === undefined) return this.#piece(whole);
-    const texts = [...this.#told.values()].filter((told) => told !== "");
-    if ([last, texts.join(""), texts.join("\n\n")].includes(whole)) return;
-    if (last !== "" && this.#openTexts.has(id) && whole.startsWith(last)) this.#say({ type: "text.delta", message_id: id, content: whole.slice(last.length) });
-    else this.#say({ type: "text.finished", message_id: id, content: whole });
+    const told = [...this.#told].map(([id, content]) => ({ id, content })).filter(({ content }) => content.trim() !== "");
+    const compared = compareWhole(told, whole);
+    if (compared.adds === "nothing") return;
+    if (compared.adds === "message") {
+      if (told.length > 0) this.#endText();
+      return this.#piece(whole);
+    }
+    const last = told.at(-1)?.id ?? "";
+    if (!this.#openTexts.has(last)) this.#continue(last);
+    this.#say({ type: "text.delta", message_id: this.#text ?? last, content: compared.rest });
+  }
+
+  /** Takes the residue of a piece that continues the last text, of which the frames before told no id. */
+  #continuation(residue: unknown[]): boolean {
+    const [started, delta] = residue.map((event) => fields(event) as KnownEvent | undefined);
+    if (residue.length !== 2 || started?.type !== "text.started" || delta?.type !== "text.delta") return false;
+    const last = [...this.#told].filter(([, content]) => content !== "").at(-1)?.[0];
+    this.#continue(last ?? started.message_id);
+    this.#say({ ...delta, message_id: this.#text });
+    return true;
+  }
+
+  /** Begins a text that continues one that is closed; what follows without an id is its. */
+  #continue(last: string): void {
+    this.#endText();
+    const base = /^(.*)#\d+$/s.exec(last)?.[1] ?? last;
+    let number = 2;
+    while (this.#told.has(`${base}#${number}`)) number++;
+    const id = this.#told.has(last) ? `${base}#${number}` : last;
+    this.#say({ type: "text.started", message_id: id });
+    this.#text = id;
   }
 
   #endText(): void {

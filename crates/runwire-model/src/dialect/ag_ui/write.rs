@@ -638,7 +638,8 @@ impl Encode for Encoder {
                 });
             }
             Body::TextFinished(finished) => {
-                if finished.says_more() || finished.content.is_some() {
+                let replaces = turn.replacement(finished).is_some();
+                if finished.says_more() || replaces {
                     turn.keep_whole();
                 }
                 if turn.track.text(&finished.message_id).is_some() {
@@ -646,7 +647,7 @@ impl Encode for Encoder {
                         object.str("messageId", &finished.message_id);
                     });
                 }
-                if finished.content.is_some() {
+                if replaces {
                     self.all_messages(turn, out);
                 }
             }
@@ -722,6 +723,9 @@ impl Encode for Encoder {
             }),
             Body::ToolCalled(called) => self.called(turn, out, called),
             Body::ToolFinished(finished) => {
+                if finished.result.is_some() && finished.error.is_some() {
+                    turn.keep_whole();
+                }
                 let status = Some(finished.status).filter(|status| *status != ToolStatus::Success);
                 let minted = format!("{}:result", finished.call_id);
                 let fits = |id: &&str| turn.own && self.messages.iter().all(|(told, _)| told != id);
@@ -857,7 +861,7 @@ impl Encode for Encoder {
         out.end(None);
     }
 
-    fn shows_implied(&self) -> bool {
+    fn shows_implied(&self, _body: &Body) -> bool {
         true
     }
 }
