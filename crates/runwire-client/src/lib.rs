@@ -94,7 +94,7 @@ pub use resources::{
     WrongField,
 };
 pub use runwire_model as model;
-pub use runwire_model::dialect::Dialect;
+pub use runwire_model::dialect::{Dialect, Slots};
 pub use runwire_model::event::{Body, Decision, Event};
 pub use runwire_model::fold::MessageState;
 pub use runwire_model::framing::Framing;

@@ -8,12 +8,14 @@ use crate::error::Fault;
 use crate::key::{RunKey, ThreadKey};
 
 /// Where frames are written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
     /// All of them to one run, whatever run they name.
     Run(RunKey),
     /// To the runs of one thread that they name.
     Thread(ThreadKey),
+    /// To the threads and runs of one tenant that they name.
+    Tenant(Arc<str>),
 }
 
 /// Which producer writes, so that a retry writes nothing twice.
@@ -23,7 +25,7 @@ pub struct Stamp {
     pub producer: Arc<str>,
     /// Its incarnation.
     pub epoch: u64,
-    /// The index of the first frame in what the producer has sent to this run (or thread).
+    /// The index of the first frame in what the producer has sent to this run (or thread, or tenant).
     pub index: u64,
 }
 
@@ -109,8 +111,10 @@ pub struct Appended {
     pub accepted: u64,
     /// Frames that were written before.
     pub duplicates: u64,
-    /// The last `seq` of the run, or of the thread that was written to; 0 where there is none.
+    /// The last `seq` of the run, or of the thread that was written to last; 0 where there is none.
     pub last_seq: u64,
+    /// The threads that were written to, each once, where the frames name them.
+    pub threads: Vec<Arc<str>>,
     /// Where it stopped, if it did.
     pub fault: Option<Fault>,
 }

@@ -104,6 +104,8 @@ impl Earlier for Lookup<'_> {
             match &event.body {
                 Body::TextStarted(started) if started.message_id == message_id => text.clear(),
                 Body::TextDelta(delta) if delta.message_id == message_id => text.push_str(&delta.content),
+                Body::ThinkingStarted(started) if started.message_id == message_id => text.clear(),
+                Body::ThinkingDelta(delta) if delta.message_id == message_id => text.push_str(&delta.content),
                 Body::TextFinished(finished) if finished.message_id == message_id => {
                     if let Some(content) = &finished.content {
                         text.clone_from(content);

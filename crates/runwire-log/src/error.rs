@@ -94,6 +94,12 @@ pub enum LogError {
         /// What the request names.
         named: Dialect,
     },
+    /// Frames of the dialect name neither a thread nor a run, so one must be named for them.
+    #[error("frames of {0} do not name their session; write them to a run or a thread")]
+    NeedsRun(Dialect),
+    /// A frame names neither a thread nor a run.
+    #[error("the frame names neither a session nor a run")]
+    NoSession,
     /// The run or thread has too many producers.
     #[error("more than {0} producers")]
     TooManyProducers(usize),
@@ -154,6 +160,8 @@ impl LogError {
             Self::ProducerFenced { .. } => "producer_fenced",
             Self::DialectAmbiguous(error) => error.code(),
             Self::DialectPinned { .. } => "dialect_pinned",
+            Self::NeedsRun(_) => "needs_run",
+            Self::NoSession => "no_session",
             Self::TooManyProducers(_) => "too_many_producers",
             Self::TooManyRuns(_) => "too_many_runs",
             Self::CursorTrimmed { .. } => "cursor_trimmed",

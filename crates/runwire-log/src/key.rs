@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::limits;
+
 /// Names a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadKey {
@@ -25,6 +27,12 @@ impl ThreadKey {
     pub fn new(tenant: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self { tenant: tenant.into(), id: id.into() }
     }
+
+    /// Names the row that holds the producers of a tenant whose frames name their threads: a thread without an id,
+    /// which no list shows.
+    pub fn of_tenant(tenant: impl Into<Arc<str>>) -> Self {
+        Self { tenant: tenant.into(), id: "".into() }
+    }
 }
 
 impl RunKey {
@@ -37,4 +45,9 @@ impl RunKey {
     pub fn thread(&self, id: impl Into<Arc<str>>) -> ThreadKey {
         ThreadKey { tenant: self.tenant.clone(), id: id.into() }
     }
+}
+
+/// Tells whether a producer's word can be the id of a thread or a run.
+pub(crate) fn is_usable_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= limits::ID_BYTES && !id.chars().any(char::is_control)
 }

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | **thread** | tenant and id, whether runs may lie side by side, the oldest `seq` that is kept, and the messages and the state as they stood there |
 //! | **run** | tenant and id, its thread, what `POST /v1/runs` said, status and times, its first and last `seq`, the guard's state, and a summary (counts, tokens, questions, error) |
-//! | **producer** | of a run, or of a thread that is written as a whole: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
+//! | **producer** | of a run, of a thread that is written as a whole, or of a tenant whose frames name their threads: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
 //! | **question** | for each that is open: its run, the record that asks it, when, and until when; the inbox |
 //! | **record** | see [`Stored`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
 //! | **notice** | for each event that a subscriber is to be told of and was not: the event, how often it was tried, and when it is due again |
@@ -64,7 +64,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use runwire_model::Timestamp;
-use runwire_model::dialect::{Dialect, Encoder, Fidelity};
+use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Slots};
 use runwire_model::window::Window;
 use tokio::sync::watch;
 
@@ -151,16 +151,36 @@ pub struct Form {
     pub dialect: Dialect,
     /// How much it carries.
     pub fidelity: Fidelity,
+    /// Which extension frames it shows.
+    pub slots: Slots,
 }
 
 impl Form {
+    /// Makes the form of a dialect with its default options.
+    pub const fn new(dialect: Dialect) -> Self {
+        Self { dialect, fidelity: Fidelity::Native, slots: Slots::All }
+    }
+
+    /// Makes the form of a dialect and options, without those that change nothing in it.
+    pub fn with(dialect: Dialect, options: EncoderOptions) -> Self {
+        let EncoderOptions { fidelity, slots } = options.of(dialect);
+        Self { dialect, fidelity, slots }
+    }
+
+    /// Returns the options of its encoders.
+    pub fn options(self) -> EncoderOptions {
+        EncoderOptions { fidelity: self.fidelity, slots: self.slots }
+    }
+
+    /// Returns the number of a record's first frame in cursors.
+    pub fn first_frame(self) -> u32 {
+        self.options().first_frame(self.dialect)
+    }
+
     /// Tells its name, as checkpoints have it.
     fn name(self) -> String {
-        let fidelity = match self.fidelity {
-            Fidelity::Native => "native",
-            Fidelity::Full => "full",
-        };
-        format!("{}/{fidelity}", self.dialect)
+        let Self { dialect, fidelity, slots } = self;
+        format!("{dialect}/{}/{}", fidelity.name(), slots.name())
     }
 }
 

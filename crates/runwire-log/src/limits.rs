@@ -4,6 +4,10 @@
 pub const TAIL_BYTES: usize = 256 << 10;
 /// Producers that one run, or one thread written as a whole, may have.
 pub const PRODUCERS: usize = 256;
+/// Producers that one tenant may have whose frames name their threads.
+pub const TENANT_PRODUCERS: usize = 4096;
+/// Bytes of the id of a thread or a run that a producer's frame names.
+pub const ID_BYTES: usize = 256;
 /// Runs that may be open at once in one thread that was created with `parallel: true`.
 pub const OPEN_RUNS_OF_THREAD: usize = 256;
 /// Appends that are committed together.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::compact;
-use crate::dialect::{Dialect, Encoder, Fidelity, Frames, Mirror, are_messages};
+use crate::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Mirror, are_messages};
 use crate::event::{Body, Event, RunResumed, StateSnapshot};
 use crate::json::Json;
 use crate::limits;
@@ -237,10 +237,11 @@ impl Present {
     /// Tells the present in a dialect: nothing, while the run has not begun.
     ///
     /// Ordering values count from the start, so none of them is higher than the tail's next.
-    pub fn frames(&self, dialect: Dialect, fidelity: Fidelity) -> Frames {
+    pub fn frames(&self, dialect: Dialect, options: impl Into<EncoderOptions>) -> Frames {
+        let options = options.into();
         let records = self.records();
         let mut window = self.before.clone();
-        let mut encoder = Encoder::new(dialect, &self.thread_id, &self.run_id, fidelity);
+        let mut encoder = Encoder::new(dialect, &self.thread_id, &self.run_id, options);
         let mut frames = Frames::default();
         if dialect != Dialect::AgUi {
             for record in &records {
@@ -274,7 +275,9 @@ impl Present {
         // Unless each model call is told in full, the tail's next end of a response sums up the tokens that no end
         // has told yet.
         let is_told = |record: &Record, event: &Event| {
-            fidelity == Fidelity::Full || record.seq <= tokens_told || !matches!(event.body, Body::Usage(_))
+            options.fidelity == Fidelity::Full
+                || record.seq <= tokens_told
+                || !matches!(event.body, Body::Usage(_))
         };
         let events =
             records.iter().flat_map(|record| record.entries.iter().map(move |entry| (record, entry)));

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::dialect::{
-    Ambiguous, DecodeError, Decoder, Dialect, Encoder, Envelope, Fidelity, Frames, Opened, Weave, detect,
+    Ambiguous, DecodeError, Decoder, Dialect, Encoder, EncoderOptions, Envelope, Fidelity, Frames, Opened,
+    Slots, Weave, detect,
 };
 use crate::event::{Event, Foreign};
 use crate::json::{Json, Object, check_frame};
@@ -25,6 +26,8 @@ pub struct Options {
     pub to: Dialect,
     /// How much a foreign dialect carries.
     pub fidelity: Fidelity,
+    /// Which extension frames are written.
+    pub slots: Slots,
     /// Whether the stream may say what belongs to people and the server: a copied log may, a producer not.
     pub authority: Authority,
     /// The thread's id, whatever the source says.
@@ -34,12 +37,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns the options of the encoders.
+    pub fn encoder(&self) -> EncoderOptions {
+        EncoderOptions { fidelity: self.fidelity, slots: self.slots }
+    }
+
     /// Converts to a dialect from whatever comes.
     pub fn to(to: Dialect) -> Self {
         Self {
             from: None,
             to,
             fidelity: Fidelity::Native,
+            slots: Slots::All,
             authority: Authority::Producer,
             thread: None,
             run: None,
@@ -66,9 +75,16 @@ pub enum Problem {
     /// Its dialect cannot be told.
     #[error(transparent)]
     Ambiguous(#[from] Ambiguous),
-    /// Too many runs lie side by side.
-    #[error("more than {} runs are open side by side", limits::OPEN_RUNS)]
+    /// Too many runs lie side by side, or they hold too much together.
+    #[error(
+        "more than {} runs are open side by side, or they hold more than {} MiB together",
+        limits::OPEN_RUNS,
+        limits::STREAM_MEMORY_BYTES >> 20
+    )]
     TooManyRuns,
+    /// Runs lie side by side, and frames of the dialect that is written do not name theirs.
+    #[error("runs lie side by side in this stream, and {0} cannot tell them apart")]
+    NeedsRun(Dialect),
 }
 
 impl Problem {
@@ -78,6 +94,7 @@ impl Problem {
             Self::Decode(error) => error.code(),
             Self::Ambiguous(error) => error.code(),
             Self::TooManyRuns => "too_many_runs",
+            Self::NeedsRun(_) => "needs_run",
         }
     }
 }
@@ -91,7 +108,7 @@ pub struct Converted<'a> {
     pub run_id: &'a str,
     /// The record.
     pub record: &'a Record,
-    /// Its frames; the k-th has the cursor `seq-k`.
+    /// Its frames; the k-th has the cursor `seq-k`, k from [`EncoderOptions::first_frame`] on.
     pub frames: &'a Frames,
 }
 
@@ -149,6 +166,8 @@ struct Thread {
     at: Timestamp,
     window: Window,
     run: Option<Run>,
+    /// Whether a run of another thread ended its run, because the reader could not tell the two apart.
+    is_cut_off: bool,
 }
 
 #[derive(Debug)]
@@ -337,8 +356,12 @@ impl Converter {
         dialect: Option<Dialect>,
         sink: &mut Sink<'_>,
     ) -> Result<usize, Problem> {
-        let at = self.thread(envelope, sink)?;
+        let at = self.thread(envelope)?;
         let thread = &mut self.threads[at];
+        // The runs were not told one after the other, as it had seemed.
+        if thread.is_cut_off && !envelope.begins {
+            return Err(Problem::NeedsRun(self.options.to));
+        }
         let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
         if continues {
             return Ok(at);
@@ -349,6 +372,13 @@ impl Converter {
             return Err(DecodeError::Refused(Refusal::RunClosed(Status::Failed)).into());
         }
         cut(thread, &mut self.frames, sink);
+        if !self.options.to.names_its_run() {
+            // Where the reader could not tell the runs apart, a new one ends what is open.
+            for (other, thread) in self.threads.iter_mut().enumerate() {
+                let was_cut = other != at && cut(thread, &mut self.frames, sink);
+                thread.is_cut_off = other != at && (was_cut || thread.is_cut_off);
+            }
+        }
         let id = self.run_id(envelope);
         let thread = &mut self.threads[at];
         let state = match &thread.run {
@@ -356,13 +386,18 @@ impl Converter {
             None => RunState::new(&thread.id, &id),
         };
         thread.window.next_run(&id);
-        let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.fidelity);
+        let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.encoder()).in_thread(true);
         thread.run = Some(Run { state, source: envelope.run.clone(), encoder });
         Ok(at)
     }
 
     /// Finds the thread that a frame belongs to: the one it names, the one whose run it names, or the last.
-    fn thread(&mut self, envelope: &Envelope, sink: &mut Sink<'_>) -> Result<usize, Problem> {
+    fn thread(&mut self, envelope: &Envelope) -> Result<usize, Problem> {
+        while self.threads.len() > 2 && self.weight() > limits::STREAM_MEMORY_BYTES {
+            if !self.forget_thread() {
+                return Err(Problem::TooManyRuns);
+            }
+        }
         let named = |thread: &Thread| envelope.thread.is_some() && thread.source == envelope.thread;
         let runs_it = |thread: &Thread| {
             let source = thread.run.as_ref().and_then(|run| run.source.as_ref());
@@ -386,19 +421,8 @@ impl Converter {
             self.threads.push(thread);
             return Ok(self.threads.len() - 1);
         }
-        // Where the reader could not tell the runs apart, a new thread ends what is open.
-        if !self.options.to.names_its_run() {
-            for thread in &mut self.threads {
-                cut(thread, &mut self.frames, sink);
-            }
-        }
-        if self.threads.len() == limits::OPEN_RUNS {
-            let closed = |thread: &Thread| thread.run.as_ref().is_none_or(|run| run.state.status.is_closed());
-            let Some(oldest) = self.threads.iter().position(closed) else { return Err(Problem::TooManyRuns) };
-            let thread = self.threads.remove(oldest);
-            if self.left.len() < REMEMBERED {
-                self.left.insert(hash_of(&thread.id), (thread.seq, thread.at));
-            }
+        if self.threads.len() == limits::OPEN_RUNS && !self.forget_thread() {
+            return Err(Problem::TooManyRuns);
         }
         let id = self
             .options
@@ -408,8 +432,25 @@ impl Converter {
             .unwrap_or_else(|| "thread-1".to_owned());
         let (seq, at) = self.left.remove(&hash_of(&id)).unwrap_or_default();
         let source = envelope.thread.clone();
-        self.threads.push(Thread { id, source, seq, at, window: Window::default(), run: None });
+        let window = Window::default();
+        self.threads.push(Thread { id, source, seq, at, window, run: None, is_cut_off: false });
         Ok(self.threads.len() - 1)
+    }
+
+    /// Tells about how many bytes all threads hold.
+    fn weight(&self) -> usize {
+        self.threads.iter().map(Thread::weight).sum()
+    }
+
+    /// Forgets the oldest thread without an open run, but for where it stood. Tells whether there was one.
+    fn forget_thread(&mut self) -> bool {
+        let closed = |thread: &Thread| thread.run.as_ref().is_none_or(|run| run.state.status.is_closed());
+        let Some(oldest) = self.threads.iter().position(closed) else { return false };
+        let thread = self.threads.remove(oldest);
+        if self.left.len() < REMEMBERED {
+            self.left.insert(hash_of(&thread.id), (thread.seq, thread.at));
+        }
+        true
     }
 
     /// Tells the id of a new run: the caller's for the first, else the source's, else a minted one.
@@ -432,6 +473,13 @@ impl Converter {
         self.run_ids.insert(hash_of(&id));
         self.run_order.push_back(hash_of(&id));
         id
+    }
+}
+
+impl Thread {
+    fn weight(&self) -> usize {
+        let held = self.run.as_ref().map_or(0, |run| run.state.held_bytes());
+        self.window.weight().saturating_add(usize::try_from(held).unwrap_or(usize::MAX))
     }
 }
 
@@ -463,17 +511,18 @@ impl Run {
     }
 }
 
-/// Ends a run that just stopped.
-fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut Sink<'_>) {
-    let Some(run) = thread.run.as_mut() else { return };
+/// Ends a run that just stopped, and tells whether it was open.
+fn cut(thread: &mut Thread, frames: &mut Frames, sink: &mut Sink<'_>) -> bool {
+    let Some(run) = thread.run.as_mut() else { return false };
     if run.state.status.is_closed() || run.state.status == Status::Pending {
-        return;
+        return false;
     }
     let mut entries = Vec::new();
     let seq = thread.seq + 1;
     run.state.end_of_input(EndOfInput::Cut, seq, &thread.window, &mut entries);
     let record = Record { seq, at: thread.at, source_time: None, dialect: None, entries };
     write(thread, &record, frames, sink);
+    true
 }
 
 fn write(thread: &mut Thread, record: &Record, frames: &mut Frames, sink: &mut Sink<'_>) {

@@ -121,6 +121,11 @@ impl Extra {
         self.0.retain(|(name, value)| other.get(name) == Some(value));
     }
 
+    /// Keeps the fields that a function wants, which may change their values.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str, &mut Json) -> bool) {
+        self.0.retain_mut(|(name, value)| keep(name, value));
+    }
+
     /// Lists the fields.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))

@@ -26,14 +26,14 @@ use crate::time::Timestamp;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MessageState {
-    /// The run's id.
+    /// The run's id; of a person's message, its own.
     pub message_id: String,
-    /// Always `assistant`.
-    #[cfg_attr(test, schemars(extend("enum" = ["assistant"])))]
+    /// `assistant`, or `user` for a person's message.
+    #[cfg_attr(test, schemars(extend("enum" = ["assistant", "user"])))]
     pub role: &'static str,
     /// All thinking, with a blank line between thoughts.
     pub thinking_content: String,
-    /// All texts of the assistant, with a blank line between them.
+    /// All texts of the assistant, with a blank line between them, or the text of a person's message.
     pub main_content: String,
     /// The calls, in the order they were made.
     pub tool_calls: Vec<ToolCall>,
@@ -264,6 +264,22 @@ impl MessageState {
             thoughts: Vec::new(),
             counted: false,
         }
+    }
+
+    /// Makes the state of a message that a person wrote into a run.
+    pub fn of_user(
+        message_id: impl Into<String>,
+        run_id: impl Into<String>,
+        content: impl Into<String>,
+        at: Timestamp,
+    ) -> Self {
+        let mut message = Self::new(run_id);
+        message.message_id = message_id.into();
+        message.role = "user";
+        message.main_content = content.into();
+        message.metadata.start_time = at.0;
+        message.end(Status::Completed, None, at);
+        message
     }
 
     /// Takes in a record of the run.

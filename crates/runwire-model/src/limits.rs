@@ -24,7 +24,9 @@ pub const RUN_INTERACTIONS: usize = 1000;
 /// Bytes of the messages and of the state that a conversion remembers from earlier runs of a thread.
 pub const THREAD_MEMORY_BYTES: usize = 4 << 20;
 /// Runs that may be open at once in one converted stream.
-pub const OPEN_RUNS: usize = 2;
+pub const OPEN_RUNS: usize = 256;
+/// Bytes that the threads of one converted stream may hold together, where there are more than two.
+pub const STREAM_MEMORY_BYTES: usize = 32 << 20;
 /// Bytes of the pieces that are merged into one frame for a reader who catches up or attaches.
 pub const MERGED_BYTES: usize = 64 << 10;
 /// Ids that a thread remembers to recognise one that is used twice.

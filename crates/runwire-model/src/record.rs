@@ -82,7 +82,8 @@ pub struct ChatMessage {
 /// The record that is being encoded counts as stored; the one that is being decoded does not. Places are
 /// where to begin looking; an implementation that keeps everything at hand may ignore them.
 pub trait Earlier {
-    /// Gathers the text of a message that began at a place.
+    /// Gathers the text of a message that began at a place, or of a thought that is open or ends in the current
+    /// record.
     fn text(&self, start: Place, message_id: &str) -> String;
     /// Gathers the argument pieces of a call that began at a place.
     fn arguments(&self, start: Place, call_id: &str) -> String;

@@ -1,8 +1,8 @@
 //! A run's earlier records, as far as translation may ask for them, kept in memory.
 //!
 //! A server looks earlier records up in its log; a conversion, which has no log, keeps this window. It holds
-//! what the limits of a run allow and no more: the run's texts, the arguments of its open calls, its open
-//! questions, the thread's state, and the newest of the thread's messages.
+//! what the limits of a run allow and no more: the run's texts, its open thoughts, the arguments of its open calls,
+//! its open questions, the thread's state, and the newest of the thread's messages.
 
 use std::collections::VecDeque;
 
@@ -22,6 +22,7 @@ pub struct Window {
     run_from: usize,
     /// Bytes of all messages.
     bytes: usize,
+    thoughts: Vec<(String, String)>,
     arguments: Vec<(String, String)>,
     calls: Vec<ToolCalled>,
     questions: Vec<InteractionRequested>,
@@ -29,7 +30,8 @@ pub struct Window {
     state: Option<Json>,
     /// Whether the newest record has a patch that did not fit.
     misfit: bool,
-    /// Calls and questions that ended in the newest record; it may still be encoded.
+    /// Thoughts, calls and questions that ended in the newest record; it may still be encoded.
+    ended_thoughts: Vec<String>,
     ended_calls: Vec<String>,
     ended_questions: Vec<String>,
 }
@@ -56,20 +58,30 @@ impl Window {
         self.state.as_ref()
     }
 
+    /// Tells about how many bytes the messages and the state take.
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + self.state.as_ref().map_or(0, |state| state.text().len())
+    }
+
     /// Begins a run of the thread, the first or another.
     pub fn next_run(&mut self, run_id: &str) {
         run_id.clone_into(&mut self.run_id);
         self.run_from = self.messages.len();
+        self.thoughts.clear();
         self.arguments.clear();
         self.calls.clear();
         self.questions.clear();
         self.notice = None;
+        self.ended_thoughts.clear();
         self.ended_calls.clear();
         self.ended_questions.clear();
     }
 
     /// Takes in a record before it is encoded.
     pub fn absorb(&mut self, record: &Record) {
+        for id in self.ended_thoughts.drain(..) {
+            self.thoughts.retain(|(thought, _)| *thought != id);
+        }
         for id in self.ended_calls.drain(..) {
             self.calls.retain(|call| call.call_id != id);
             self.arguments.retain(|(call, _)| *call != id);
@@ -116,6 +128,15 @@ impl Window {
                     self.bytes = self.bytes + content.len() - before;
                 }
             }
+            Body::ThinkingStarted(started) => {
+                self.thoughts.push((started.message_id.clone(), String::new()));
+            }
+            Body::ThinkingDelta(delta) => {
+                if let Some((_, text)) = self.thoughts.iter_mut().rfind(|(id, _)| *id == delta.message_id) {
+                    text.push_str(&delta.content);
+                }
+            }
+            Body::ThinkingFinished(finished) => self.ended_thoughts.push(finished.message_id.clone()),
             Body::ToolArgsStarted(started) => self.arguments.push((started.call_id.clone(), String::new())),
             Body::ToolArgsDelta(delta) => {
                 if let Some((_, text)) = self.arguments.iter_mut().find(|(call, _)| *call == delta.call_id) {
@@ -217,12 +238,16 @@ fn weight(message: &ChatMessage) -> usize {
 }
 
 /// Mints the id of what the person asked, where the source has none.
-pub(crate) fn user_message_id(run_id: &str) -> String {
+pub fn user_message_id(run_id: &str) -> String {
     format!("{run_id}:user")
 }
 
 impl Earlier for Window {
     fn text(&self, _start: Place, message_id: &str) -> String {
+        let mut thoughts = self.thoughts.iter().rev();
+        if let Some((_, text)) = thoughts.find(|(thought, _)| thought == message_id) {
+            return text.clone();
+        }
         let run = self.messages.iter().skip(self.run_from);
         run.rev()
             .find(|message| message.id == message_id)

@@ -18,12 +18,10 @@ pub(crate) struct OpenBodies {
     producers: Mutex<HashMap<Name, Producer>>,
 }
 
-/// A producer of a run or of a thread.
+/// A producer of a run, of a thread or of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Name {
-    of_thread: bool,
-    tenant: Arc<str>,
-    id: Arc<str>,
+    target: Target,
     producer: Arc<str>,
 }
 
@@ -36,11 +34,7 @@ struct Producer {
 
 impl Name {
     fn new(target: &Target, producer: &Arc<str>) -> Self {
-        let (of_thread, tenant, id) = match target {
-            Target::Run(run) => (false, &run.tenant, &run.id),
-            Target::Thread(thread) => (true, &thread.tenant, &thread.id),
-        };
-        Self { of_thread, tenant: tenant.clone(), id: id.clone(), producer: producer.clone() }
+        Self { target: target.clone(), producer: producer.clone() }
     }
 }
 

@@ -59,9 +59,12 @@ mod query;
 mod read;
 mod resources;
 mod router;
+mod socket;
 pub mod webhooks;
 mod write;
 mod ws;
+
+pub use facade::Facades;
 
 use std::future::Future;
 use std::io;
@@ -97,6 +100,8 @@ pub struct Config {
     pub agents: Vec<agents::Agent>,
     /// The agent of requests to façades that name none; without one, the only agent is meant.
     pub default_agent: Option<String>,
+    /// Which extension frames each façade shows.
+    pub facades: Facades,
     /// How many runs of agents may be under way at once; others wait, pending.
     pub agents_at_once: usize,
     /// How many runs of agents may be open at once; further ones are refused.
@@ -132,6 +137,7 @@ impl Default for Config {
             retention: Retention::default(),
             agents: Vec::new(),
             default_agent: None,
+            facades: Facades::default(),
             agents_at_once: limits::AGENTS_AT_ONCE,
             agents_open: limits::AGENTS_OPEN,
             agent_grace: limits::AGENT_GRACE_TIME,

@@ -50,6 +50,8 @@ pub const REASON_BYTES: usize = 4 << 10;
 pub const BATCH_BYTES: usize = 256 << 10;
 /// Frames that one append takes.
 pub const BATCH_FRAMES: usize = 1024;
+/// Threads that a body whose frames name theirs keeps alive, and is told of: those that were written to last.
+pub const THREADS_OF_BODY: usize = 1024;
 /// Bytes of one line of a thread that is imported: a record with its frame and what it means.
 pub const RECORD_LINE_BYTES: usize = 32 << 20;
 /// Bytes of lines that are imported at once; the line that passes it is the last.

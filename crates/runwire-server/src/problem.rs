@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use runwire_log::{Fault, FrameProblem, LogError, Resolution};
-use runwire_model::dialect::DecodeError;
+use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
 use serde_json::{Map, Value};
@@ -22,6 +22,7 @@ use crate::resources::interactions::AnswerView;
 #[derive(Debug, Clone)]
 pub struct Problem {
     code: &'static Code,
+    status: u16,
     detail: String,
     members: Map<String, Value>,
 }
@@ -31,7 +32,22 @@ impl Problem {
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         let known = CODES.iter().find(|known| known.code == code);
         debug_assert!(known.is_some(), "`{code}` is not in the table of codes");
-        Self { code: known.unwrap_or(&codes::INTERNAL), detail: detail.into(), members: Map::new() }
+        let code = known.unwrap_or(&codes::INTERNAL);
+        Self { code, status: code.status, detail: detail.into(), members: Map::new() }
+    }
+
+    /// Makes the problem of frames that do not name their session, where nothing else does.
+    pub(crate) fn needs_run(dialect: Dialect) -> Self {
+        let sessions: Vec<_> = Dialect::READABLE
+            .into_iter()
+            .filter(|known| known.names_its_session())
+            .map(Dialect::name)
+            .collect();
+        let detail = format!("frames of {dialect} do not name their session");
+        let hint = "Write them to /v1/runs/{run}/events or /v1/threads/{thread}/events, or name the dialect if it is \
+                    one that `expected` names.";
+        let problem = Self::new("needs_run", detail).with("expected", sessions).with("hint", hint);
+        Self { status: 400, ..problem }
     }
 
     /// Makes the problem of a query parameter.
@@ -72,7 +88,7 @@ impl Problem {
 
     /// Tells the status.
     pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// Tells everything as members of a JSON object, for wires that have an envelope of their own.
@@ -81,7 +97,7 @@ impl Problem {
         let code = self.code;
         object.insert("type".into(), code.page().into());
         object.insert("title".into(), code.title.into());
-        object.insert("status".into(), code.status.into());
+        object.insert("status".into(), self.status.into());
         object.insert("code".into(), code.code.into());
         object.insert("detail".into(), self.detail.into());
         object.insert("hint".into(), code.hint.into());
@@ -124,6 +140,7 @@ impl From<LogError> for Problem {
                 let hint = "Repeat it in the same words: with `Producer-Id`, or an id of your own, nothing is there twice.";
                 return Self::new(error.code(), detail).with("uncertain", true).with("hint", hint);
             }
+            LogError::NeedsRun(dialect) => return Self::needs_run(*dialect),
             LogError::Damaged(reason) => {
                 tell_operator(reason);
                 return Self::new(error.code(), "the store refuses this; the server's log says why");
@@ -162,6 +179,8 @@ impl From<LogError> for Problem {
             }
             LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
             LogError::DialectAmbiguous(_)
+            | LogError::NeedsRun(_)
+            | LogError::NoSession
             | LogError::Unavailable(_)
             | LogError::Uncertain(_)
             | LogError::Damaged(_) => problem,
@@ -209,7 +228,6 @@ impl From<FramingError> for Problem {
 
 #[cfg(test)]
 mod tests {
-    use runwire_model::dialect::Dialect;
     use runwire_model::json::{FieldError, FrameFault, Object};
     use runwire_model::run::{Refusal, Status};
 
@@ -243,6 +261,8 @@ mod tests {
             LogError::ProducerFenced { epoch: 1 },
             LogError::DialectAmbiguous(ambiguous.unwrap()),
             LogError::DialectPinned { pinned: Dialect::Loom, named: Dialect::Agio },
+            LogError::NeedsRun(Dialect::AgUi),
+            LogError::NoSession,
             LogError::TooManyProducers(1),
             LogError::TooManyRuns(1),
             LogError::CursorTrimmed { after: 1, oldest: 2 },

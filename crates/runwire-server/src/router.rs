@@ -35,6 +35,8 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
         .route("/v1/threads/{thread}/records", get(records::export).post(records::import))
+        .route("/v1/events", post(write::tenant))
+        .route("/v1/producers/{producer}", get(producers::show_of_tenant))
         .route("/v1/webhooks", get(webhooks::list))
         .route("/openapi.json", get(openapi::show))
         .route("/healthz", get(resources::healthz))

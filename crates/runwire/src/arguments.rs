@@ -23,7 +23,7 @@ pub(crate) use watching::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::{Dialect, Fidelity, Slots};
 use runwire_model::framing::Framing;
 use runwire_model::limits;
 
@@ -146,6 +146,10 @@ pub(crate) struct ConvertArguments {
     #[arg(long, default_value = "native")]
     pub(crate) fidelity: FidelityName,
 
+    /// Which extension slots are written: all, only questions, answers, suspension and a person's words, or none
+    #[arg(long, value_name = "SLOTS", default_value = "all")]
+    pub(crate) slots: SlotsName,
+
     /// How frames are cut in the input
     #[arg(long, value_name = "FRAMING", default_value = "auto")]
     pub(crate) input_framing: InputFraming,
@@ -252,6 +256,23 @@ impl From<FidelityName> for Fidelity {
         match name {
             FidelityName::Native => Self::Native,
             FidelityName::Full => Self::Full,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SlotsName {
+    All,
+    Asks,
+    None,
+}
+
+impl From<SlotsName> for Slots {
+    fn from(name: SlotsName) -> Self {
+        match name {
+            SlotsName::All => Self::All,
+            SlotsName::Asks => Self::Asks,
+            SlotsName::None => Self::None,
         }
     }
 }

@@ -69,6 +69,7 @@ impl Conversion {
             from: arguments.from.named(),
             to: arguments.to,
             fidelity: arguments.fidelity.into(),
+            slots: arguments.slots.into(),
             authority,
             thread: arguments.thread.clone(),
             run: arguments.run.clone(),
@@ -79,9 +80,10 @@ impl Conversion {
             (Dialect::Text, Some(OutputFraming::Ndjson)) => Form::Strings,
             (_, None | Some(OutputFraming::Ndjson)) => Form::Lines,
         };
+        let output = Output::new(form, options.encoder().first_frame(options.to));
         Self {
             converter: Converter::new(options),
-            output: Output::new(form),
+            output,
             screen,
             keep_going: arguments.keep_going,
             frames: 0,

@@ -25,6 +25,8 @@ pub(crate) enum Form {
 
 pub(crate) struct Output {
     form: Form,
+    /// The number of a record's first frame in cursors.
+    first_frame: u32,
     stdout: StdoutLock<'static>,
     gathered: Vec<u8>,
     /// The run whose text was written last.
@@ -32,14 +34,15 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(form: Form) -> Self {
-        Self { form, stdout: io::stdout().lock(), gathered: Vec::with_capacity(BATCH), text_of: None }
+    pub(crate) fn new(form: Form, first_frame: u32) -> Self {
+        let gathered = Vec::with_capacity(BATCH);
+        Self { form, first_frame, stdout: io::stdout().lock(), gathered, text_of: None }
     }
 
     /// Gathers the frames of a record; [`Output::write_batch`] or [`Output::flush`] writes them.
     pub(crate) fn gather(&mut self, converted: &Converted<'_>) {
         let out = &mut self.gathered;
-        for (k, (name, data)) in converted.frames.iter().enumerate() {
+        for (k, (name, data)) in (self.first_frame..).zip(converted.frames.iter()) {
             match self.form {
                 Form::Lines => write_frame(Framing::Ndjson, out, None, None, data),
                 Form::Events => {

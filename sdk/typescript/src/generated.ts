@@ -609,13 +609,13 @@ export type Level = "debug" | "warning" | "error";
 
 /** A run as the person who watches it sees it. */
 export interface MessageState {
-  /** The run's id. */
+  /** The run's id; of a person's message, its own. */
   messageId: string;
-  /** Always `assistant`. */
-  role: "assistant";
+  /** `assistant`, or `user` for a person's message. */
+  role: "assistant" | "user";
   /** All thinking, with a blank line between thoughts. */
   thinkingContent: string;
-  /** All texts of the assistant, with a blank line between them. */
+  /** All texts of the assistant, with a blank line between them, or the text of a person's message. */
   mainContent: string;
   /** The calls, in the order they were made. */
   toolCalls: ToolCall[];
@@ -919,8 +919,10 @@ export interface Written {
   accepted: number;
   /** Frames that were written before. */
   duplicates: number;
-  /** The last `seq` of the run, or of the thread that was written to. */
+  /** The last `seq` of the run, or of the thread that was written to last. */
   last_seq: number;
+  /** The threads that were written to, at `/v1/events` alone; of more than 1024, those that were written to last. */
+  threads?: string[];
 }
 
 /** The server's producer. */

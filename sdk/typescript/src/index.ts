@@ -19,7 +19,7 @@ export type * from "./generated.js";
 export { EVENT_TYPES } from "./generated.js";
 export type { ClientOptions, Patience, Token } from "./http.js";
 export type * from "./resources/types.js";
-export { RunStream, type StreamOptions, type StreamStatus } from "./stream/stream.js";
+export { RunStream, type Slots, type StreamOptions, type StreamStatus } from "./stream/stream.js";
 export { type HandledEvent, MessageStreamHandler } from "./fold/handler.js";
 export type { LegacyFrame } from "./fold/legacy.js";
 export { MessageFold } from "./fold/message.js";

@@ -143,6 +143,24 @@ describe("reading", () => {
     expect(few.length).toBeLessThan(20);
   });
 
+  test("slots choose the extension frames, and a cursor belongs to the choice", async () => {
+    const run = `run-${++count}`;
+    const thinking = [{ type: "thinking.started", message_id: "t" }, { type: "thinking.delta", message_id: "t", content: "Hm." }];
+    const asked = { type: "interaction.requested", interaction_id: "q", kind: "form" };
+    await client.runs.write(run, [...thinking, asked], { dialect: "runwire", end: true });
+    const slotsOf = (events: object[]): unknown[] => events.map((event) => (event as { data?: { runwire?: { type: string } } }).data?.runwire?.type).filter((type) => type !== undefined);
+    const read = async (slots: "all" | "asks" | "none"): Promise<object[]> => (await all(client.runs.stream(run, { dialect: "agio", slots }))).events;
+    const asks = await read("asks");
+    expect(slotsOf(await read("all"))).toContain("thinking.delta");
+    expect(slotsOf(asks)).toEqual(["interaction.requested", "run.suspended", "interaction.resolved"]);
+    expect(slotsOf(await read("none"))).toEqual([]);
+    const { frames } = await client.runs.page(run, { dialect: "agio", slots: "asks" });
+    expect(frames.map(({ frame }) => frame)).toEqual(asks);
+    const after = cursorOf(asks[0] as object);
+    expect((await all(client.runs.stream(run, { dialect: "agio", slots: "asks", after }))).events).toEqual(asks.slice(1));
+    await expect(all(client.runs.stream(run, { dialect: "agio", after }))).rejects.toMatchObject({ code: "bad_cursor" });
+  });
+
   test("a dialect whose stream ends while a person is asked goes on after the answer", async () => {
     const run = (await client.runs.create({ agent: "demo", message: "hello" })).run_id;
     const seen: object[] = [];

@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderValue};
-use runwire_model::dialect::Dialect;
+use runwire_model::dialect::{Dialect, Slots};
 use serde_json::{Map, Value};
 
 use super::cursor::Cursor;
@@ -50,6 +50,7 @@ pub(super) struct Ask {
     pub(super) compact: bool,
     pub(super) attach: bool,
     pub(super) full: bool,
+    pub(super) slots: Slots,
     pub(super) raw: bool,
     pub(super) transport: Transport,
 }
@@ -65,6 +66,7 @@ impl Ask {
             compact: false,
             attach: false,
             full: false,
+            slots: Slots::All,
             raw: false,
             transport: Transport::default(),
         }
@@ -73,6 +75,11 @@ impl Ask {
     /// Whoever has a cursor has the past: a snapshot would tell it again.
     fn attaches(&self) -> bool {
         self.attach && self.after.is_none()
+    }
+
+    /// Returns what is asked for of the extension frames, unless it is all of them.
+    fn slots(&self) -> Option<&'static str> {
+        Some(self.slots.name()).filter(|_| self.slots != Slots::All)
     }
 
     /// Tells the address of the frames.
@@ -87,6 +94,7 @@ impl Ask {
             .flag("compact", self.compact)
             .parameter_if("attach", self.attaches().then_some("snapshot"))
             .parameter_if("fidelity", self.full.then_some("full"))
+            .parameter_if("slots", self.slots())
             .flag("raw", self.raw)
     }
 
@@ -109,6 +117,9 @@ impl Ask {
         say("dialect", self.dialect.name().into());
         if let Some(after) = self.after {
             say("after", after.to_string().into());
+        }
+        if let Some(slots) = self.slots() {
+            say("slots", slots.into());
         }
         for (name, holds) in [("compact", self.compact), ("raw", self.raw)] {
             if holds {

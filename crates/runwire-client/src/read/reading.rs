@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use runwire_model::dialect::Dialect;
+use runwire_model::dialect::{Dialect, Slots};
 
 use super::ask::{Ask, Place, Transport};
 use super::cursor::Cursor;
@@ -178,6 +178,12 @@ impl Reading<AsTheyCome> {
     /// Carries what the dialect cannot say natively beside each frame.
     pub fn full(mut self, full: bool) -> Self {
         self.follow.ask.full = full;
+        self
+    }
+
+    /// Chooses the extension frames: what the dialect cannot say natively.
+    pub fn slots(mut self, slots: Slots) -> Self {
+        self.follow.ask.slots = slots;
         self
     }
 

@@ -273,7 +273,7 @@ pub struct LatestRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Messages {
-    /// The messages, each a run folded into one object.
+    /// The messages: what people said (`role` is `user`), and each run folded into one object (`assistant`).
     pub messages: Vec<Value>,
     /// The run before which older ones are left, if any are.
     #[serde(default)]

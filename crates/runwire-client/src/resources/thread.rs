@@ -50,7 +50,7 @@ impl ThreadHandle {
         self.client.http.get_json(&self.target()).await
     }
 
-    /// Gives one message for each run: the newest, or those before a run.
+    /// Gives what people said and one message for each run: of the newest runs, or those before a run.
     pub async fn messages(&self, before: Option<&str>, limit: Option<u32>) -> Result<Messages, Error> {
         let target = self.target().segment("messages");
         self.client.http.get_json(&target.parameter_if("before", before).parameter_if("limit", limit)).await

@@ -28,6 +28,7 @@ pub struct Upload {
     dialect: Option<Dialect>,
     thread: Option<String>,
     end: bool,
+    parallel: bool,
     producer: Option<(String, Option<u64>, Option<u64>)>,
 }
 
@@ -44,6 +45,16 @@ pub struct Written {
     /// The newest record.
     #[serde(default)]
     pub last_seq: u64,
+    /// The threads that were written to, where the frames name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<String>,
+}
+
+impl Client {
+    /// Begins to write a stream of frames that say which thread and run each belongs to.
+    pub fn upload(&self) -> Upload {
+        Upload::new(self, self.http.target().segment("v1"))
+    }
 }
 
 impl Upload {
@@ -55,6 +66,7 @@ impl Upload {
             dialect: None,
             thread: None,
             end: false,
+            parallel: false,
             producer: None,
         }
     }
@@ -83,6 +95,12 @@ impl Upload {
         self
     }
 
+    /// Lets a thread that this creates have several runs at once.
+    pub fn parallel(mut self, parallel: bool) -> Self {
+        self.parallel = parallel;
+        self
+    }
+
     /// Says who writes, in which incarnation, and the index of the first frame: nothing is written twice then.
     pub fn producer(mut self, id: impl Into<String>, epoch: Option<u64>, seq: Option<u64>) -> Self {
         self.producer = Some((id.into(), epoch, seq));
@@ -101,7 +119,8 @@ impl Upload {
             .target
             .parameter_if("dialect", self.dialect.map(Dialect::name))
             .parameter_if("thread", self.thread)
-            .flag("end", self.end);
+            .flag("end", self.end)
+            .flag("parallel", self.parallel);
         let headers = headers(self.framing, self.producer)?;
         let body = body_of(StreamBody::new(bytes.map_ok(Frame::data)));
         let response = self.client.http.send(Method::POST, &target, headers, body).await?;

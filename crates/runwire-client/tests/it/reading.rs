@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use runwire_client::{
-    Body, Cursor, Dialect, Error, Frames, Framing, NewThread, RunStatus, Signal, Transport,
+    Body, Cursor, Dialect, Error, Frames, Framing, NewThread, RunStatus, Signal, Slots, Transport,
 };
 use serde_json::Value;
 
@@ -195,6 +195,27 @@ async fn a_snapshot_and_merged_pieces_are_read_like_anything_else() {
         assert_eq!((pieces.concat(), pieces.len() < 20), ("a".repeat(20), true));
         let raw = all(run.frames(Dialect::Runwire).raw(true).transport(carrier)).await;
         assert_eq!(raw[0].1, delta("a").trim_end());
+    }
+}
+
+#[tokio::test]
+async fn a_reader_sees_the_extension_frames_that_it_asks_for() {
+    let stage = Stage::start().await;
+    let run = stage.client().run("r1");
+    let thought = r#"{"type":"thinking.started","message_id":"t"}"#.to_owned() + "\n";
+    let thought = thought + r#"{"type":"thinking.delta","message_id":"t","content":"Hm."}"# + "\n";
+    let asked = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form"}"#.to_owned() + "\n";
+    write(&run, &(thought + &delta("a") + &asked + COMPLETED)).await;
+    for carrier in CARRIERS {
+        let read = |slots| all(run.frames(Dialect::Agio).slots(slots).transport(carrier));
+        let shows = |told: &[Told], what: &str| told.iter().any(|(_, frame)| frame.contains(what));
+        let (every, asks, none) = (read(Slots::All).await, read(Slots::Asks).await, read(Slots::None).await);
+        assert!(shows(&every, "thinking.delta") && shows(&every, "interaction.requested"));
+        assert!(!shows(&asks, "thinking.delta") && shows(&asks, "interaction.requested"), "{asks:?}");
+        assert!(!shows(&none, "\"debug\"") && shows(&none, "run_completed"), "{none:?}");
+        let after = asks[0].0.unwrap();
+        let rest = run.frames(Dialect::Agio).slots(Slots::Asks).transport(carrier).after(after);
+        assert_eq!(all(rest).await, asks[1..]);
     }
 }
 

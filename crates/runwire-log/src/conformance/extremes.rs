@@ -77,7 +77,7 @@ pub async fn the_largest_numbers_do_not_fail_the_store(bed: &dyn Bed) {
     let beyond = stage.log.read(&thread("r"), u64::MAX).await.map(|_| ());
     assert_eq!(beyond, Err(LogError::CursorBeyondEnd { after: u64::MAX, head: 2 }));
     stage.log.before(&thread("r"), u64::MAX).await.expect("the thread");
-    let form = Form { dialect: runwire_model::dialect::Dialect::Agio, fidelity: Default::default() };
+    let form = Form::new(runwire_model::dialect::Dialect::Agio);
     assert_eq!(stage.log.checkpoint(&run("r"), form, u64::MAX).await, Ok(None));
     let everything = Retention {
         ended_before: Some(runwire_model::Timestamp(u64::MAX)),

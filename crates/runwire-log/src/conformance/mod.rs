@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod leases;
 pub mod left;
 pub mod lists;
+pub mod merging;
 pub mod moving;
 pub mod notices;
 pub mod order;
@@ -95,6 +96,7 @@ macro_rules! log_conformance {
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,
             runs::what_an_attempt_has_created_is_new_to_it_again,
             runs::what_created_a_run_wins_over_what_its_producer_says,
+            runs::a_run_takes_the_agent_that_its_producer_names,
             runs::a_run_without_a_thread_gets_one_of_its_own,
             runs::end_completes_a_run_that_no_frame_has_ended,
             runs::a_closed_run_takes_no_frame,
@@ -148,6 +150,15 @@ macro_rules! log_conformance {
             threads::anothers_open_run_is_not_cut_off,
             threads::a_refused_frame_does_not_rename_its_run,
             threads::the_end_of_a_stream_ends_its_runs,
+            merging::each_frame_goes_to_the_thread_and_run_that_it_names,
+            merging::a_stream_of_sessions_is_written_once,
+            merging::many_sessions_go_on_across_appends_and_reopening,
+            merging::a_frame_that_names_nothing_stops_the_stream_there,
+            merging::frames_that_name_their_run_alone_find_its_thread,
+            merging::dialects_that_name_no_session_are_refused,
+            merging::anothers_open_run_of_a_session_is_not_written_to,
+            merging::a_session_of_a_deleted_thread_is_refused,
+            merging::runs_of_a_parallel_thread_have_sessions_of_their_own,
             deleting::a_thread_with_an_open_run_is_kept_unless_forced,
             deleting::a_deleted_thread_is_gone_and_its_ids_stay_used_up,
             deleting::readers_are_told_of_a_deletion,

@@ -76,6 +76,7 @@ fn moved_append(mut append: Append) -> Append {
     match &mut append.target {
         Target::Run(key) => key.tenant = ELSEWHERE.into(),
         Target::Thread(key) => key.tenant = ELSEWHERE.into(),
+        Target::Tenant(tenant) => *tenant = ELSEWHERE.into(),
     }
     append
 }

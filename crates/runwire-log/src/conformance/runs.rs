@@ -9,7 +9,7 @@ use super::stage::{COMPLETED, STARTED, Stage, TENANT, delta, run, thread, to_run
 use super::{Bed, Timing};
 use crate::append::Append;
 use crate::error::LogError;
-use crate::info::NewRun;
+use crate::info::{NewRun, RunQuery};
 use crate::{Cancel, Cancelled};
 
 const ASKS: &str =
@@ -84,11 +84,32 @@ pub async fn what_created_a_run_wins_over_what_its_producer_says(bed: &dyn Bed) 
         let records = stage.records(id).await;
         let Body::RunStarted(started) = &records[0].record.entries[0].event.body else { panic!("a start") };
         assert_eq!(started.message.as_deref(), Some("hi"));
-        assert_eq!(started.agent.as_deref(), Some("demo"));
+        // Who speaks is the producer's to say.
+        assert_eq!(started.agent.as_deref(), Some(if id == "said" { "x" } else { "demo" }));
         assert_eq!(started.input.as_ref().map(Json::text), Some(r#"{"n": 1.50, "s": "x"}"#));
         assert_eq!(started.parent_run_id.as_deref(), (id == "said").then_some("p"));
         assert_eq!(stage.info(id).await.agent.as_deref(), Some("demo"));
     }
+}
+
+/// The agent that a producer names is the run's where none was asked for.
+pub async fn a_run_takes_the_agent_that_its_producer_names(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    stage.create_run("created", None).await;
+    let started = r#"{"type":"run.started","agent":"react"}"#;
+    for id in ["created", "pushed"] {
+        stage.write(to_run(id, &[started])).await;
+    }
+    let stage = stage.reopen().await;
+    for id in ["created", "pushed"] {
+        assert_eq!(stage.info(id).await.agent.as_deref(), Some("react"), "{id}");
+    }
+    let query =
+        RunQuery { tenant: TENANT.into(), agent: Some("react".into()), limit: 10, ..RunQuery::default() };
+    let listed = stage.log.runs(query).await.expect("a list");
+    assert_eq!(listed.iter().map(|run| run.run_id.as_str()).collect::<Vec<_>>(), ["pushed", "created"]);
+    // Asking for the run again in the same words still gives it.
+    stage.create_run("created", None).await;
 }
 
 /// The thread of a run that names none has its id, or a new one where that is taken.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
 
 use super::Bed;
@@ -91,7 +91,7 @@ pub async fn a_tail_that_has_lost_records_says_so(bed: &dyn Bed) {
 pub async fn a_checkpoint_is_found_again(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.write(to_run("r", &[STARTED.to_owned(), delta("a"), delta("b"), delta("c")])).await;
-    let form = Form { dialect: Dialect::Loom, fidelity: Fidelity::Native };
+    let form = Form::new(Dialect::Loom);
     let mut encoder = Encoder::new(Dialect::Loom, "r", "r", Fidelity::Native);
     let mut states = Vec::new();
     for record in stage.records("r").await {
@@ -113,6 +113,8 @@ pub async fn a_checkpoint_is_found_again(bed: &dyn Bed) {
     assert_eq!(stage.log.checkpoint(&run("r"), form, 0).await, Ok(None));
     let full = Form { fidelity: Fidelity::Full, ..form };
     assert_eq!(stage.log.checkpoint(&run("r"), full, 4).await, Ok(None));
+    let asks = Form { slots: Slots::Asks, ..form };
+    assert_eq!(stage.log.checkpoint(&run("r"), asks, 4).await, Ok(None));
     assert_eq!(stage.log.checkpoint(&run("none"), form, 4).await, Ok(None));
     stage.log.checkpoint(&run("r"), form, u64::MAX).await.expect("the store");
 }

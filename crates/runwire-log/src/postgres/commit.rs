@@ -192,9 +192,9 @@ impl Writer {
         let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
         for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
             let is_known =
-                run.as_ref().is_some_and(|run| self.work.store.cache.borrow().run_named(run).is_some());
-            if thread.is_none() && !is_known {
-                *thread = request.op.thread_of_its_own();
+                run.first().is_some_and(|run| self.work.store.cache.borrow().run_named(run).is_some());
+            if thread.is_empty() && !is_known {
+                thread.extend(request.op.thread_of_its_own());
             }
         }
         let threads: Vec<_> = threads.iter().flatten().collect();
@@ -246,9 +246,9 @@ fn put_behind(group: Group, left: &mut VecDeque<Group>) {
     let (mut threads, mut runs) = (HashSet::<ThreadKey>::new(), HashSet::<RunKey>::new());
     let mut is_behind = |group: &Group, is_first: bool| {
         let names: Vec<_> = group.iter().map(|request| request.op.names()).collect();
-        let meets = names.iter().any(|(thread, run)| {
-            thread.as_ref().is_some_and(|thread| threads.contains(thread))
-                || run.as_ref().is_some_and(|run| runs.contains(run))
+        let meets = names.iter().any(|(named_threads, named_runs)| {
+            named_threads.iter().any(|thread| threads.contains(thread))
+                || named_runs.iter().any(|run| runs.contains(run))
         });
         if meets || is_first {
             for (thread, run) in names {

@@ -138,7 +138,7 @@ impl Lanes {
     }
 
     fn lane_of(&self, op: &Op) -> (usize, Option<Place>) {
-        match op.names() {
+        match op.name() {
             (thread, Some(run)) => {
                 // A run that names no thread has one of its own name, most often.
                 let thread = || thread.unwrap_or_else(|| run.thread(run.id.clone()));

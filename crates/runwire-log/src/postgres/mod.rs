@@ -45,7 +45,7 @@ use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
 use tokio::sync::{Semaphore, watch};
 
-use crate::append::{Append, Appended};
+use crate::append::{Append, Appended, Target};
 use crate::cluster::{Readers, TailOptions};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
@@ -58,7 +58,7 @@ use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
-use crate::work::Op;
+use crate::work::{Merge, Op};
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
 use lanes::Lanes;
@@ -191,7 +191,10 @@ impl Log for Postgres {
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.ask(append, Op::Append).await
+        match append.target {
+            Target::Tenant(_) => self.ask(Merge::of(append), Op::Merge).await,
+            Target::Run(_) | Target::Thread(_) => self.ask(append, Op::Append).await,
+        }
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {

@@ -43,11 +43,10 @@ impl Writer {
 
     /// Tells the threads of a request, if their numbers are at hand.
     fn threads_of(&self, request: &Request) -> Option<Vec<i64>> {
-        let (cache, (thread, run)) = (self.work.store.cache.borrow(), request.op.names());
-        let thread = thread.map(|thread| cache.thread_named(&thread).ok_or(())).transpose().ok()?;
-        let run =
-            run.map(|run| cache.run_named(&run).map(|place| place.thread).ok_or(())).transpose().ok()?;
-        let mut threads: Vec<_> = thread.into_iter().chain(run).collect();
+        let (cache, (threads, runs)) = (self.work.store.cache.borrow(), request.op.names());
+        let threads = threads.iter().map(|thread| cache.thread_named(thread));
+        let of_runs = runs.iter().map(|run| cache.run_named(run).map(|place| place.thread));
+        let mut threads = threads.chain(of_runs).collect::<Option<Vec<_>>>()?;
         threads.dedup();
         (!threads.is_empty()).then_some(threads)
     }

@@ -86,7 +86,7 @@ impl Reader {
             }
             None => i64::MAX,
         };
-        let sql = "SELECT id FROM thread WHERE tenant = $1 AND id < $2 AND deleted_at IS NULL \
+        let sql = "SELECT id FROM thread WHERE tenant = $1 AND id < $2 AND deleted_at IS NULL AND name <> '' \
                    ORDER BY id DESC LIMIT $3";
         let ids = self.connection.query(sql, &[&tenant, &before, &whole_number(limit as u64)])?;
         ids.iter().map(|row| self.thread_info(row.get(0))).collect()

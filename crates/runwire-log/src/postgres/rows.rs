@@ -103,7 +103,8 @@ pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<Thr
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
-     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.noted = run.id THEN thread.note END";
+     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.noted = run.id THEN thread.note END, \
+     run.agent";
 
 /// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
 pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
@@ -129,6 +130,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
         thread: row.get(3),
         thread_key: ThreadKey::new(tenant, thread_name),
         request: serde_json::from_str(row.get(5))?,
+        agent: row.get::<_, Option<&str>>(18).map(restored),
         created_at: time(row, 6),
         started_at: maybe_number(row, 7).map(Timestamp),
         ended_at: maybe_number(row, 8).map(Timestamp),

@@ -45,7 +45,7 @@ impl Left {
              WHERE run.id > ? AND run.id <= ? AND thread.deleted_at IS NULL \
              AND (run.status IN ('running', 'suspended') \
              OR (run.status = 'pending' AND run.request ->> '$.started')) \
-             AND run.agent IN ({names}) ORDER BY run.id LIMIT ?"
+             AND run.request ->> '$.agent' IN ({names}) ORDER BY run.id LIMIT ?"
         );
         let mut by: Vec<rusqlite::types::Value> = vec![from.into(), self.last.into()];
         by.extend(agents.iter().map(|agent| agent.clone().into()));

@@ -73,7 +73,8 @@ impl Reader {
             None => i64::MAX,
         };
         let sql = "SELECT id FROM thread INDEXED BY thread_newest \
-                   WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
+                   WHERE tenant = ?1 AND id < ?2 AND deleted_at IS NULL AND name <> '' \
+                   ORDER BY id DESC LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let ids =
             statement.query_map(params![tenant, before, whole_number(limit as u64)], |row| row.get(0))?;

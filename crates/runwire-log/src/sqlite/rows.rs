@@ -53,7 +53,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
                 &*run.key.tenant,
                 &*run.key.id,
                 run.thread,
-                run.request.agent,
+                run.agent,
                 request,
                 status.as_str(),
                 run.created_at.0,
@@ -72,7 +72,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
             connection.prepare_cached(sql)?.execute(params![run.id, head, run.last_seq, run.deadline])?;
         } else {
             let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4, status = ?5, started_at = ?6, \
-                       ended_at = ?7, first_seq = ?8 WHERE id = ?1";
+                       ended_at = ?7, first_seq = ?8, agent = ?9 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![
                 run.id,
                 head,
@@ -81,7 +81,8 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
                 status.as_str(),
                 run.started_at.map(|at| at.0),
                 run.ended_at.map(|at| at.0),
-                run.first_seq
+                run.first_seq,
+                run.agent
             ])?;
         }
         run.stored_status = status;
@@ -158,7 +159,7 @@ pub(super) fn load_thread(
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
-     thread.deleted_at, run.status";
+     thread.deleted_at, run.status, run.agent";
 
 /// Reads a run's row, without its producers and its lease.
 pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
@@ -177,6 +178,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         thread: row.get(3)?,
         thread_key: ThreadKey::new(tenant, thread_name),
         request: serde_json::from_str(&request).map_err(json_error)?,
+        agent: row.get(16)?,
         created_at: Timestamp(row.get(6)?),
         started_at: row.get::<_, Option<u64>>(7)?.map(Timestamp),
         ended_at: row.get::<_, Option<u64>>(8)?.map(Timestamp),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use runwire_model::Timestamp;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, Weave};
+use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, SESSION_ID, Weave};
 use runwire_model::event::{Body, Event};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
@@ -27,6 +27,8 @@ struct Origin {
     time: Option<Timestamp>,
     name: Option<Box<str>>,
     frame: Option<Bytes>,
+    /// Whether the frame names a session of Loom's.
+    names_session: bool,
 }
 
 impl<S: Store> Work<S> {
@@ -34,6 +36,7 @@ impl<S: Store> Work<S> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
             Target::Thread(key) => self.append_to_thread(key, append),
+            Target::Tenant(tenant) => self.append_to_tenant(tenant, append),
         }
     }
 
@@ -188,6 +191,7 @@ impl<S: Store> Work<S> {
     ) -> Tried<S, Result<(), DecodeError>> {
         self.begin(thread, run)?;
         let time = opened.envelope.time;
+        let names_session = decoder.dialect() == Dialect::Loom && opened.envelope.thread.is_some();
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
             let mut weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
             decoder.decode(opened, &mut weave)
@@ -196,7 +200,8 @@ impl<S: Store> Work<S> {
             let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
             let dialect = Some(decoder.dialect());
             let name = frame.name.map(Into::into);
-            self.push(thread, run, entries, Origin { dialect, time, name, frame: frame_bytes });
+            let origin = Origin { dialect, time, name, frame: frame_bytes, names_session };
+            self.push(thread, run, entries, origin);
         }))
     }
 
@@ -283,16 +288,20 @@ impl<S: Store> Work<S> {
         let at = self.now.max(thread.at);
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
-                // What created the run knows better than its producer what it is about.
+                // Runs that lie side by side are told apart by their sessions.
+                if thread.parallel && !origin.names_session {
+                    entry.event.extra.set(SESSION_ID, runwire_model::Json::string(&run.key.id));
+                }
+                // What created the run knows better than its producer what it is about, but not who speaks.
                 let request = &run.request;
-                prefer(&mut started.agent, request.agent.as_ref());
+                started.agent = started.agent.take().or_else(|| request.agent.clone());
                 prefer(&mut started.message, request.message.as_ref());
                 prefer(&mut started.message_id, request.message_id.as_ref());
                 let input = request.input.as_deref().and_then(|input| runwire_model::Json::parse(input).ok());
                 prefer(&mut started.input, input.as_ref());
             }
         }
-        let Origin { dialect, time: source_time, name, frame } = origin;
+        let Origin { dialect, time: source_time, name, frame, .. } = origin;
         let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
         self.note(run, &record);
         self.keep(thread, run, Arc::new(Stored { run: run.key.id.clone(), record, name, frame }));
@@ -304,6 +313,9 @@ impl<S: Store> Work<S> {
         (thread.seq, thread.at) = (stored.record.seq, at);
         for entry in &stored.record.entries {
             run.head.summary.absorb(&entry.event, stored.record.seq, at);
+            if let (None, Body::RunStarted(started)) = (&run.agent, &entry.event.body) {
+                run.agent.clone_from(&started.agent);
+            }
         }
         run.head.summary.records += 1;
         if run.first_seq.is_none() {
@@ -341,7 +353,9 @@ impl<S: Store> Work<S> {
             Ok(skip) => skip,
             Err(refused) => return Ok(Err(refused)),
         };
-        let mut appended = Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, fault: None };
+        let threads = Vec::new();
+        let mut appended =
+            Appended { accepted: 0, duplicates: skip as u64, last_seq: 0, threads, fault: None };
         if skip == append.frames.len() {
             return Ok(Ok(appended));
         }

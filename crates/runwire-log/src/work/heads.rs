@@ -59,6 +59,8 @@ pub(crate) struct RunHead {
     pub(crate) thread: i64,
     pub(crate) thread_key: ThreadKey,
     pub(crate) request: Request,
+    /// The agent that runs: the one that was asked for, else the one that the producer names.
+    pub(crate) agent: Option<String>,
     pub(crate) created_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
@@ -220,6 +222,7 @@ impl RunHead {
             key,
             thread: thread.id,
             thread_key: thread.key.clone(),
+            agent: request.agent.clone(),
             request,
             created_at,
             started_at: None,
@@ -246,7 +249,7 @@ impl RunHead {
         RunInfo {
             run_id: self.key.id.to_string(),
             thread_id: self.thread_key.id.to_string(),
-            agent: self.request.agent.clone(),
+            agent: self.agent.clone(),
             status: self.head.state.status,
             created_at: self.created_at,
             started_at: self.started_at,

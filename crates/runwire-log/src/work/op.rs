@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Store, Tried, Work};
+use super::{Merge, Store, Tried, Work};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
@@ -49,6 +49,8 @@ impl<Q, T: Send + 'static> Asked<Q, T> {
 /// What a writer is asked to do with the log.
 pub(crate) enum Op {
     Append(Asked<Append, Appended>),
+    /// An append whose frames name their threads.
+    Merge(Asked<Merge, Appended>),
     Import(Asked<(ThreadKey, Vec<Numbered>), Imported>),
     CreateRun(Asked<NewRun, Created<RunInfo>>),
     CreateThread(Asked<NewThread, Created<ThreadInfo>>),
@@ -64,20 +66,33 @@ impl Op {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Append(asked) => asked.request.frames.bytes(),
+            Self::Merge(asked) => asked.request.append.frames.bytes(),
             Self::Import(asked) => asked.request.1.iter().map(|(_, piece)| piece.weight()).sum(),
             _ => 0,
         }
     }
 
-    /// Tells which thread and which run it names, so that a store with several writers can lock them beforehand.
-    pub(crate) fn names(&self) -> (Option<ThreadKey>, Option<RunKey>) {
+    /// Tells which threads and runs it names, so that a store with several writers can lock them beforehand.
+    pub(crate) fn names(&self) -> (Vec<ThreadKey>, Vec<RunKey>) {
+        if let Self::Merge(asked) = self {
+            return (asked.request.threads.clone(), asked.request.runs.clone());
+        }
+        let (thread, run) = self.name();
+        (thread.into_iter().collect(), run.into_iter().collect())
+    }
+
+    /// Tells the one thread and the one run that a request names, unless its frames name them.
+    pub(crate) fn name(&self) -> (Option<ThreadKey>, Option<RunKey>) {
         match self {
             Self::Append(asked) => match &asked.request.target {
                 Target::Run(run) => {
                     (asked.request.thread.as_deref().map(|thread| run.thread(thread)), Some(run.clone()))
                 }
                 Target::Thread(thread) => (Some(thread.clone()), None),
+                Target::Tenant(tenant) => (Some(ThreadKey::of_tenant(tenant.clone())), None),
             },
+            // What is in one place for all producers of the tenant.
+            Self::Merge(asked) => (asked.request.threads.first().cloned(), None),
             Self::Import(asked) => (Some(asked.request.0.clone()), None),
             Self::CreateRun(asked) => {
                 let NewRun { tenant, thread_id, run_id, .. } = &asked.request;
@@ -114,13 +129,17 @@ impl Op {
 
     /// Tells whether it goes on with a run that is there, most often.
     pub(crate) fn goes_on(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::Cancel(_) | Self::Answer(_) | Self::Heartbeat(_))
+        matches!(
+            self,
+            Self::Append(_) | Self::Merge(_) | Self::Cancel(_) | Self::Answer(_) | Self::Heartbeat(_)
+        )
     }
 
     /// Tells whoever asked why nothing came of it.
     pub(crate) fn refuse(self, error: LogError) {
         match self {
             Self::Append(asked) => asked.refuse(error),
+            Self::Merge(asked) => asked.refuse(error),
             Self::Import(asked) => asked.refuse(error),
             Self::CreateRun(asked) => asked.refuse(error),
             Self::CreateThread(asked) => asked.refuse(error),
@@ -136,6 +155,7 @@ impl Op {
     pub(crate) fn into_reply(self) -> Box<dyn FnOnce() + Send> {
         match self {
             Self::Append(asked) => asked.into_reply(),
+            Self::Merge(asked) => asked.into_reply(),
             Self::Import(asked) => asked.into_reply(),
             Self::CreateRun(asked) => asked.into_reply(),
             Self::CreateThread(asked) => asked.into_reply(),
@@ -153,6 +173,7 @@ impl<S: Store> Work<S> {
     pub(crate) fn perform(&mut self, op: &mut Op) -> Tried<S, ()> {
         match op {
             Op::Append(asked) => asked.tell(self.append(&asked.request)?),
+            Op::Merge(asked) => asked.tell(self.append(&asked.request.append)?),
             Op::Import(asked) => asked.tell(self.import(&asked.request.0, &asked.request.1)?),
             Op::CreateRun(asked) => asked.tell(self.create_run(&asked.request)?),
             Op::CreateThread(asked) => asked.tell(self.create_thread(&asked.request)?),

@@ -28,9 +28,18 @@ pub(crate) fn head_of(
     producers: &HashMap<String, ProducerHead>,
     name: &str,
 ) -> Result<ProducerHead, LogError> {
+    head_among(producers, name, limits::PRODUCERS)
+}
+
+/// Copies the head of a producer among at most so many.
+pub(crate) fn head_among(
+    producers: &HashMap<String, ProducerHead>,
+    name: &str,
+    limit: usize,
+) -> Result<ProducerHead, LogError> {
     match producers.get(name) {
         Some(producer) => Ok(producer.clone()),
-        None if producers.len() >= limits::PRODUCERS => Err(LogError::TooManyProducers(limits::PRODUCERS)),
+        None if producers.len() >= limit => Err(LogError::TooManyProducers(limit)),
         None => Ok(ProducerHead::default()),
     }
 }

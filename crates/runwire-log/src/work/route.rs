@@ -9,10 +9,19 @@ use super::producer;
 use super::{Done, Missing, Store, Tried, Work, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
-use crate::key::{RunKey, ThreadKey};
+use crate::key::{RunKey, ThreadKey, is_usable_id};
 
 /// Sessions and runs of a source that a thread's producer remembers.
 pub(crate) const ROUTES: usize = 64;
+
+/// What the sessions that frames name mean.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sessions {
+    /// Each has runs of its own in the thread.
+    InOneThread,
+    /// The thread is the session.
+    AreThreads,
+}
 
 /// Where a frame goes.
 enum Choice {
@@ -48,7 +57,7 @@ impl<S: Store> Work<S> {
             Err(refused) => return Ok(Err(refused)),
         };
         let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
-            work.route_frame(thread, producer, decoder, frame)
+            work.route_frame(thread, producer, decoder, frame, Sessions::InOneThread)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -69,18 +78,22 @@ impl<S: Store> Work<S> {
     }
 
     /// Writes a frame to the run of the thread that it belongs to.
-    fn route_frame(
+    pub(super) fn route_frame(
         &mut self,
         thread: &mut ThreadHead,
         producer: &mut ProducerHead,
         decoder: &mut Decoder,
         frame: FrameIn<'_>,
+        sessions: Sessions,
     ) -> Tried<S, Result<(), FrameProblem>> {
         let opened = match decoder.open(frame.name, frame.data) {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error.into())),
         };
-        let envelope = opened.envelope.clone();
+        let mut envelope = opened.envelope.clone();
+        if sessions == Sessions::AreThreads {
+            envelope.thread = None;
+        }
         let routes = &mut producer.speech.routes;
         let (mut run, known) = match self.choose(routes, &envelope, decoder.dialect())? {
             Choice::Known { at } => {
@@ -146,9 +159,8 @@ impl<S: Store> Work<S> {
 
     /// Makes a run of a thread under the source's id, unless that is taken.
     fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Tried<S, Box<RunHead>> {
-        let usable = |id: &&str| !id.is_empty() && id.len() <= 256 && !id.chars().any(char::is_control);
         let tenant = &thread.key.tenant;
-        let wanted = source.filter(usable).map(|id| RunKey::new(tenant.clone(), id));
+        let wanted = source.filter(|id| is_usable_id(id)).map(|id| RunKey::new(tenant.clone(), id));
         let key = match wanted {
             Some(key) if !self.heads.has_run(&self.store, &key)? => key,
             _ => RunKey::new(tenant.clone(), mint()),
@@ -179,6 +191,11 @@ fn follow(routes: &mut Vec<Route>, known: Option<usize>, envelope: Envelope, to:
         }
         None => Route { thread: envelope.thread, run: envelope.run, to },
     };
+    remember(routes, route);
+}
+
+/// Adds a route, and forgets the one that was not used for longest where there are too many.
+pub(super) fn remember(routes: &mut Vec<Route>, route: Route) {
     if routes.len() == ROUTES {
         routes.remove(0);
     }

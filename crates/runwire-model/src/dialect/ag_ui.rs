@@ -509,8 +509,12 @@ fn last_user_message(input: &Json) -> Option<(Option<String>, String)> {
 
 fn usages(object: &mut Object<'_>) -> Result<Vec<(Usage, Extra)>, FieldError> {
     let Some(raw) = object.take_present("usage") else { return Ok(Vec::new()) };
-    let items: Vec<&serde_json::value::RawValue> = serde_json::from_str(raw.get())
-        .map_err(|_| FieldError::new("usage", "must be an array of objects"))?;
+    // Back ends of the same family tell the tokens of one call without a list.
+    let items: Vec<&serde_json::value::RawValue> = match raw.get().starts_with('{') {
+        true => vec![raw],
+        false => serde_json::from_str(raw.get())
+            .map_err(|_| FieldError::new("usage", "must be an array of objects"))?,
+    };
     let mut usages = Vec::with_capacity(items.len());
     for item in items {
         let mut item =

@@ -10,7 +10,7 @@ use super::decode::{
 use super::encode::{Encode, Turn};
 use super::{Frames, Weave};
 use crate::event::{
-    Body, ErrorInfo, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
+    Body, ErrorInfo, Event, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
     Summary, TextFinished, ToolCalled, ToolFinished, ToolStatus, Usage,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
@@ -313,8 +313,13 @@ fn head(turn: &Turn<'_>, object: &mut ObjectWriter<'_>, kind: &str) {
 }
 
 fn metadata(turn: &Turn<'_>, object: &mut ObjectWriter<'_>) {
+    metadata_with(turn, object, |_| {});
+}
+
+fn metadata_with(turn: &Turn<'_>, object: &mut ObjectWriter<'_>, more: impl FnOnce(&mut ObjectWriter<'_>)) {
     let mut metadata = object.object("metadata");
     metadata.str("thread_id", &turn.ids.thread);
+    more(&mut metadata);
     turn.write_own("metadata.", &mut metadata);
     turn.write_residue(&mut metadata);
     metadata.end();
@@ -492,11 +497,11 @@ impl Encode for Encoder {
     }
 
     /// The document's clients show deltas only: what a whole text adds is told as one.
-    fn shows_implied(&self, body: &Body) -> bool {
-        matches!(body, Body::TextDelta(_))
+    fn shows_implied(&self, event: &Event) -> bool {
+        matches!(event.body, Body::TextDelta(_))
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let mut object = ObjectWriter::begin(out.begin());
         head(turn, &mut object, "debug");
         let mut data = object.object("data");
@@ -544,14 +549,15 @@ fn foreign_frame(turn: &Turn<'_>, out: &mut Frames, frame: &Json) {
     let kind = source.take_opt_str("type").ok().flatten();
     let mut object = ObjectWriter::begin(out.begin());
     head(turn, &mut object, kind.as_deref().unwrap_or("debug"));
-    for envelope in ["run_id", "timestamp", "metadata"] {
+    for envelope in ["run_id", "timestamp"] {
         source.take(envelope);
     }
+    let own = source.take("metadata").and_then(Object::of).unwrap_or_default();
     match source.take("data") {
         Some(data) => object.raw("data", Json::from_raw(data).text()),
         None => object.raw("data", "{}"),
     }
-    metadata(turn, &mut object);
+    metadata_with(turn, &mut object, |metadata| turn.write_rest(metadata, &own, &["thread_id"]));
     for (name, raw) in source.fields() {
         object.raw(name, raw.get());
     }

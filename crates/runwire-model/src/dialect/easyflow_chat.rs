@@ -16,12 +16,25 @@ use crate::event::{
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::By;
+use crate::run::Status;
 
 /// Follows a message's id in the id of its thinking, which is a message of its own here.
 const THINKING: &str = ":thinking";
 
 /// Keeps the id that a form has in its own dialect, where it was asked before.
 const FORM_ID: &str = "own.form_id";
+
+/// Keeps the message that a frame names without being a piece of it.
+const MESSAGE_ID: &str = "own.message_id";
+
+/// Names the node that a `run.status` is about.
+const NODE_ID: &str = "node_id";
+
+/// Says why a node waits or goes on.
+const REASON: &str = "reason";
+
+/// The reason of a node that waits for a person.
+const INTERACTION: &str = "interaction";
 
 // Decoding
 
@@ -72,6 +85,8 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     frame.object.take("version");
     let id_name = frame.object.name_of("message_id", "messageId");
     let message_id = frame.object.take_id(id_name)?;
+    let tells_message = matches!((&*domain, &*kind), ("llm", _) | ("tool", "tool_call"));
+    let named = message_id.clone().filter(|_| !tells_message);
     frame.object.take("index");
     let mut payload = frame.object.take_object("payload")?.unwrap_or_default();
     let reader = Reader {
@@ -89,6 +104,9 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
         extra.set(format!("frame.{name}"), Json::from_raw(raw));
     }
     extra.add_inside("meta", meta.as_ref());
+    if let Some(message_id) = named {
+        extra.set(MESSAGE_ID, Json::string(&message_id));
+    }
     weave_said(said, extra, weave)
 }
 
@@ -317,22 +335,25 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
             weave.complete(RunCompleted { summary, ..Default::default() }, extra)?;
         }
         Said::Cancelled { reason, summary } => weave.say(RunCancelled { reason, summary }, extra)?,
-        Said::Node { name, state, reason, error } => match state.as_str() {
-            "start" => weave.step_started(name, extra)?,
-            "end" => weave.step_finished(name, error, extra)?,
-            "suspend" => weave.say(RunSuspended { reason, ..Default::default() }, extra)?,
-            "resume" if weave.state.questions.is_empty() => {
-                weave.say(RunResumed { reason, ..Default::default() }, extra)?;
+        Said::Node { name, state, reason, error } => {
+            let repeats_guard = state == "suspend"
+                && weave.state.status == Status::Suspended
+                && weave.state.current_step().is_some_and(|step| step.name == name)
+                && reason.as_deref().is_none_or(|reason| reason == INTERACTION)
+                && extra.is_empty();
+            if let Some(reason) = reason {
+                extra.set(REASON, Json::string(&reason));
             }
-            _ => {
-                if let Some(reason) = reason {
-                    extra.set("reason", Json::string(&reason));
+            match state.as_str() {
+                "start" => weave.step_started(name, extra)?,
+                "end" => weave.step_finished(name, error, extra)?,
+                _ if repeats_guard => {}
+                _ => {
+                    extra.set(NODE_ID, Json::string(&name));
+                    weave.say(RunStatus { state }, extra)?;
                 }
-                extra.set("node_id", Json::string(&name));
-                let state = if state == "resume" { "resumed".to_owned() } else { state };
-                weave.say(RunStatus { state }, extra)?;
             }
-        },
+        }
         Said::Asked(mut asked) => {
             let form_id = asked.interaction_id.clone();
             if weave.state.asked.contains(&form_id) {
@@ -387,11 +408,23 @@ fn whole_text(
 pub(super) struct Encoder {
     /// The next index of the messages told last.
     indexes: Vec<(String, u64)>,
-    suspended: bool,
+    /// Whether a frame has named the run.
+    named: bool,
+    /// Nodes that were told to wait.
+    waiting: Vec<Waiting>,
+    /// The node that the run's own resumption told to go on.
+    resumed: Option<Waiting>,
     /// The piece told last.
     last: Option<Shown>,
     /// The text told last.
     last_text: Option<Shown>,
+}
+
+/// A node that waits, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Waiting {
+    node: String,
+    reason: Option<String>,
 }
 
 /// A message, and how it was shown.
@@ -470,10 +503,15 @@ impl<'a> Outline<'a> {
         object.str("domain", self.domain);
         object.str("type", self.kind);
         object.str("conversation_id", &turn.ids.thread);
-        if let Some((id, index)) = self.message {
-            object.str("message_id", id);
-            if let Some(index) = index {
-                object.u64("index", index);
+        match self.message {
+            Some((id, index)) => {
+                object.str("message_id", id);
+                if let Some(index) = index {
+                    object.u64("index", index);
+                }
+            }
+            None => {
+                object.opt_json("message_id", turn.event().extra.get(MESSAGE_ID).filter(|_| turn.own));
             }
         }
         object
@@ -481,6 +519,30 @@ impl<'a> Outline<'a> {
 }
 
 fn nothing(_: &mut ObjectWriter<'_>) {}
+
+impl Waiting {
+    fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or(INTERACTION)
+    }
+}
+
+/// Writes that a node waits or goes on because the run does.
+fn node(turn: &Turn<'_>, out: &mut Frames, waiting: &Waiting, state: &str) {
+    let outline = Outline::new("workflow", "status");
+    let mut object = outline.begin(turn, out);
+    let mut payload = object.object("payload");
+    payload.str(NODE_ID, &waiting.node);
+    payload.str("state", state);
+    payload.str(REASON, waiting.reason());
+    payload.end();
+    if turn.has_residue() {
+        let mut meta = object.object("meta");
+        turn.write_residue(&mut meta);
+        meta.end();
+    }
+    object.end();
+    out.end(Some(Cow::Borrowed(outline.sse)));
+}
 
 impl Encoder {
     fn next_index(&mut self, id: &str) -> u64 {
@@ -532,27 +594,100 @@ impl Encoder {
         );
     }
 
-    fn status(&self, turn: &Turn<'_>, out: &mut Frames, state: &str) {
-        Outline::new("system", "status").write(turn, out, |payload| payload.str("state", state), nothing);
+    /// Tells a state of the run; the first frame names the run.
+    fn status(&mut self, turn: &Turn<'_>, out: &mut Frames, state: &str) {
+        let names = !std::mem::replace(&mut self.named, true);
+        Outline::new("system", "status").write(
+            turn,
+            out,
+            |payload| payload.str("state", state),
+            |meta| meta.opt_str("run_id", Some(&*turn.ids.run).filter(|_| names)),
+        );
     }
 
-    fn node(&self, turn: &Turn<'_>, out: &mut Frames, name: &str, state: &str, error: Option<&ErrorInfo>) {
-        let waits = matches!(state, "suspend" | "resume");
+    /// Tells that a step begins or ends.
+    fn step(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &mut Frames,
+        name: &str,
+        state: &str,
+        error: Option<&ErrorInfo>,
+    ) {
+        self.waiting.retain(|waiting| waiting.node != name);
+        self.resumed = None;
         Outline::new("workflow", "status").write(
             turn,
             out,
             |payload| {
                 payload.str("node_id", name);
                 payload.str("state", state);
-                if waits {
-                    payload.str("reason", "interaction");
-                }
                 if let Some(error) = error {
                     super::write_error(payload, "error", error);
                 }
             },
             nothing,
         );
+    }
+
+    /// Tells that the innermost step waits, unless it was told so before.
+    fn suspend_node(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let Some(step) = turn.track.steps.last() else { return };
+        if self.waiting.iter().all(|waiting| waiting.node != step.name) {
+            let waiting = Waiting { node: step.name.clone(), reason: None };
+            node(turn, out, &waiting, "suspend");
+            self.wait(waiting);
+        }
+    }
+
+    /// Tells that the innermost step goes on, if it was told to wait.
+    fn resume_node(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let Some(step) = turn.track.steps.last() else { return };
+        if let Some(at) = self.waiting.iter().position(|waiting| waiting.node == step.name) {
+            let waiting = self.waiting.remove(at);
+            node(turn, out, &waiting, "resume");
+            self.resumed = Some(waiting);
+        }
+    }
+
+    /// Tells what a source says of a node, unless the run's own resumption has said it.
+    fn node_status(&mut self, turn: &Turn<'_>, out: &mut Frames, name: &str, state: &str) {
+        let extra = &turn.event().extra;
+        let reason = extra.get(REASON).and_then(Json::as_string).map(Cow::into_owned);
+        let says = Waiting { node: name.to_owned(), reason };
+        match state {
+            "suspend" => self.wait(says.clone()),
+            "resume" => {
+                let told = self.resumed.as_ref().filter(|resumed| resumed.node == name);
+                if told.is_some_and(|told| says.reason.is_none() || says.reason() == told.reason()) {
+                    return;
+                }
+                self.waiting.retain(|waiting| waiting.node != name);
+            }
+            _ => {}
+        }
+        Outline::new("workflow", "status").write(
+            turn,
+            out,
+            |payload| {
+                payload.str("state", state);
+                // In its own dialect, they are among the fields that the source said beside the state.
+                if !turn.own {
+                    payload.str(NODE_ID, name);
+                    payload.opt_str(REASON, says.reason.as_deref());
+                }
+            },
+            nothing,
+        );
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.resumed = None;
+        self.waiting.retain(|known| known.node != waiting.node);
+        if self.waiting.len() == REMEMBERED {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(waiting);
     }
 
     fn error(
@@ -663,40 +798,28 @@ impl Encode for Encoder {
                 if started.message.is_some() || started.says_more() {
                     turn.keep_whole();
                 }
-                Outline::new("system", "status").write(
-                    turn,
-                    out,
-                    |payload| payload.str("state", "running"),
-                    |meta| meta.str("run_id", &turn.ids.run),
-                );
+                self.named = false;
+                self.status(turn, out, "running");
+                self.named = !turn.is_silent();
             }
-            // What a node of the source's own says of itself.
-            Body::RunStatus(status) if turn.own && turn.event().extra.get("node_id").is_some() => {
-                let outline = Outline::new("workflow", "status");
-                let state = if status.state == "resumed" { "resume" } else { &status.state };
-                outline.write(turn, out, |payload| payload.str("state", state), nothing);
-            }
-            Body::RunStatus(status) => self.status(turn, out, &status.state),
+            Body::RunStatus(status) => match turn.event().extra.get(NODE_ID).and_then(Json::as_string) {
+                Some(node) => self.node_status(turn, out, &node, &status.state),
+                None => self.status(turn, out, &status.state),
+            },
             Body::RunSuspended(_) => {
-                self.suspended = true;
                 self.status(turn, out, "suspended");
-                if let Some(step) = track.steps.last() {
-                    self.node(turn, out, &step.name, "suspend", None);
-                }
+                self.suspend_node(turn, out);
             }
             Body::RunResumed(_) => {
-                self.suspended = false;
                 self.status(turn, out, "resumed");
-                if let Some(step) = track.steps.last() {
-                    self.node(turn, out, &step.name, "resume", None);
-                }
+                self.resume_node(turn, out);
             }
-            Body::StepStarted(started) => self.node(turn, out, &started.name, "start", None),
+            Body::StepStarted(started) => self.step(turn, out, &started.name, "start", None),
             Body::StepFinished(finished) => {
                 if !track.ends_innermost(turn.event(), &finished.name) {
                     turn.keep_whole();
                 }
-                self.node(turn, out, &finished.name, "end", finished.error.as_ref())
+                self.step(turn, out, &finished.name, "end", finished.error.as_ref())
             }
             Body::TextStarted(started) => {
                 if started.is_anothers() {
@@ -863,7 +986,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let outline = Outline::new("debug", "runwire");
         let mut object = outline.begin(turn, out);
         turn.write_native(object.key("payload"));

@@ -10,9 +10,12 @@ use super::{
     text,
 };
 use crate::event::{Body, Event, Extra, TextDelta, TextFinished, TextStarted, ToolFinished, ToolStatus};
-use crate::json::{Json, ObjectWriter};
+use crate::json::{Json, Object, ObjectWriter};
 use crate::record::{By, Earlier, Entry, Place, Record};
-use crate::run::Digest;
+use crate::run::{Digest, hash_of};
+
+/// Distance of the ordering values of two runs in a thread's stream, for each record between their starts.
+const ORDER_STEP: u64 = 1 << 16;
 
 /// How much of the canonical events a foreign dialect carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +26,95 @@ pub enum Fidelity {
     Native,
     /// The same, and beside each native frame the exact events it stands for.
     Full,
+}
+
+impl Fidelity {
+    /// Returns the name on the command line and in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Full => "full",
+        }
+    }
+
+    /// Finds the fidelity of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Native, Self::Full].into_iter().find(|fidelity| fidelity.name() == name)
+    }
+}
+
+/// Which extension frames a reader sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Slots {
+    /// All of them: everything that the dialect cannot say natively.
+    #[default]
+    All,
+    /// Questions, answers, suspension and a person's words only.
+    Asks,
+    /// None of them.
+    None,
+}
+
+impl Slots {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::All, Self::Asks, Self::None];
+
+    /// Returns the name on the command line and in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Asks => "asks",
+            Self::None => "none",
+        }
+    }
+
+    /// Finds the choice of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|slots| slots.name() == name)
+    }
+}
+
+/// What a reader may choose beside its dialect. Frames are a function of the records and of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EncoderOptions {
+    /// How much of the canonical events native frames carry.
+    pub fidelity: Fidelity,
+    /// Which extension frames are written. Those that are not use up no ordering value.
+    pub slots: Slots,
+}
+
+impl EncoderOptions {
+    /// Returns the options without those that change no frame of the dialect.
+    pub fn of(self, dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Runwire | Dialect::Text => Self::default(),
+            _ => self,
+        }
+    }
+
+    /// Returns the number of a record's first frame in cursors, which shows what they are valid for: 0 with
+    /// the default options, else a 12-bit hash of dialect and options × 2²⁰.
+    pub fn first_frame(self, dialect: Dialect) -> u32 {
+        let options = self.of(dialect);
+        if options == Self::default() {
+            return 0;
+        }
+        let fidelity = options.fidelity.name();
+        let name = format!("{dialect}/{fidelity}/{}", options.slots.name());
+        // Neither 0, which stands for the default, nor 2¹² - 1, whose last frame would be `u32::MAX`.
+        let tag = 1 + hash_of(&name) % 0xffe;
+        (tag as u32) << FRAME_BITS
+    }
+}
+
+/// Bits of a cursor's frame number that count frames; those above them hold the hash of the options.
+pub const FRAME_BITS: u32 = 20;
+
+impl From<Fidelity> for EncoderOptions {
+    fn from(fidelity: Fidelity) -> Self {
+        Self { fidelity, ..Self::default() }
+    }
 }
 
 /// The ids on a reader's wire.
@@ -59,8 +151,12 @@ pub(super) struct Ids {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Encoder {
     dialect: Dialect,
-    fidelity: Fidelity,
+    options: EncoderOptions,
     ids: Ids,
+    /// `seq` of the run's first record; 0 before it.
+    first_seq: u64,
+    /// Whether the run is told in a stream of its whole thread.
+    in_thread: bool,
     track: Track,
     state: State,
 }
@@ -85,8 +181,15 @@ pub(super) trait Encode {
     /// Tells an event in the dialect's own frames, or in its slot.
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames);
 
-    /// Tells an event in the dialect's extension slot.
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    /// Writes an event into the dialect's extension slot.
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+
+    /// Tells an event in the dialect's extension slot, if the reader wants to see it there.
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        if turn.shows_slot() {
+            self.write_slot(turn, out);
+        }
+    }
 
     /// The counter that orders the dialect's frames, if it has one.
     fn order(&mut self) -> Option<&mut u64> {
@@ -104,8 +207,13 @@ pub(super) trait Encode {
     }
 
     /// Returns whether the dialect shows an event that decoding added to one of its own frames.
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         false
+    }
+
+    /// Takes out of an event what the dialect never shows; gives nothing where it shows all of it.
+    fn scrub(&self, _event: &Event) -> Option<Event> {
+        None
     }
 }
 
@@ -117,9 +225,12 @@ pub(super) struct Turn<'a> {
     pub(super) ids: &'a Ids,
     pub(super) track: &'a Track,
     pub(super) earlier: &'a dyn Earlier,
+    /// Added to an ordering value that must grow over the runs of a thread; 0 in a run's own stream.
+    pub(super) order_base: u64,
     /// Whether the record came in the reader's own dialect.
     pub(super) own: bool,
     pub(super) full: bool,
+    slots: Slots,
     /// Whether all events around this one are told as they are.
     exact: bool,
     /// What the next native frame says in its residue.
@@ -140,15 +251,28 @@ enum Residue {
     Told,
 }
 
+/// Begins the name of an unknown field that stood elsewhere than in the payload.
+const PLACES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
+
 /// Tells whether an unknown field stood elsewhere than in the payload.
 fn is_placed(name: &str) -> bool {
-    ["metadata.", "meta.", "frame.", "chunk.", "own."].iter().any(|place| name.starts_with(place))
+    PLACES.iter().any(|place| name.starts_with(place))
+}
+
+/// Tells the name that an unknown field has in the source.
+pub(super) fn field_of(name: &str) -> &str {
+    PLACES.iter().find_map(|place| name.strip_prefix(place)).unwrap_or(name)
 }
 
 impl Turn<'_> {
     /// Tells the event.
     pub(super) fn event(&self) -> &Event {
         &self.entry.event
+    }
+
+    /// Tells whether readers are not shown the event: their own dialect's frame implies it.
+    pub(super) fn is_silent(&self) -> bool {
+        self.own && !self.full && self.entry.by == By::Decoder
     }
 
     /// Asks for the event beside its native form, which would lose a part that matters.
@@ -294,6 +418,39 @@ impl Turn<'_> {
         }
     }
 
+    /// Writes the members of an object of the source's envelope, but for those that are stamped anew.
+    pub(super) fn write_rest(&self, object: &mut ObjectWriter<'_>, source: &Object<'_>, stamped: &[&str]) {
+        for (name, raw) in source.fields() {
+            let is_ours = stamped.contains(&name) || (name == "runwire" && self.has_residue());
+            if !is_ours {
+                object.raw(name, raw.get());
+            }
+        }
+    }
+
+    /// Tells whether the reader wants to see the event where only an extension slot can tell it.
+    pub(super) fn shows_slot(&self) -> bool {
+        match self.slots {
+            Slots::All => true,
+            Slots::Asks => self.is_ask(),
+            Slots::None => false,
+        }
+    }
+
+    /// Tells whether the event is a question, an answer, a suspension or a person's word.
+    fn is_ask(&self) -> bool {
+        let is_person = |role: Option<&str>| role == Some("user");
+        let is_persons = |id: &str| self.track.text(id).is_some_and(|text| is_person(text.role.as_deref()));
+        match &self.event().body {
+            Body::InteractionRequested(_) | Body::InteractionResolved(_) => true,
+            Body::RunSuspended(_) | Body::RunResumed(_) => true,
+            Body::TextStarted(started) => is_person(started.role.as_deref()),
+            Body::TextDelta(delta) => is_persons(&delta.message_id),
+            Body::TextFinished(finished) => is_persons(&finished.message_id),
+            _ => false,
+        }
+    }
+
     /// Tells whether a call's id was minted by us: in its own dialect the frame had none.
     pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
         let number = call_id.strip_prefix(self.ids.run.as_str()).and_then(|rest| rest.strip_prefix(":c"));
@@ -324,7 +481,7 @@ impl Encoder {
         dialect: Dialect,
         thread_id: impl Into<String>,
         run_id: impl Into<String>,
-        fidelity: Fidelity,
+        options: impl Into<EncoderOptions>,
     ) -> Self {
         let state = match dialect {
             Dialect::Runwire => State::Runwire(runwire::Encoder::default()),
@@ -338,7 +495,16 @@ impl Encoder {
             Dialect::Text => State::Text(text::Encoder::default()),
         };
         let ids = Ids { thread: thread_id.into(), run: run_id.into() };
-        Self { dialect, fidelity, ids, track: Track::default(), state }
+        let options = options.into();
+        Self { dialect, options, ids, first_seq: 0, in_thread: false, track: Track::default(), state }
+    }
+
+    /// Says whether the frames stand in a stream of the whole thread, rather than of the run alone.
+    ///
+    /// Loom's `event_id` then grows over the runs. The state is the same either way.
+    #[must_use]
+    pub fn in_thread(self, in_thread: bool) -> Self {
+        Self { in_thread, ..self }
     }
 
     /// Tells the dialect.
@@ -354,12 +520,22 @@ impl Encoder {
 
     /// Adds the frames that a record becomes.
     pub fn step(&mut self, record: &Record, earlier: &dyn Earlier, out: &mut Frames) {
+        if self.first_seq == 0 {
+            self.first_seq = record.seq;
+        }
+        let order_base = match self.in_thread {
+            true => self.first_seq.saturating_sub(1).saturating_mul(ORDER_STEP),
+            false => 0,
+        };
         let own = record.dialect == Some(self.dialect);
-        let full =
-            self.fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
+        let EncoderOptions { fidelity, slots } = self.options;
+        let full = fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
         for (index, entry) in record.entries.iter().enumerate() {
             let place = Place { seq: record.seq, index: index as u32 };
             self.track.before(&entry.event, place, record.at);
+            let scrubbed = self.state.dialect().scrub(&entry.event);
+            let scrubbed = scrubbed.map(|event| Entry { event, by: entry.by });
+            let entry = scrubbed.as_ref().unwrap_or(entry);
             // Where a dialect knows no subagents, what happens in one is told exactly; but tokens are summed.
             let apart = entry.event.subagent_run_id.is_some() && !matches!(entry.event.body, Body::Usage(_));
             let exact = full || (apart && !self.state.dialect().knows_subagents());
@@ -374,15 +550,17 @@ impl Encoder {
                 ids,
                 track,
                 earlier,
+                order_base,
                 own,
                 full,
+                slots,
                 exact,
                 residue,
                 stand_in,
                 beside,
             };
             let dialect = self.state.dialect();
-            if own && !full && entry.by == By::Decoder && !dialect.shows_implied(&entry.event.body) {
+            if turn.is_silent() && !dialect.shows_implied(&entry.event) {
                 let order = dialect.order().map(|order| *order);
                 dialect.event(&turn, &mut Frames::default());
                 if let (Some(order), Some(now)) = (order, dialect.order()) {

@@ -46,15 +46,6 @@ impl Frames {
         self.ends.push((self.bytes.len(), name));
     }
 
-    /// Replaces the data of the frame that is being written, if the function gives another.
-    pub(crate) fn rewrite_last(&mut self, rewrite: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
-        let from = self.ends.last().map_or(0, |(end, _)| *end);
-        if let Some(data) = rewrite(&self.bytes[from..]) {
-            self.bytes.truncate(from);
-            self.bytes.extend_from_slice(&data);
-        }
-    }
-
     /// Takes out the frames after the first `at`.
     pub(crate) fn split_off(&mut self, at: usize) -> Self {
         let from = at.checked_sub(1).and_then(|last| self.ends.get(last)).map_or(0, |(end, _)| *end);

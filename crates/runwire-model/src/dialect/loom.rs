@@ -16,12 +16,17 @@ use crate::event::{
     TotExpanded, Usage,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
+use crate::limits;
 use crate::record::By;
 
 /// The node that Loom's web client shows for what happens outside any node.
 const OUTSIDE: &str = "agent";
-/// Keeps the node that a piece names in its own dialect.
+/// Extension field: the node that a piece names in its own dialect.
 const NODE: &str = "own.node";
+/// Extension field of `step.started`: the producer's `node_id` of the node run.
+const NODE_ID: &str = "own.node_id";
+/// Extension field of `run.started`: the `session_id` of the run, where it is not the thread's id.
+pub const SESSION_ID: &str = "own.session_id";
 
 // Decoding
 
@@ -35,7 +40,8 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     };
     let thread = object.take_id("session_id")?;
     object.take("event_id");
-    if kind.as_deref() != Some("got_expand") {
+    // A node's start names the whole span, and the payload of got_expand has a node_id of its own.
+    if !matches!(kind.as_deref(), Some("got_expand" | "node_enter")) {
         object.take("node_id");
     }
     let begins = kind.as_deref() == Some("run_start");
@@ -43,6 +49,15 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
 }
 
 pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+    let session = frame.envelope.thread.take().filter(|_| weave.is_pending());
+    decode_payload(frame, weave)?;
+    if let Some(session) = session.filter(|session| *session != weave.state.thread_id) {
+        weave.add_to_start(SESSION_ID, Json::string(&session));
+    }
+    Ok(())
+}
+
+fn decode_payload(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
     let residue = take_residue(&mut frame.object);
     if weave_residue(residue.as_ref(), weave)? {
         return Ok(());
@@ -75,7 +90,10 @@ pub(super) fn payload(
         }
         "node_enter" => {
             let name = object.take_required_id("id")?;
-            weave.step_started(name, object.rest())?;
+            let node_id = object.take("node_id").map(Json::from_raw);
+            let mut extra = object.rest();
+            keep_node_id(&mut extra, node_id, &name, weave);
+            weave.step_started(name, extra)?;
         }
         "node_exit" => {
             let (name, error) = (object.take_required_id("id")?, node_error(&mut object)?);
@@ -212,6 +230,20 @@ pub(super) fn keep_node(extra: &mut Extra, node: Option<Json>, weave: &Weave<'_>
     }
 }
 
+/// Keeps the producer's id of a node run where it is not the one that is minted anyway.
+fn keep_node_id(extra: &mut Extra, node_id: Option<Json>, name: &str, weave: &Weave<'_>) {
+    let is_id = |id: &str| !id.is_empty() && id.len() <= limits::ID_BYTES;
+    let id = node_id.as_ref().and_then(Json::as_string).filter(|id| is_id(id));
+    if let Some(id) = id.filter(|id| **id != minted_node_id(name, weave.state.run_steps())) {
+        extra.set(NODE_ID, Json::string(&id));
+    }
+}
+
+/// Makes the id of a node run; `before` counts the node runs before it.
+fn minted_node_id(name: &str, before: u64) -> String {
+    format!("run-{name}-{before}")
+}
+
 /// Tells the name of the node that something happens in.
 fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
     weave.state.current_step().map_or(OUTSIDE, |step| step.name.as_str())
@@ -325,8 +357,14 @@ fn approval(
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Encoder {
     event_id: u64,
-    /// The node run's id; it stays after the node's end, for the reply.
-    node_id: Option<String>,
+    /// The `session_id` of the run, where it is not the thread's id.
+    session: Option<String>,
+    /// The producer's ids of open node runs, each with the ordinal of its step.
+    named: Vec<(u64, String)>,
+    /// The id of the node run that ended last: it stays until another begins.
+    ended: Option<String>,
+    /// The id of the node run that said the last text: it belongs to the reply.
+    spoke: Option<String>,
 }
 
 /// Writes the frames of one event in Loom's vocabulary, whatever their envelope.
@@ -344,9 +382,13 @@ pub(super) trait Form {
     /// Writes the reply.
     fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>));
     /// Writes the slot.
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
-    /// Takes note of a node that begins.
-    fn enter(&mut self, _turn: &Turn<'_>, _name: &str) {}
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
+    /// Tells an event in the slot, if the reader wants to see it there.
+    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        if turn.shows_slot() {
+            self.write_slot(turn, out);
+        }
+    }
 }
 
 impl Form for Encoder {
@@ -358,22 +400,28 @@ impl Form for Encoder {
         payload: impl FnOnce(&mut ObjectWriter<'_>),
     ) {
         // The payload of got_expand has a node_id of its own.
-        let mut object = self.envelope(turn, out, kind != "got_expand");
+        let node_id = self.node_id(turn).filter(|_| kind != "got_expand");
+        let mut object = self.envelope(turn, out, node_id.as_deref());
         object.str("type", kind);
         payload(&mut object);
         finish(turn, object);
         out.end(None);
+        if kind == "message_chunk" {
+            self.spoke = node_id;
+        }
     }
 
     fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>)) {
-        let mut object = self.envelope(turn, out, true);
+        let node_id = self.spoke.clone().or_else(|| self.node_id(turn));
+        let mut object = self.envelope(turn, out, node_id.as_deref());
         payload(&mut object);
         finish(turn, object);
         out.end(None);
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let mut object = self.envelope(turn, out, true);
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        let node_id = self.node_id(turn);
+        let mut object = self.envelope(turn, out, node_id.as_deref());
         object.str("type", "custom");
         let mut value = object.object("value");
         turn.write_native(value.key("runwire"));
@@ -382,22 +430,47 @@ impl Form for Encoder {
         object.end();
         out.end(None);
     }
-
-    fn enter(&mut self, turn: &Turn<'_>, name: &str) {
-        self.node_id = Some(format!("run-{name}-{}", turn.track.step_count.saturating_sub(1)));
-    }
 }
 
 impl Encoder {
-    fn envelope<'o>(&mut self, turn: &Turn<'_>, out: &'o mut Frames, node: bool) -> ObjectWriter<'o> {
+    fn envelope<'o>(
+        &mut self,
+        turn: &Turn<'_>,
+        out: &'o mut Frames,
+        node_id: Option<&str>,
+    ) -> ObjectWriter<'o> {
         self.event_id += 1;
         let mut object = ObjectWriter::begin(out.begin());
-        object.str("session_id", &turn.ids.thread);
-        if node {
-            object.opt_str("node_id", self.node_id.as_deref());
-        }
-        object.u64("event_id", self.event_id);
+        object.str("session_id", self.session.as_deref().unwrap_or(&turn.ids.thread));
+        object.opt_str("node_id", node_id);
+        object.u64("event_id", turn.order_base.saturating_add(self.event_id));
         object
+    }
+
+    /// Tells the id of the node run that an event happens in, else of the one that ended last.
+    fn node_id(&self, turn: &Turn<'_>) -> Option<String> {
+        let Some(step) = turn.track.step_of(turn.event()) else { return self.ended.clone() };
+        let named = self.named.iter().find(|(ordinal, _)| *ordinal == step.ordinal);
+        Some(named.map_or_else(|| minted_node_id(&step.name, step.ordinal - 1), |(_, id)| id.clone()))
+    }
+
+    /// Takes in what a start says of the ids in the envelope.
+    fn begin(&mut self, turn: &Turn<'_>) {
+        let id = |name| turn.event().extra.get(name).and_then(Json::as_string).map(Cow::into_owned);
+        match &turn.event().body {
+            Body::RunStarted(_) => self.session = id(SESSION_ID),
+            Body::StepStarted(_) => self.named.extend(id(NODE_ID).map(|id| (turn.track.step_count, id))),
+            _ => {}
+        }
+    }
+
+    /// Forgets the node run that an event ends.
+    fn end(&mut self, turn: &Turn<'_>) {
+        if let Body::StepFinished(_) = &turn.event().body {
+            self.ended = self.node_id(turn);
+            let ended = turn.track.step_of(turn.event()).map(|step| step.ordinal);
+            self.named.retain(|(ordinal, _)| Some(*ordinal) != ended);
+        }
     }
 }
 
@@ -410,11 +483,13 @@ fn finish(turn: &Turn<'_>, mut object: ObjectWriter<'_>) {
 
 impl Encode for Encoder {
     fn event(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        self.begin(turn);
         match &turn.event().body {
             Body::Foreign(foreign)
                 if foreign.dialect == "loom" && foreign.frame.is_object() && !turn.full =>
             {
-                let mut object = self.envelope(turn, out, !foreign.frame.text().contains("\"node_id\""));
+                let node_id = self.node_id(turn).filter(|_| !foreign.frame.text().contains("\"node_id\""));
+                let mut object = self.envelope(turn, out, node_id.as_deref());
                 for (name, raw) in Object::of_json(&foreign.frame).iter().flat_map(Object::fields) {
                     if !matches!(name, "session_id" | "event_id") {
                         object.raw(name, raw.get());
@@ -426,14 +501,15 @@ impl Encode for Encoder {
             }
             _ => tell(self, turn, out),
         }
+        self.end(turn);
     }
 
     fn tells_chunks(&self) -> bool {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        Form::slot(self, turn, out);
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        Form::write_slot(self, turn, out);
     }
 
     fn order(&mut self) -> Option<&mut u64> {
@@ -458,7 +534,6 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             });
         }
         Body::StepStarted(started) => {
-            form.enter(turn, &started.name);
             form.frame(turn, out, "node_enter", |object| object.str("id", &started.name));
         }
         Body::StepFinished(finished) => {

@@ -208,7 +208,7 @@ impl Form for Encoder {
         out.end(None);
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         write_slot(turn, out, 0);
     }
 }
@@ -247,7 +247,7 @@ impl Encode for Encoder {
         let native = out.split_off(before);
         let told_in_slot =
             native.iter().next().is_some_and(|(_, data)| data.starts_with(b"{\"Custom\":{\"runwire\":"));
-        if !told_in_slot {
+        if !told_in_slot && turn.shows_slot() {
             write_slot(turn, out, native.len() as u64);
         }
         out.append(&native);
@@ -257,7 +257,7 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         write_slot(turn, out, 0);
     }
 }

@@ -23,8 +23,9 @@ mod weave;
 pub(crate) use ag_ui::{Mirror, are_messages};
 pub use decode::{DecodeError, Decoder, DecoderState, Envelope, Opened};
 pub use detect::{Ambiguous, detect};
-pub use encode::{Encoder, Fidelity};
+pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
+pub use loom::SESSION_ID;
 pub use weave::Weave;
 
 use serde::{Deserialize, Serialize};
@@ -103,9 +104,16 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
 
-    /// Tells whether every frame names its run, so that runs may lie side by side in one stream.
+    /// Tells whether every frame names its run, or a session of its own, so that runs may lie side by side in one
+    /// stream.
     pub fn names_its_run(self) -> bool {
-        matches!(self, Self::Runwire | Self::Agio | Self::StreamingEngine | Self::SocialApp)
+        matches!(self, Self::Runwire | Self::Loom | Self::Agio | Self::StreamingEngine | Self::SocialApp)
+    }
+
+    /// Tells whether the frames of a producer name their session or run, so that one stream may hold several
+    /// sessions.
+    pub fn names_its_session(self) -> bool {
+        self.names_its_run() || self == Self::EasyflowChat
     }
 }
 

@@ -95,11 +95,11 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         self.event(turn, out);
     }
 
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }

@@ -1,15 +1,13 @@
 //! `social-app`: social-app's profile of AG-UI (`docs/dialects/social-app.md`).
 //!
 //! It is read like AG-UI where it says the same. Figures that are internal to its back end are stored like
-//! anything else and never written here.
+//! anything else and never written here (`scrub.rs`).
+
+mod scrub;
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
-
-use memchr::memmem;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, take_residue, weave_residue,
@@ -18,19 +16,15 @@ use super::encode::{Encode, Turn};
 use super::{Frames, Weave, ag_ui};
 use crate::event::{
     Body, ErrorInfo, Event, Extra, RunCancelled, RunFailed, TextDelta, TextFinished, TextStarted,
-    ToolArgsDelta, ToolCalled, ToolFinished, ToolStatus,
+    ThinkingFinished, ToolArgsDelta, ToolCalled, ToolFinished, ToolStatus,
 };
 use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::By;
 
-/// Figures that the document keeps inside the back end.
-const INTERNAL: &[&str] = &["inputTokens", "outputTokens", "cost", "latencyMs", "model"];
-/// What finds their names in a frame.
-static NAMED: LazyLock<Vec<memmem::Finder<'static>>> = LazyLock::new(|| {
-    INTERNAL.iter().map(|key| memmem::Finder::new(&format!("\"{key}\"")).into_owned()).collect()
-});
-/// The stage of what happens outside any step.
-const STAGE: &str = "worker";
+/// The stage of the document that answers; steps of other systems belong to it.
+const WORKER: &str = "worker";
+/// The stage of the document that chooses who answers.
+const ROUTER: &str = "router";
 /// The code of a run that was cancelled, which the document has no event for.
 const CANCELLED: &str = "CANCELLED";
 
@@ -78,6 +72,11 @@ pub(super) fn decode(
             if kind.starts_with("TOOL_CALL_") {
                 *object = std::mem::take(object).renamed("messageId", "parentMessageId");
             }
+            if kind.starts_with("STEP_") && object.get_str("name").is_some_and(|name| stage_of(&name) != name)
+            {
+                object.take("stepName");
+                *object = std::mem::take(object).renamed("name", "stepName");
+            }
             keep_stage(object, weave);
             let metadata = object.take_object("metadata")?;
             let object = std::mem::take(object);
@@ -89,10 +88,15 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// The stage repeats the step's name; only one that does not is kept.
+/// Tells the stage that a step belongs to.
+fn stage_of(step: &str) -> &'static str {
+    if step == ROUTER { ROUTER } else { WORKER }
+}
+
+/// Takes out a stage that repeats the step's; only another one is kept.
 fn keep_stage(object: &mut Object<'_>, weave: &Weave<'_>) {
-    let step = weave.state.current_step().map_or(STAGE, |step| step.name.as_str());
-    if object.get_str("stage").as_deref() == Some(step) {
+    let stage = weave.state.current_step().map_or(WORKER, |step| stage_of(&step.name));
+    if object.get_str("stage").as_deref() == Some(stage) {
         object.take("stage");
     }
 }
@@ -209,13 +213,8 @@ impl Encoder {
                 object.json(name, value);
             }
         }
-        let is_told_whole = turn.has_residue();
         turn.write_residue(&mut object);
         object.end();
-        let is_own = turn.own && !turn.event().extra.is_empty();
-        if is_told_whole || is_own || carries_values(turn) {
-            scrub_last(out);
-        }
         out.end(Some(Cow::Borrowed(kind)));
     }
 
@@ -250,62 +249,17 @@ fn begin<'o>(turn: &Turn<'_>, out: &'o mut Frames, kind: &str) -> ObjectWriter<'
     object
 }
 
-/// Takes the figures that must not leave the back end out of the frame that is being written.
-fn scrub_last(out: &mut Frames) {
-    out.rewrite_last(|data| {
-        let frame: &RawValue = may_tell(data).then(|| serde_json::from_slice(data).ok()).flatten()?;
-        let mut scrubbed = Vec::with_capacity(data.len());
-        scrub(frame, &mut scrubbed);
-        Some(scrubbed)
-    });
-}
-
-/// Tells whether an internal figure may be named in a text; its key could also hide behind escapes.
-fn may_tell(text: &[u8]) -> bool {
-    NAMED.iter().any(|named| named.find(text).is_some())
-        || memchr::memchr_iter(b'\\', text).any(|at| text.get(at + 1) == Some(&b'u'))
-}
-
-/// Tells whether an event carries values of the producer's own, in which figures could stand.
-fn carries_values(turn: &Turn<'_>) -> bool {
-    match &turn.event().body {
-        Body::StepStarted(_) | Body::ToolArgsStarted(_) | Body::RunCompleted(_) => false,
-        Body::TextFinished(finished) => finished.says_more(),
-        _ => true,
-    }
-}
-
-/// Copies a value without the internal figures, at any depth; all else stays the text it is.
-fn scrub(value: &RawValue, out: &mut Vec<u8>) {
-    if !may_tell(value.get().as_bytes()) {
-        out.extend_from_slice(value.get().as_bytes());
-    } else if let Some(object) = Object::of(value) {
-        let mut writer = ObjectWriter::begin(out);
-        for (name, value) in object.fields().filter(|(name, _)| !INTERNAL.contains(name)) {
-            scrub(value, writer.key(name));
-        }
-        writer.end();
-    } else if let Some(items) = array_of(value) {
-        out.push(b'[');
-        for (index, item) in items.into_iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            scrub(item, out);
-        }
-        out.push(b']');
-    } else {
-        out.extend_from_slice(value.get().as_bytes());
-    }
-}
-
-fn array_of(value: &RawValue) -> Option<Vec<&RawValue>> {
-    value.get().starts_with('[').then(|| serde_json::from_str(value.get()).ok()).flatten()
-}
-
 fn stage<'t>(turn: &'t Turn<'_>) -> Cow<'t, str> {
     let own = turn.event().extra.get("stage").filter(|_| turn.own).and_then(Json::as_string);
-    own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(STAGE, |step| step.name.as_str()).into())
+    own.unwrap_or_else(|| turn.track.step_of(turn.event()).map_or(WORKER, |step| stage_of(&step.name)).into())
+}
+
+/// Tells whether a text goes to slots: the document has frames for the assistant's alone. One that a frame of this
+/// dialect tells whole is that frame again.
+fn is_aside(turn: &Turn<'_>, message_id: &str) -> bool {
+    let Some(text) = turn.track.text(message_id) else { return false };
+    let is_whole_frame = turn.own && text.start.seq == turn.record.seq;
+    text.role.as_deref().is_some_and(|role| role != "assistant") && !is_whole_frame
 }
 
 impl Encode for Encoder {
@@ -335,18 +289,18 @@ impl Encode for Encoder {
                 object.str("message", cancelled.reason.as_deref().unwrap_or("cancelled"));
                 object.str("code", CANCELLED);
             }),
-            Body::StepStarted(started) => {
-                self.frame(turn, out, "STEP_STARTED", |object| object.str("stepName", &started.name));
-            }
+            Body::StepStarted(started) => self.step(turn, out, "STEP_STARTED", &started.name),
             Body::StepFinished(finished) => {
                 if finished.error.is_some() || !track.ends_innermost(turn.event(), &finished.name) {
                     turn.keep_whole();
                 }
-                self.frame(turn, out, "STEP_FINISHED", |object| object.str("stepName", &finished.name));
+                self.step(turn, out, "STEP_FINISHED", &finished.name);
             }
+            Body::TextStarted(started) if started.is_anothers() && !turn.is_silent() => self.slot(turn, out),
+            Body::TextDelta(delta) if is_aside(turn, &delta.message_id) => self.slot(turn, out),
             Body::TextStarted(_) | Body::TextDelta(_) => {}
             Body::TextFinished(finished) => match track.text(&finished.message_id) {
-                Some(text) => {
+                Some(text) if !is_aside(turn, &text.id) => {
                     let whole = match &finished.content {
                         Some(content) => content.clone(),
                         None => turn.earlier.text(text.start, &text.id),
@@ -364,7 +318,7 @@ impl Encode for Encoder {
                     turn.keep_instead(vec![like(started.into()), like(delta.into()), like(ended.into())]);
                     self.text_end(turn, out, finished, &whole, role.as_deref().unwrap_or("assistant"));
                 }
-                None => self.slot(turn, out),
+                _ => self.slot(turn, out),
             },
             Body::ToolArgsStarted(started) => {
                 // What the source tells bit by bit is told so in its own dialect, and gathered elsewhere.
@@ -404,8 +358,11 @@ impl Encode for Encoder {
                     object.json("messages", &snapshot.messages)
                 });
             }
+            // Told whole at its end.
+            Body::ThinkingStarted(_) | Body::ThinkingDelta(_) => {}
+            Body::ThinkingFinished(finished) => self.thought(turn, out, finished),
             // The document exposes no figures of the back end.
-            Body::Usage(_) => {}
+            Body::Usage(_) | Body::Metrics(_) => {}
             Body::Custom(custom) => match custom.name.as_deref() {
                 Some(name) if !name.starts_with("runwire.") => self.frame(turn, out, "CUSTOM", |object| {
                     object.str("name", name);
@@ -421,21 +378,57 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        if matches!(turn.event().body, Body::Usage(_)) {
-            return;
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        match turn.event().body {
+            Body::Usage(_) | Body::Metrics(_) => {}
+            Body::ThinkingStarted(_) | Body::ThinkingDelta(_) if !turn.full => {}
+            _ => slot(turn, out, turn.event()),
         }
-        let mut object = begin(turn, out, "CUSTOM");
-        object.str("name", &format!("runwire.{}", turn.event().body.type_name()));
-        turn.write_native(object.key("value"));
-        turn.told_in_slot();
-        object.end();
-        scrub_last(out);
-        out.end(Some(Cow::Borrowed("CUSTOM")));
+    }
+
+    fn scrub(&self, event: &Event) -> Option<Event> {
+        scrub::scrubbed(event)
+    }
+
+    /// What chunks of AG-UI began is told at its end, which the decoder adds.
+    fn shows_implied(&self, event: &Event) -> bool {
+        match &event.body {
+            Body::TextFinished(_) | Body::ThinkingFinished(_) | Body::ToolArgsStarted(_) => true,
+            Body::ToolCalled(called) => self.begun.iter().any(|(id, _)| *id == called.call_id),
+            _ => false,
+        }
     }
 }
 
+/// Writes an event in the extension slot.
+fn slot(turn: &Turn<'_>, out: &mut Frames, event: &Event) {
+    let mut object = begin(turn, out, "CUSTOM");
+    object.str("name", &format!("runwire.{}", event.body.type_name()));
+    super::runwire::write(object.key("value"), turn.record, turn.ids, event);
+    turn.told_in_slot();
+    object.end();
+    out.end(Some(Cow::Borrowed("CUSTOM")));
+}
+
 impl Encoder {
+    /// Writes a step as a stage of the document; the name that it has in another system stands beside it.
+    fn step(&mut self, turn: &Turn<'_>, out: &mut Frames, kind: &'static str, name: &str) {
+        let stage = stage_of(name);
+        self.frame(turn, out, kind, |object| {
+            object.str("stepName", stage);
+            object.opt_str("name", Some(name).filter(|name| *name != stage));
+        });
+    }
+
+    /// Writes a whole thought; in full fidelity its pieces were told before.
+    fn thought(&mut self, turn: &Turn<'_>, out: &mut Frames, finished: &ThinkingFinished) {
+        let thought = turn.track.thought(&finished.message_id).filter(|_| !turn.full);
+        let Some(thought) = thought else { return self.slot(turn, out) };
+        let whole = finished.content.clone().unwrap_or_else(|| turn.earlier.text(thought.start, &thought.id));
+        let finished = ThinkingFinished { content: Some(whole), ..finished.clone() };
+        slot(turn, out, &Event { body: finished.into(), ..turn.event().clone() });
+    }
+
     fn text_end(
         &mut self,
         turn: &Turn<'_>,

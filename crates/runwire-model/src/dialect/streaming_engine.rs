@@ -22,6 +22,10 @@ const DATA_TYPES: &[&str] = &["dataframe", "chart", "image", "custom"];
 const ERROR_TYPES: &[&str] = &["validation", "execution", "timeout", "system"];
 /// Name of the field that marks the last `content` of a run.
 const LAST_PIECE: &str = "is_complete";
+/// The members of `metadata` that are stamped anew on every frame.
+const STAMPED: [&str; 3] = ["request_id", "timestamp", "sequence"];
+/// Times from here up to ten times as much have ten digits: they are seconds.
+const FIRST_TEN_DIGITS: f64 = 1e9;
 
 // Decoding
 
@@ -36,7 +40,7 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
         None => id(&data, "request_id")?.flatten(),
     };
     let time = metadata.as_ref().and_then(|metadata| metadata.get("timestamp"));
-    let time = time.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|millis| *millis >= 0.0);
+    let time = time.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|time| *time >= 0.0).map(to_millis);
     let older = metadata.is_none() && matches!(kind.as_deref(), Some("token" | "thinking" | "tool_call"));
     Ok(Envelope {
         thread: id(&data, "session_id")?.flatten(),
@@ -45,6 +49,12 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
         starts: older || begins,
         begins,
     })
+}
+
+/// Reads a time in milliseconds, or in seconds, which have ten digits before the point.
+fn to_millis(time: f64) -> f64 {
+    let is_seconds = (FIRST_TEN_DIGITS..FIRST_TEN_DIGITS * 10.0).contains(&time);
+    if is_seconds { (time * 1000.0).round() } else { time }
 }
 
 pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
@@ -80,7 +90,7 @@ pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(),
     let inside = |error: FieldError| if is_nested { error.inside("data") } else { error };
     let duration_ms = match &mut metadata {
         Some(metadata) => {
-            for stamped in ["request_id", "timestamp", "sequence"] {
+            for stamped in STAMPED {
                 metadata.take(stamped);
             }
             metadata.take_opt("duration_ms").map_err(|error| error.inside("metadata"))?
@@ -647,11 +657,11 @@ impl Encode for Encoder {
             {
                 let mut object = ObjectWriter::begin(out.begin());
                 let mut source = Object::of_json(&foreign.frame).unwrap_or_default();
-                source.take("metadata");
+                let own = source.take("metadata").and_then(Object::of).unwrap_or_default();
                 for (name, raw) in source.fields() {
                     object.raw(name, raw.get());
                 }
-                self.metadata(turn, &mut object, |_| {});
+                self.metadata(turn, &mut object, |metadata| turn.write_rest(metadata, &own, &STAMPED));
                 object.end();
                 out.end(None);
             }
@@ -659,7 +669,7 @@ impl Encode for Encoder {
         }
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let mut object = ObjectWriter::begin(out.begin());
         object.str("type", "runwire");
         turn.write_native(object.key("data"));

@@ -46,5 +46,5 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
+    fn write_slot(&mut self, _turn: &Turn<'_>, _out: &mut Frames) {}
 }

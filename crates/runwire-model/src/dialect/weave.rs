@@ -106,13 +106,34 @@ impl<'a> Weave<'a> {
             Body::ThinkingFinished(finished)
                 if !known(self.state.thought_id(&finished.message_id), &self.state.thoughts) =>
             {
-                if let Some(id) = natively(&self.state.thoughts) {
-                    finished.message_id = id;
+                match (natively(&self.state.thoughts), &finished.content) {
+                    (Some(id), _) => finished.message_id = id,
+                    (None, Some(_)) => return self.whole_thought(event),
+                    (None, None) => {}
                 }
             }
             _ => {}
         }
         self.event(event, By::Producer)
+    }
+
+    /// Adds a thought of which only the end tells, in its normal form.
+    fn whole_thought(&mut self, event: Event) -> Woven {
+        let Body::ThinkingFinished(ThinkingFinished { message_id, content: Some(content) }) = &event.body
+        else {
+            return self.event(event, By::Producer);
+        };
+        let like = |body: Body| Event { body, extra: Extra::default(), ..event.clone() };
+        let started = ThinkingStarted { message_id: message_id.clone(), stage: None };
+        let delta =
+            ThinkingDelta { message_id: message_id.clone(), content: content.clone(), ..Default::default() };
+        let ended = ThinkingFinished { message_id: message_id.clone(), content: None };
+        let (started, ended) = (like(started.into()), Event { body: ended.into(), ..event.clone() });
+        let delta = (!content.is_empty()).then(|| like(delta.into()));
+        self.atomically(|weave| {
+            let mut events = [Some(started), delta, Some(ended)].into_iter().flatten();
+            events.try_for_each(|event| weave.event(event, By::Producer))
+        })
     }
 
     /// Begins a text that follows one told natively, and is itself told natively from here on.
@@ -178,6 +199,14 @@ impl<'a> Weave<'a> {
     /// Tells whether the run has begun.
     pub(crate) fn is_pending(&self) -> bool {
         self.state.status == crate::run::Status::Pending
+    }
+
+    /// Adds an extension field to the start of the run, where this record holds it.
+    pub(crate) fn add_to_start(&mut self, name: &str, value: Json) {
+        let start = self.out.iter_mut().find(|entry| matches!(entry.event.body, Body::RunStarted(_)));
+        if let Some(start) = start {
+            start.event.extra.set(name, value);
+        }
     }
 
     // Texts

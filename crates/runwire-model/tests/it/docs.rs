@@ -336,6 +336,7 @@ fn every_limit_is_documented_with_its_value() {
         ("RUN_INTERACTIONS", limits::RUN_INTERACTIONS as u64),
         ("THREAD_MEMORY_BYTES", limits::THREAD_MEMORY_BYTES as u64),
         ("OPEN_RUNS", limits::OPEN_RUNS as u64),
+        ("STREAM_MEMORY_BYTES", limits::STREAM_MEMORY_BYTES as u64),
         ("MERGED_BYTES", limits::MERGED_BYTES as u64),
     ]);
     let source = read("crates/runwire-model/src/limits.rs");

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError};
 use runwire_model::dialect::{Decoder, Dialect, Encoder, Fidelity, Frames, Weave};
-use runwire_model::event::{Body, Event};
+use runwire_model::event::{Body, Event, Level, Notice, RunCompleted, RunStarted, Summary};
 use runwire_model::fold::{MessageState, UsageState};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, RunState};
@@ -173,17 +173,30 @@ pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
     })
 }
 
-/// All thinking. social-app begins a text where it is whole, and so may cut a thought beside it in two: of it,
-/// the pieces are compared.
+/// All thinking. social-app tells each thought when it is whole, so that of two at a time the one that ends first
+/// comes first: of it, the thoughts are compared in any order.
 fn thinking(records: &[Record], message: &MessageState, dialect: Dialect) -> String {
     if dialect != Dialect::SocialApp {
         return message.thinking_content.clone();
     }
-    let pieces = events(records).into_iter().filter_map(|event| match event.body {
-        Body::ThinkingDelta(delta) => Some(delta.content),
-        _ => None,
-    });
-    pieces.collect()
+    let mut thoughts: Vec<(String, String)> = Vec::new();
+    for event in events(records) {
+        match event.body {
+            Body::ThinkingStarted(started) => thoughts.push((started.message_id, String::new())),
+            Body::ThinkingDelta(delta) => {
+                let (_, text) = thoughts.iter_mut().rfind(|(id, _)| *id == delta.message_id).unwrap();
+                text.push_str(&delta.content);
+            }
+            Body::ThinkingFinished(finished) => {
+                let (_, text) = thoughts.iter_mut().rfind(|(id, _)| *id == finished.message_id).unwrap();
+                *text = finished.content.unwrap_or(std::mem::take(text));
+            }
+            _ => {}
+        }
+    }
+    let mut texts: Vec<String> = thoughts.into_iter().map(|(_, text)| text).collect();
+    texts.sort();
+    texts.concat()
 }
 
 /// Most dialects sum tokens up where a run ends, and social-app shows none. No tokens are as good as nothing
@@ -311,11 +324,31 @@ fn is_idempotent(records: &[Record], dialect: Dialect) -> Result<(), TestCaseErr
 fn keeps_every_event_in_full(records: &[Record], dialect: Dialect) -> Result<(), TestCaseError> {
     let frames = encode(records, dialect, Fidelity::Full);
     let read = decode(&frames, dialect).map_err(TestCaseError::fail)?;
-    // social-app shows no figures of the back end, whatever the fidelity.
-    let shown = |event: &Event| dialect != Dialect::SocialApp || !matches!(event.body, Body::Usage(_));
-    let expected: Vec<Event> = events(records).into_iter().filter(shown).collect();
+    let mut expected = events(records);
+    if dialect == Dialect::SocialApp {
+        expected.retain(|event| !matches!(event.body, Body::Usage(_) | Body::Metrics(_)));
+        expected.iter_mut().for_each(hide_figures);
+    }
     let what = format!("{dialect} in full\nrun\n  {}", show(records));
     same_events(&what, &without_last_resumption(expected), &without_last_resumption(events(&read)), &frames)
+}
+
+/// Takes out what social-app never shows, whatever the fidelity.
+fn hide_figures(event: &mut Event) {
+    let summary = match &mut event.body {
+        Body::RunStarted(started) => {
+            started.input = None;
+            return;
+        }
+        Body::RunCompleted(completed) => &mut completed.summary,
+        Body::RunFailed(failed) => &mut failed.summary,
+        Body::RunCancelled(cancelled) => &mut cancelled.summary,
+        _ => return,
+    };
+    *summary = summary.take().and_then(|told| {
+        let hidden = Summary { steps: told.steps, tool_calls: told.tool_calls, ..Summary::default() };
+        (hidden != Summary::default()).then_some(hidden)
+    });
 }
 
 /// The end of a run settles its questions, and that is no resumption; read one by one, the last of these
@@ -464,6 +497,22 @@ proptest! {
         let records = runs::carry_out(&run);
         passes_the_rules(&records, Fidelity::Native)?;
         passes_the_rules(&records, Fidelity::Full)?;
+    }
+}
+
+#[test]
+fn a_fatal_warning_is_an_error_in_every_dialect() {
+    let notice = Notice {
+        level: Level::Warning,
+        message: "out of quota".into(),
+        fatal: Some(true),
+        ..Default::default()
+    };
+    let bodies: [Body; 3] = [RunStarted::default().into(), notice.into(), RunCompleted::default().into()];
+    let entries = bodies.map(|body| Entry { event: Event::new(body), by: By::Producer }).to_vec();
+    let record = Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries };
+    for dialect in Dialect::READABLE {
+        keeps_what_a_person_sees(std::slice::from_ref(&record), dialect).unwrap();
     }
 }
 

@@ -8,8 +8,8 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::HeaderMap;
 use http::request::Parts;
-use runwire_log::{Form, NewRun};
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_log::NewRun;
+use runwire_model::dialect::Dialect;
 
 use super::refusal;
 use super::start::{Fields, From, agent_of, follow, missing_field, start, tenant};
@@ -21,8 +21,6 @@ use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{Answer, Ask, answer, json, last_event_id, page};
-
-const FORM: Form = Form { dialect: Dialect::Agio, fidelity: Fidelity::Native };
 
 pub(super) fn routes() -> Router<Arc<Wire>> {
     Router::new()
@@ -73,35 +71,38 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
     let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
     let ask = Ask {
         answer: shape,
-        form: Some(FORM),
+        form: Some(wire.config.facades.form(Dialect::Agio)),
         after,
         follow: as_stream,
         limit: None,
         compact: false,
         attach: false,
     };
-    let reader = ask.read_run(&wire, &run).await?;
     if as_stream {
+        let reader = ask.read_run(&wire, &run).await?;
         return answer(wire, ask, reader).await;
     }
     let mut query = Query::parse(parts.uri.query());
     let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    let mut reader = reader;
-    if let (Some(skipping), true) = (reader.take(), offset > 0) {
-        let mut skipping = skipping.limit(Some(offset));
-        while !matches!(skipping.next().await?, Next::Ended) {}
-        reader = Some(skipping);
-    } else if offset == 0 {
-        reader = ask.read_run(&wire, &run).await?;
-    }
+    // Looked at before the events: of a run that is over here, the page misses none.
+    let is_open = !wire.log.run(&run).await?.status.is_closed();
+    let reader = match ask.read_run(&wire, &run).await? {
+        Some(reader) if offset > 0 => {
+            let mut skipping = reader.limit(Some(offset));
+            while !matches!(skipping.next().await?, Next::Ended) {}
+            Some(skipping)
+        }
+        reader => reader,
+    };
     let page = match reader {
         Some(reader) => page(reader, limit).await?,
         None => Default::default(),
     };
     let mut body =
         format!(r#"{{"run_id":{},"offset":{offset},"events":["#, serde_json::Value::from(&*run.id));
-    let next = page.next.map(|_| offset + page.count);
+    // More is there, or may come.
+    let next = (page.next.is_some() || is_open).then(|| offset + page.count);
     body.push_str(&String::from_utf8_lossy(&page.frames));
     match next {
         Some(next) => body.push_str(&format!(r#"],"next_offset":{next}}}"#)),

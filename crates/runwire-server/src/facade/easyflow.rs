@@ -1,21 +1,23 @@
 //! EasyFlow: its chat, and the answer to a form (§12 of its document).
 
+mod socket;
+
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
-use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Version};
 use runwire_log::{InteractionInfo, LogError, NewRun, RunInfo, RunKey, ThreadKey};
 use runwire_model::dialect::Dialect;
 use serde::Serialize;
+use serde_json::json;
 
 use super::answers::{answer_of, withdrawal_of};
 use super::refusal;
-use super::start::{
-    Fields, From, agent_in_query, agent_of, follow, missing_field, newest_run, start, tenant,
-};
+use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, newest_run, start};
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -23,7 +25,10 @@ use crate::read::last_event_id;
 use crate::{Wire, ids, interactions};
 
 pub(super) fn routes() -> Router<Arc<Wire>> {
-    Router::new().route("/api/v1/bot/chat", post(chat)).route("/api/v1/bot/form", post(form))
+    Router::new()
+        .route("/api/v1/bot/chat", post(chat))
+        .route("/api/v1/bot/form", post(form))
+        .route("/api/v1/bot/ws", get(socket::upgrade))
 }
 
 /// Starts a run on a prompt, or attaches to the conversation's newest run where there is none.
@@ -31,6 +36,7 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
 /// The stream stays open while the run waits for a form, and goes on after its answer.
 async fn chat(
     State(wire): State<Arc<Wire>>,
+    version: Version,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     body: Result<JsonBody<Fields>, Problem>,
@@ -39,40 +45,56 @@ async fn chat(
     let answered = async {
         let JsonBody(mut fields) = body?;
         conversation = conversation_in(&mut fields)?;
-        let bot = fields.id(&["botId", "bot_id"])?.or(agent_in_query(query.as_deref())?);
-        match fields.text(&["prompt"])? {
-            Some(prompt) => {
-                let run = NewRun {
-                    tenant: tenant(&headers),
-                    run_id: None,
-                    thread_id: conversation.clone(),
-                    agent: Some(agent_of(&wire, bot)?),
-                    message: Some(prompt),
-                    message_id: None,
-                    input: fields.into_input(),
-                    ..NewRun::default()
-                };
-                let (run, _) = start(&wire, run).await?;
-                follow(wire, Dialect::EasyflowChat, &run, From::Cursor(None)).await
-            }
-            None => attach(wire, &headers, conversation.as_deref()).await,
-        }
+        let agent = agent_in_query(query.as_deref())?;
+        let (run, begun) = chat_run(&wire, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
+        let after = if begun { None } else { last_event_id(&headers)? };
+        let from = if begun || after.is_some() { From::Cursor(after) } else { From::Present };
+        follow(wire, Dialect::EasyflowChat, &run, from).await
     };
     let answered = answered.await;
-    answered.unwrap_or_else(|problem| refusal::easyflow(problem, conversation.as_deref().unwrap_or_default()))
+    let answered = answered
+        .unwrap_or_else(|problem| refusal::easyflow(problem, conversation.as_deref().unwrap_or_default()));
+    as_documented(answered, version)
 }
 
-async fn attach(
-    wire: Arc<Wire>,
-    headers: &HeaderMap,
-    conversation: Option<&str>,
-) -> Result<Response, Problem> {
-    let thread = thread_of(headers, conversation)?;
-    let run = newest_run(&wire, &thread).await?;
-    let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
-    let after = last_event_id(headers)?;
-    let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
-    follow(wire, Dialect::EasyflowChat, &run, from).await
+/// Finds the run of a chat: a new one on a prompt, else the conversation's newest. Tells whether it is new.
+async fn chat_run(
+    wire: &Wire,
+    tenant: &Arc<str>,
+    agent: Option<String>,
+    conversation: Option<String>,
+    mut fields: Fields,
+) -> Result<(RunKey, bool), Problem> {
+    let bot = fields.id(&["botId", "bot_id"])?.or(agent);
+    let Some(prompt) = fields.text(&["prompt"])? else {
+        let thread = thread_of(tenant, conversation.as_deref())?;
+        let run = newest_run(wire, &thread).await?;
+        return Ok((RunKey { tenant: thread.tenant, id: run.run_id.into() }, false));
+    };
+    let run = NewRun {
+        tenant: tenant.to_string(),
+        run_id: None,
+        thread_id: conversation,
+        agent: Some(agent_of(wire, bot)?),
+        message: Some(prompt),
+        message_id: None,
+        input: fields.into_input(),
+        ..NewRun::default()
+    };
+    Ok((start(wire, run).await?.0, true))
+}
+
+/// Gives a stream the head that the document lists (§2).
+fn as_documented(mut response: Response, version: Version) -> Response {
+    let headers = response.headers_mut();
+    if headers.get(CONTENT_TYPE).is_some_and(|media| media == "text/event-stream") {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        // HTTP/2 forbids the header, and HTTP/1.0 has connections of its own.
+        if version == Version::HTTP_11 {
+            headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
+        }
+    }
+    response
 }
 
 /// What became of a form, as its sender is told.
@@ -92,23 +114,63 @@ async fn form(
     headers: HeaderMap,
     JsonBody(mut fields): JsonBody<Fields>,
 ) -> Result<Json<FormAnswered>, Problem> {
+    let form_id = form_in(&mut fields)?;
+    answer_form(&wire, &tenant_of(&headers), &form_id, fields).await.map(Json)
+}
+
+/// Answers a form whose answer came over a socket; gives the message that says what became of it.
+pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: Fields) -> String {
+    let form_id = match form_in(&mut fields) {
+        Ok(form_id) => form_id,
+        Err(problem) => return error_message(None, problem),
+    };
+    match answer_form(wire, tenant, &form_id, fields).await {
+        Ok(answered) => json!({
+            "op": "ack",
+            "form_id": form_id,
+            "conversation_id": answered.conversation_id,
+            "run_id": answered.run_id,
+            "interaction_id": answered.form_id,
+            "decision": answered.decision,
+            "status": answered.status,
+        })
+        .to_string(),
+        Err(problem) => error_message(Some(&form_id), problem),
+    }
+}
+
+/// Writes that a message of a socket was refused, with all that the problem says.
+fn error_message(form_id: Option<&str>, problem: Problem) -> String {
+    let mut members = problem.into_members();
+    members.insert("op".to_owned(), "error".into());
+    if let Some(form_id) = form_id {
+        members.insert("form_id".to_owned(), form_id.into());
+    }
+    serde_json::Value::Object(members).to_string()
+}
+
+async fn answer_form(
+    wire: &Wire,
+    tenant: &Arc<str>,
+    form_id: &str,
+    mut fields: Fields,
+) -> Result<FormAnswered, Problem> {
     let conversation = conversation_in(&mut fields)?;
-    let thread = thread_of(&headers, conversation.as_deref())?;
-    let form_id = fields.text(&["form_id", "formId"])?.ok_or_else(|| missing_field("form_id"))?;
-    let (run, asked) = find(&wire, &thread, &form_id).await?;
+    let thread = thread_of(tenant, conversation.as_deref())?;
+    let (run, asked) = find(wire, &thread, form_id).await?;
     let answer = match fields.text(&["decision"])?.as_deref() {
         Some("cancelled") => withdrawal_of(&asked.interaction_id),
         _ => answer_of(asked.kind, &asked.interaction_id, fields.json("values"))?,
     };
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.into() };
-    let (_, answered) = interactions::answer(&wire, &key, answer).await?;
-    Ok(Json(FormAnswered {
+    let (_, answered) = interactions::answer(wire, &key, answer).await?;
+    Ok(FormAnswered {
         conversation_id: thread.id.to_string(),
         form_id: asked.interaction_id,
         run_id: answered.run.run_id,
         decision: answered.answer.decision.as_str(),
         status: answered.run.status.as_str(),
-    }))
+    })
 }
 
 /// Finds the question that a form's id means: the newest that is open, else the newest of that name.
@@ -147,10 +209,14 @@ fn conversation_in(fields: &mut Fields) -> Result<Option<String>, Problem> {
     fields.id(&["conversationId", "conversation_id"])
 }
 
-fn thread_of(headers: &HeaderMap, conversation: Option<&str>) -> Result<ThreadKey, Problem> {
+fn form_in(fields: &mut Fields) -> Result<String, Problem> {
+    fields.text(&["form_id", "formId"])?.ok_or_else(|| missing_field("form_id"))
+}
+
+fn thread_of(tenant: &Arc<str>, conversation: Option<&str>) -> Result<ThreadKey, Problem> {
     let conversation = conversation.ok_or_else(|| missing_field("conversation_id"))?;
     ids::check("conversation_id", conversation)?;
-    Ok(ThreadKey { tenant: tenant_of(headers), id: conversation.into() })
+    Ok(ThreadKey { tenant: tenant.clone(), id: conversation.into() })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! In: `run`, `answer`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is
 //! its reply, or an `error`; `answered`, `pong`. A message that means nothing is told, and the socket stays open. Runs
-//! outlive the socket.
+//! outlive the socket. With `?frames=plain` the frames of runs come as the document has them, without a wrapper.
 
 mod answer;
 
@@ -30,6 +30,7 @@ use crate::feed::{Next, Reader};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::{Wire, limits, origin};
 
 /// What a message may be.
@@ -49,15 +50,41 @@ async fn upgrade(
     let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
     origin::check(&headers)?;
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
+    let frames = OutFrames::in_query(query.as_deref())?;
     let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
     let serve = async move |socket| {
-        serve(wire, tenant, agent, socket).await;
+        serve(wire, tenant, agent, frames, socket).await;
         drop(place);
     };
     Ok(upgrade.on_upgrade(serve).into_response())
 }
 
-async fn serve(wire: Arc<Wire>, tenant: Arc<str>, agent: Option<String>, socket: WebSocket) {
+/// How the frames of runs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutFrames {
+    /// Each in a message that names its run.
+    Wrapped,
+    /// As the document has them.
+    Plain,
+}
+
+impl OutFrames {
+    fn in_query(query: Option<&str>) -> Result<Self, Problem> {
+        match Query::parse(query).take("frames")?.as_deref() {
+            None | Some("wrapped") => Ok(Self::Wrapped),
+            Some("plain") => Ok(Self::Plain),
+            Some(_) => Err(Problem::bad_query("frames", "`frames` is `wrapped` or `plain`")),
+        }
+    }
+}
+
+async fn serve(
+    wire: Arc<Wire>,
+    tenant: Arc<str>,
+    agent: Option<String>,
+    frames: OutFrames,
+    socket: WebSocket,
+) {
     let (mut sink, mut stream) = socket.split();
     let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
     let (mut shutdown, beat) = (wire.shutdown.clone(), wire.config.keep_alive);
@@ -75,7 +102,7 @@ async fn serve(wire: Arc<Wire>, tenant: Arc<str>, agent: Option<String>, socket:
         }
         let _ = sink.close().await;
     });
-    let mut session = Session { wire, tenant, agent, out, runs: HashMap::new() };
+    let mut session = Session { wire, tenant, agent, frames, out, runs: HashMap::new() };
     loop {
         let message = tokio::select! {
             biased;
@@ -111,6 +138,7 @@ struct Session {
     tenant: Arc<str>,
     /// The agent of runs that name none.
     agent: Option<String>,
+    frames: OutFrames,
     out: mpsc::Sender<Message>,
     /// The runs that are told, under the ids of their messages.
     runs: HashMap<String, (RunKey, JoinHandle<()>)>,
@@ -177,11 +205,17 @@ impl Session {
             ..NewRun::default()
         };
         let (run, _) = start(&self.wire, run).await?;
-        let reader = ask(Dialect::Loom, From::Cursor(None)).read_run(&self.wire, &run).await?;
+        let ask = ask(&self.wire, Dialect::Loom, From::Cursor(None));
+        let reader = match self.frames {
+            OutFrames::Wrapped => ask.read_run(&self.wire, &run).await?,
+            // The socket is one stream, in which a session may have several runs.
+            OutFrames::Plain => ask.read_run_in_thread(&self.wire, &run).await?,
+        };
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
         let open = self.wire.metrics.reader(Framing::WebSocket);
-        let watching = tokio::spawn(watch(reader.patient(), id.clone(), self.out.clone(), open));
+        let watching = watch(reader.patient(), id.clone(), self.frames, self.out.clone(), open);
+        let watching = tokio::spawn(watching);
         self.runs.insert(id.text().to_owned(), (run, watching));
         Ok(())
     }
@@ -208,13 +242,22 @@ impl Session {
 }
 
 /// Tells a run to its end.
-async fn watch(mut reader: Reader, id: Json, out: mpsc::Sender<Message>, _open: OpenReader) {
+async fn watch(
+    mut reader: Reader,
+    id: Json,
+    frames: OutFrames,
+    out: mpsc::Sender<Message>,
+    _open: OpenReader,
+) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
                 for frame in segment.frames(from).take(to - from) {
                     let text = String::from_utf8_lossy(frame.data);
-                    let told = told(&id, &text);
+                    let told = match frames {
+                        OutFrames::Wrapped => told(&id, &text),
+                        OutFrames::Plain => text.into_owned(),
+                    };
                     if out.send(Message::Text(told.into())).await.is_err() {
                         return;
                     }

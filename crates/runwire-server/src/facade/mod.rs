@@ -6,7 +6,7 @@
 //! | `agio` | Agio: a run that is started and streamed, and a run's stored events |
 //! | `ag_ui` | AG-UI: run, resume, attach |
 //! | `streaming_engine` | StreamingEngine: chat |
-//! | `easyflow` | EasyFlow: chat, attach, the answer to a form |
+//! | `easyflow` | EasyFlow: chat, attach, the answer to a form, over HTTP and a WebSocket |
 //! | `loom` | Loom's WebSocket |
 //!
 //! Leaving is not stopping: whoever closes a stream here leaves a run that goes on.
@@ -14,18 +14,67 @@
 mod ag_ui;
 mod agio;
 mod answers;
-mod easyflow;
+pub(crate) mod easyflow;
 mod loom;
 mod refusal;
 pub(crate) mod social_app;
-mod start;
+pub(crate) mod start;
 mod streaming_engine;
 
 use std::sync::Arc;
 
 use axum::Router;
+use runwire_log::Form;
+use runwire_model::dialect::{Dialect, EncoderOptions, Slots};
 
 use crate::Wire;
+
+/// Which extension frames each façade shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facades {
+    /// AG-UI's.
+    pub ag_ui: Slots,
+    /// Agio's. Its document has debug events, which these are, in debug mode only.
+    pub agio: Slots,
+    /// EasyFlow's.
+    pub easyflow_chat: Slots,
+    /// Loom's.
+    pub loom: Slots,
+    /// social-app's.
+    pub social_app: Slots,
+    /// StreamingEngine's.
+    pub streaming_engine: Slots,
+}
+
+impl Default for Facades {
+    fn default() -> Self {
+        let all = Slots::All;
+        Self {
+            ag_ui: all,
+            agio: Slots::Asks,
+            easyflow_chat: all,
+            loom: all,
+            social_app: all,
+            streaming_engine: all,
+        }
+    }
+}
+
+impl Facades {
+    /// Returns how the façade of a dialect translates runs.
+    pub(crate) fn form(&self, dialect: Dialect) -> Form {
+        let slots = match dialect {
+            Dialect::AgUi => self.ag_ui,
+            Dialect::Agio => self.agio,
+            Dialect::EasyflowChat => self.easyflow_chat,
+            Dialect::Loom => self.loom,
+            Dialect::SocialApp => self.social_app,
+            Dialect::StreamingEngine => self.streaming_engine,
+            Dialect::Runwire | Dialect::LoomExport | Dialect::Text => Slots::default(),
+        };
+        Form::with(dialect, EncoderOptions { slots, ..EncoderOptions::default() })
+    }
+}
 
 pub(crate) fn routes() -> Router<Arc<Wire>> {
     Router::new()

@@ -44,20 +44,28 @@ pub(super) fn streaming_engine(problem: Problem) -> Response {
 
 /// Refuses as EasyFlow's `system/error`, which ends a stream.
 pub(super) fn easyflow(problem: Problem, conversation: &str) -> Response {
-    respond(problem, Some("error"), |members, message| {
-        json!({
-            "protocol": "easyflow-chat",
-            "version": "1.1",
-            "domain": "system",
-            "type": "error",
-            "conversation_id": conversation,
-            "payload": {
-                "code": members["code"],
-                "message": message,
-                "retryable": members["status"].as_u64() >= Some(500),
-                "detail": members,
-            },
-        })
+    respond(problem, Some("error"), |members, message| easyflow_error(members, message, conversation))
+}
+
+/// Writes the same frame, for a socket.
+pub(super) fn easyflow_frame(problem: Problem, conversation: &str) -> String {
+    let members = problem.into_members();
+    easyflow_error(&members, &members["detail"], conversation).to_string()
+}
+
+fn easyflow_error(members: &Map<String, Value>, message: &Value, conversation: &str) -> Value {
+    json!({
+        "protocol": "easyflow-chat",
+        "version": "1.1",
+        "domain": "system",
+        "type": "error",
+        "conversation_id": conversation,
+        "payload": {
+            "code": members["code"],
+            "message": message,
+            "retryable": members["status"].as_u64() >= Some(500),
+            "detail": members,
+        },
     })
 }
 

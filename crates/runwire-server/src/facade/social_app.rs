@@ -7,8 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use http::request::Parts;
-use runwire_log::Form;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::Dialect;
 
 use crate::Wire;
 use crate::feed::{Cursor, Shape};
@@ -17,8 +16,6 @@ use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
-
-const FORM: Form = Form { dialect: Dialect::SocialApp, fidelity: Fidelity::Native };
 
 /// What stands before the id of a thread in every path here.
 pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
@@ -29,14 +26,14 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
         .route("/api/v1/agent/runs/{thread_id}/history", get(history))
 }
 
-fn ask(answer: Answer, after: Option<Cursor>) -> Ask {
-    let follow = answer != Answer::Page;
-    Ask { answer, form: Some(FORM), after, follow, limit: None, compact: false, attach: false }
+fn ask(wire: &Wire, answer: Answer, after: Option<Cursor>) -> Ask {
+    let (form, follow) = (Some(wire.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
+    Ask { answer, form, after, follow, limit: None, compact: false, attach: false }
 }
 
 /// Reads what a request for events asks for.
-pub(crate) fn ask_for_events(parts: &Parts) -> Result<Ask, Problem> {
-    Ok(ask(Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
+pub(crate) fn ask_for_events(wire: &Wire, parts: &Parts) -> Result<Ask, Problem> {
+    Ok(ask(wire, Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
 }
 
 /// Replays what the thread has, then follows it; the stream stays open across runs.
@@ -45,7 +42,7 @@ async fn events(
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = ask_for_events(&parts)?;
+    let ask = ask_for_events(&wire, &parts)?;
     let reader = ask.read_thread(&wire, &thread).await?;
     answer(wire, ask, Some(reader)).await
 }
@@ -58,7 +55,7 @@ async fn history(
     let mut query = Query::parse(parts.uri.query());
     let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    let reader = ask(Answer::Page, after).read_thread(&wire, &thread).await?;
+    let reader = ask(&wire, Answer::Page, after).read_thread(&wire, &thread).await?;
     let page = page(reader, limit).await?;
     let mut body =
         format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::HeaderMap;
-use runwire_log::{Created, Form, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
+use runwire_log::{Created, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
 use runwire_model::Json;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::Dialect;
 
 use crate::Wire;
 use crate::feed::{Cursor, Shape};
@@ -18,9 +18,16 @@ use crate::resources::runs;
 /// The fields of a façade's JSON body; what nobody takes is handed on to the agent.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
-pub(super) struct Fields(BTreeMap<String, Json>);
+pub(crate) struct Fields(BTreeMap<String, Json>);
 
 impl Fields {
+    /// Reads the fields of a message of a socket.
+    pub(crate) fn of_message(text: &str) -> Result<Self, Problem> {
+        let bad = |detail: String| Problem::new("bad_message", detail);
+        runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()))?;
+        serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))
+    }
+
     /// Takes a text under the first of its names that is there; `null` is as good as nothing.
     pub(super) fn text(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };
@@ -120,12 +127,12 @@ pub(super) enum From {
 }
 
 /// Asks for the SSE of a run, in a dialect's own form.
-pub(super) fn ask(dialect: Dialect, from: From) -> Ask {
+pub(super) fn ask(wire: &Wire, dialect: Dialect, from: From) -> Ask {
     let (after, attach) = match from {
         From::Cursor(after) => (after, false),
         From::Present => (None, true),
     };
-    let form = Some(Form { dialect, fidelity: Fidelity::Native });
+    let form = Some(wire.config.facades.form(dialect));
     Ask { answer: Answer::Stream(Shape::Sse), form, after, follow: true, limit: None, compact: false, attach }
 }
 
@@ -136,7 +143,7 @@ pub(super) async fn follow(
     run: &RunKey,
     from: From,
 ) -> Result<Response, Problem> {
-    let ask = ask(dialect, from);
+    let ask = ask(&wire, dialect, from);
     let reader = ask.read_run(&wire, run).await?;
     answer(wire, ask, reader).await
 }

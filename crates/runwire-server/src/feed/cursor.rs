@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use runwire_model::dialect::FRAME_BITS;
+
 /// A place in a thread: after the k-th frame of a record, or after the whole of it.
 ///
 /// `12-0` is after the first frame of record 12, `12` after all of its frames, `0` before everything.
@@ -10,7 +12,7 @@ use std::str::FromStr;
 pub(crate) struct Cursor {
     /// The record.
     pub(crate) seq: u64,
-    /// The frame; [`Cursor::WHOLE`] stands for all of them.
+    /// The frame, counted from [`runwire_log::Form::first_frame`] on; [`Cursor::WHOLE`] stands for all of them.
     pub(crate) frame: u32,
 }
 
@@ -22,6 +24,12 @@ impl Cursor {
     /// The place after a whole record.
     pub(crate) const fn after(seq: u64) -> Self {
         Self { seq, frame: Self::WHOLE }
+    }
+
+    /// Tells whether the place may be named where the first frame of a record has this number: other options of a
+    /// dialect give other frames. One after a whole record is the same in all of them.
+    pub(crate) fn is_valid_for(self, first_frame: u32) -> bool {
+        self.frame == Self::WHOLE || self.frame >> FRAME_BITS == first_frame >> FRAME_BITS
     }
 
     /// Tells the last record that has been read whole.

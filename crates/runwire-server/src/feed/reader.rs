@@ -129,6 +129,11 @@ impl Reader {
         self.at
     }
 
+    /// Tells the dialect of the frames; there is none where they are handed out as they were stored.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        self.feed.view().form.map(|form| form.dialect)
+    }
+
     /// Tells whether the run has ended and everything of it was handed out.
     pub(crate) fn is_run_over(&self) -> bool {
         self.run_over
@@ -247,8 +252,6 @@ impl Reader {
     /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`.
     fn ends_when_finished(&self) -> bool {
         let view = self.feed.view();
-        self.reach != Reach::Run
-            && view.run.is_some()
-            && view.form.is_some_and(|form| form.dialect == Dialect::AgUi)
+        self.reach != Reach::Run && view.run.is_some() && self.dialect() == Some(Dialect::AgUi)
     }
 }

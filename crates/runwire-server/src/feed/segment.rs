@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use runwire_log::Form;
 use runwire_model::dialect::{Dialect, Frames};
 use runwire_model::framing::{Framing, write_frame};
 use runwire_model::json::Json;
@@ -35,6 +36,8 @@ pub(crate) struct Segment {
     data: Vec<u8>,
     /// Whether the data is text rather than JSON.
     is_text: bool,
+    /// The number of a record's first frame in cursors.
+    first_frame: u32,
     shapes: [OnceLock<Rendered>; 4],
 }
 
@@ -73,22 +76,23 @@ impl FrameOut<'_> {
 }
 
 impl Segment {
-    pub(crate) fn begin(after: u64, dialect: Option<Dialect>) -> Self {
+    pub(crate) fn begin(after: u64, form: Option<Form>) -> Self {
         Self {
             after,
             upto: after,
             ends: false,
             frames: Vec::new(),
             data: Vec::new(),
-            is_text: dialect == Some(Dialect::Text),
+            is_text: form.is_some_and(|form| form.dialect == Dialect::Text),
+            first_frame: form.map_or(0, Form::first_frame),
             shapes: Default::default(),
         }
     }
 
     /// Adds the frames that a record became.
     pub(crate) fn push(&mut self, seq: u64, frames: &Frames) {
-        for (at, (name, data)) in frames.iter().enumerate() {
-            self.push_frame(Cursor { seq, frame: at as u32 }, name, data);
+        for (frame, (name, data)) in (self.first_frame..).zip(frames.iter()) {
+            self.push_frame(Cursor { seq, frame }, name, data);
         }
     }
 

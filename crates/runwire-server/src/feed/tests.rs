@@ -3,14 +3,14 @@
 //! What is expected comes from a way of its own: the stored records, translated from their first one on with a
 //! window in memory, as `runwire convert` does it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_log::sqlite::{Options, Sqlite};
 use runwire_log::{Append, Form, FrameBatch, Log, NewThread, RunKey, Stored, Target, ThreadKey};
 use runwire_model::compact::Compactor;
-use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
+use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -82,6 +82,7 @@ impl Store {
         match target {
             Target::Thread(thread) => thread.clone(),
             Target::Run(run) => run.thread(self.log.run(run).await.unwrap().thread_id),
+            Target::Tenant(tenant) => ThreadKey::of_tenant(tenant.clone()),
         }
     }
 
@@ -121,8 +122,8 @@ fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec
             runs.push(stored.run.clone());
         }
     }
-    let whole = View { thread: thread.clone(), run: None, form };
-    let of_run = |run| View { run: Some(run), ..whole.clone() };
+    let whole = View { thread: thread.clone(), run: None, in_thread: true, form };
+    let of_run = |run| View { run: Some(run), in_thread: false, ..whole.clone() };
     let mut views: Vec<View> = runs.into_iter().map(of_run).collect();
     // A thread of one run has the same frames in both.
     if views.len() != 1 {
@@ -132,13 +133,19 @@ fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec
 }
 
 fn forms() -> impl Iterator<Item = Option<Form>> {
-    let each = |fidelity| Dialect::ALL.map(|dialect| Some(Form { dialect, fidelity }));
-    [each(Fidelity::Native), each(Fidelity::Full)].into_iter().flatten().chain([None])
+    let options = [
+        EncoderOptions::default(),
+        Fidelity::Full.into(),
+        EncoderOptions { slots: Slots::Asks, ..EncoderOptions::default() },
+    ];
+    let each = |dialect| options.map(|options| Form::with(dialect, options));
+    let forms: HashSet<Form> = Dialect::ALL.into_iter().flat_map(each).collect();
+    forms.into_iter().map(Some).chain([None])
 }
 
-fn push(out: &mut Vec<Told>, seq: u64, frames: &Frames) {
-    for (k, (name, data)) in frames.iter().enumerate() {
-        out.push((Cursor { seq, frame: k as u32 }, name.map(str::to_owned), data.to_vec()));
+fn push(out: &mut Vec<Told>, seq: u64, first_frame: u32, frames: &Frames) {
+    for (frame, (name, data)) in (first_frame..).zip(frames.iter()) {
+        out.push((Cursor { seq, frame }, name.map(str::to_owned), data.to_vec()));
     }
 }
 
@@ -170,24 +177,28 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
                     let mut encoder = Encoder::new(Dialect::Runwire, thread, &*stored.run, Fidelity::Native);
                     frames.clear();
                     encoder.step(&stored.record, &window, &mut frames);
-                    push(&mut out, seq, &frames);
+                    push(&mut out, seq, 0, &frames);
                 }
             }
             continue;
         };
-        let encoder = encoders
-            .entry(stored.run.clone())
-            .or_insert_with(|| Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.fidelity));
+        let encoder = encoders.entry(stored.run.clone()).or_insert_with(|| {
+            Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.options())
+                .in_thread(view.in_thread)
+        });
+        let first_frame = form.first_frame();
         if seq > merge_after {
-            compactor
-                .step(encoder, &stored.record, &window, &mut |seq, frames, _| push(&mut out, seq, frames));
+            compactor.step(encoder, &stored.record, &window, &mut |seq, frames, _| {
+                push(&mut out, seq, first_frame, frames);
+            });
         } else {
             frames.clear();
             encoder.step(&stored.record, &window, &mut frames);
-            push(&mut out, seq, &frames);
+            push(&mut out, seq, first_frame, &frames);
         }
     }
-    compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, frames));
+    let first_frame = view.form.map_or(0, Form::first_frame);
+    compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, first_frame, frames));
     out
 }
 
@@ -228,11 +239,11 @@ fn after(frames: &[Told], at: Cursor) -> &[Told] {
 
 /// Lists places that a reader of these frames can name: after each frame, and for every other record after the
 /// whole of it or past its frames, which means the same.
-fn places(frames: &[Told], head: u64) -> Vec<Cursor> {
+fn places(frames: &[Told], first_frame: u32, head: u64) -> Vec<Cursor> {
     let mut places: Vec<Cursor> = frames.iter().map(|(cursor, ..)| *cursor).collect();
     for seq in 0..=head {
         let count = frames.iter().filter(|(cursor, ..)| cursor.seq == seq).count();
-        let past = Cursor { seq, frame: count as u32 };
+        let past = Cursor { seq, frame: first_frame + count as u32 };
         places.push(if seq % 2 == 0 { Cursor::after(seq) } else { past });
     }
     places
@@ -264,8 +275,8 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
                 let all = expected(&view, &records, u64::MAX);
                 let label = |at: Cursor| format!("{} in {form:?} of {:?} after {at}", case.label, view.run);
                 assert_same(&store.rest(&view, Cursor::START).await, &all, || label(Cursor::START));
-                let mut places = places(&all, records.len() as u64);
-                if form.is_some_and(|form| form.fidelity == Fidelity::Full) {
+                let mut places = places(&all, form.map_or(0, Form::first_frame), records.len() as u64);
+                if form.is_some_and(|form| form != Form::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
                     places.truncate(all.len());
                 }
@@ -287,7 +298,7 @@ async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
             for view in views(&thread, &records, Some(form)) {
                 let all = expected(&view, &records, u64::MAX);
                 let cursors = all.iter().map(|(cursor, ..)| *cursor);
-                let cursors = cursors.filter(|_| form.fidelity == Fidelity::Native);
+                let cursors = cursors.filter(|_| form == Form::new(form.dialect));
                 for at in [Cursor::START].into_iter().chain(cursors) {
                     let fewer = collect(store.reader(&view, at, false).compact(true)).await;
                     let label = || format!("{} in {form:?} after {at}", case.label);
@@ -312,7 +323,7 @@ async fn pages_of_any_size_are_the_replay() {
     with_every_case(|store, case| async move {
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
-        let forms = forms().filter(|form| form.is_none_or(|form| form.fidelity == Fidelity::Native));
+        let forms = forms().filter(|form| form.is_none_or(|form| form == Form::new(form.dialect)));
         // Every size for every dialect, though not in the same case.
         for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
             for view in views(&thread, &records, form) {
@@ -349,7 +360,7 @@ async fn a_reader_that_follows_sees_what_a_replay_shows() {
         let mut readers = Vec::new();
         for form in forms() {
             let run = if let Target::Run(run) = &target { Some(run.id.clone()) } else { None };
-            let view = View { thread: thread.clone(), run, form };
+            let view = View { in_thread: run.is_none(), thread: thread.clone(), run, form };
             // Two readers share a feed; the second one merges pieces for as long as it catches up.
             for compact in [false, true] {
                 let reader = store.reader(&view, Cursor::START, true).compact(compact && form.is_some());
@@ -417,8 +428,8 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let thread = store.thread_of(&target).await;
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
-        let form = Some(Form { dialect, fidelity: Fidelity::Native });
-        let view = View { thread: thread.clone(), run: Some("long".into()), form };
+        let form = Some(Form::new(dialect));
+        let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
         let mut slow = store.reader(&view, Cursor::START, true);
         let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
         for reader in [&mut slow, &mut fewer] {
@@ -451,8 +462,8 @@ async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
     let frames = long_run(1500);
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
-    let form = Some(Form { dialect: Dialect::Loom, fidelity: Fidelity::Native });
-    let view = View { thread: thread.clone(), run: Some("long".into()), form };
+    let form = Some(Form::new(Dialect::Loom));
+    let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
     let mut stalled = store.reader(&view, Cursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
     for some in frames[2..frames.len() - 1].chunks(50) {
@@ -488,8 +499,9 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     assert!(records.len() > 2000);
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
-        let form = Form { dialect, fidelity: Fidelity::Native };
-        let view = View { thread: thread.clone(), run: Some(run.id.clone()), form: Some(form) };
+        let form = Form::new(dialect);
+        let view =
+            View { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
         let all = expected(&view, &records, u64::MAX);
         let late = [
             Cursor { seq: 513, frame: 0 },

@@ -29,6 +29,8 @@ pub(crate) struct View {
     pub(crate) thread: ThreadKey,
     /// One run of the thread, or all of it.
     pub(crate) run: Option<Arc<str>>,
+    /// Whether ordering values grow over the runs of the thread.
+    pub(crate) in_thread: bool,
     /// The dialect; without one, the bytes as they came.
     pub(crate) form: Option<Form>,
 }
@@ -76,12 +78,14 @@ impl Walk {
             let run: Arc<str> = span.run_id.into();
             let key = RunKey { tenant: walk.view.thread.tenant.clone(), id: run.clone() };
             let kept = walk.log.checkpoint(&key, form, before).await?;
+            let in_thread = walk.view.in_thread;
             let (kept, encoder) = kept.filter(|(seq, _)| *seq >= span.first_seq).unwrap_or_else(|| {
-                (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.fidelity))
+                (span.first_seq - 1, Encoder::new(form.dialect, &*walk.view.thread.id, &*run, form.options()))
             });
             walk.next = walk.next.min(kept + 1);
             let from = kept + 1;
             let first_seq = span.first_seq;
+            let encoder = encoder.in_thread(in_thread);
             let run_walk =
                 RunWalk { encoder, compactor: None, first_seq, from, kept, known: KnownState::default() };
             walk.runs.insert(run, run_walk);
@@ -137,8 +141,7 @@ impl Walk {
         merge_after: u64,
     ) -> Result<Segment, LogError> {
         let _turn = TURNS.acquire().await;
-        let dialect = self.view.form.map(|form| form.dialect);
-        let mut segment = Segment::begin(self.next - 1, dialect);
+        let mut segment = Segment::begin(self.next - 1, self.view.form);
         for stored in records {
             debug_assert_eq!(stored.record.seq, self.next, "records follow each other");
             self.next = stored.record.seq + 1;
@@ -174,7 +177,8 @@ impl Walk {
         let seq = stored.record.seq;
         let thread = &self.view.thread;
         let run = self.runs.entry(stored.run.clone()).or_insert_with(|| RunWalk {
-            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.fidelity),
+            encoder: Encoder::new(form.dialect, &*thread.id, &*stored.run, form.options())
+                .in_thread(self.view.in_thread),
             compactor: None,
             first_seq: seq,
             from: seq,
@@ -269,9 +273,9 @@ impl Walk {
                 break;
             }
         }
-        let mut segment = Segment::begin(walk.next - 1, Some(form.dialect));
+        let mut segment = Segment::begin(walk.next - 1, Some(form));
         if told.is_some() {
-            segment.push_present(walk.next - 1, &present.frames(form.dialect, form.fidelity));
+            segment.push_present(walk.next - 1, &present.frames(form.dialect, form.options()));
         }
         segment.ends = ends;
         Ok((walk, segment))

@@ -92,6 +92,12 @@ pub const CODES: &[Code] = &[
         "The producer speaks another dialect here",
         "Go on in the dialect that `dialect` names, or write as another producer.",
     ),
+    code(
+        "no_session",
+        422,
+        "A frame names neither a session nor a run",
+        "Name the session in each frame, or write to /v1/runs/{run}/events or /v1/threads/{thread}/events.",
+    ),
     // Producers
     code(
         "producer_gap",
@@ -233,7 +239,7 @@ pub const CODES: &[Code] = &[
         "needs_run",
         409,
         "Runs lie side by side, and this dialect cannot tell them apart",
-        "Read a single run, or use `runwire`, `agio`, `streaming-engine` or `social-app`.",
+        "Read a single run, or use `runwire`, `loom`, `agio`, `streaming-engine` or `social-app`.",
     ),
     code(
         "attach_not_offered",

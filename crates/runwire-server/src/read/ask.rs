@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::request::Parts;
 use runwire_log::{Form, LogError, RunInfo, RunKey, ThreadKey};
 use runwire_model::attach::offers_attach;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, Answer};
 use super::{is_over, last_event_id};
@@ -41,12 +41,17 @@ impl Ask {
     fn of_query(query: &mut Query<'_>, headers: &HeaderMap) -> Result<Self, Problem> {
         let raw = query.flag("raw")?.unwrap_or(false);
         let dialect = query.dialect("dialect", &Dialect::ALL)?;
-        let fidelity = match query.take("fidelity")?.as_deref() {
-            None | Some("native") => Fidelity::Native,
-            Some("full") => Fidelity::Full,
-            Some(_) => return Err(Problem::bad_query("fidelity", "`fidelity` is `native` or `full`")),
+        let fidelity = match query.take("fidelity")? {
+            None => Fidelity::default(),
+            Some(name) => Fidelity::from_name(&name)
+                .ok_or_else(|| Problem::bad_query("fidelity", "`fidelity` is `native` or `full`"))?,
         };
-        let form = Form { dialect: dialect.unwrap_or(Dialect::Runwire), fidelity };
+        let slots = match query.take("slots")? {
+            None => Slots::default(),
+            Some(name) => Slots::from_name(&name)
+                .ok_or_else(|| Problem::bad_query("slots", "`slots` is `all`, `asks` or `none`"))?,
+        };
+        let form = Form::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
         let is_text = !raw && form.dialect == Dialect::Text;
         let answer = accept::answer(headers, is_text)?;
         let with_cursors = query.flag("cursors")?.unwrap_or(false);
@@ -95,14 +100,32 @@ impl Ask {
 
     /// Makes the reader of a run; none where the run has ended and everything was read.
     pub(crate) async fn read_run(&self, wire: &Arc<Wire>, key: &RunKey) -> Result<Option<Reader>, Problem> {
+        self.reader_of_run(wire, key, false).await
+    }
+
+    /// Makes the reader of a run whose ordering values grow over the runs of its thread.
+    pub(crate) async fn read_run_in_thread(
+        &self,
+        wire: &Arc<Wire>,
+        key: &RunKey,
+    ) -> Result<Option<Reader>, Problem> {
+        self.reader_of_run(wire, key, true).await
+    }
+
+    async fn reader_of_run(
+        &self,
+        wire: &Arc<Wire>,
+        key: &RunKey,
+        in_thread: bool,
+    ) -> Result<Option<Reader>, Problem> {
         let run = wire.log.run(key).await?;
         let thread = key.thread(run.thread_id.as_str());
-        let view = View { thread: thread.clone(), run: Some(key.id.clone()), form: self.form };
+        let view = View { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
         // The tail is taken before the store is read, so that nothing falls between the two.
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(&thread).await?;
         let run = wire.log.run(key).await?;
-        check_after(self.after, info.head)?;
+        check_after(self.after, self.form, info.head)?;
         if run.trimmed {
             let (run, oldest) = (run.run_id, info.oldest);
             return Err(LogError::RunTrimmed { run, oldest }.into());
@@ -127,10 +150,10 @@ impl Ask {
 
     /// Makes the reader of a thread.
     pub(crate) async fn read_thread(&self, wire: &Arc<Wire>, key: &ThreadKey) -> Result<Reader, Problem> {
-        let view = View { thread: key.clone(), run: None, form: self.form };
+        let view = View { thread: key.clone(), run: None, in_thread: true, form: self.form };
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(key).await?;
-        check_after(self.after, info.head)?;
+        check_after(self.after, self.form, info.head)?;
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
             let detail =
                 format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
@@ -156,11 +179,21 @@ fn is_at_end(run: &RunInfo, at: Cursor) -> bool {
     run.status.is_closed() && at.seq >= run.last_seq
 }
 
-fn check_after(after: Option<Cursor>, head: u64) -> Result<(), Problem> {
-    match after.filter(|after| after.seq > head) {
-        Some(after) => Err(LogError::CursorBeyondEnd { after: after.seq, head }.into()),
-        None => Ok(()),
+/// Refuses a cursor that lies beyond the end, or that was given for other options.
+fn check_after(after: Option<Cursor>, form: Option<Form>, head: u64) -> Result<(), Problem> {
+    let Some(after) = after else { return Ok(()) };
+    if !after.is_valid_for(form.map_or(0, Form::first_frame)) {
+        let detail = format!(
+            "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
+             after the whole record: `{}`",
+            after.seq
+        );
+        return Err(Problem::new("bad_cursor", detail));
     }
+    if after.seq > head {
+        return Err(LogError::CursorBeyondEnd { after: after.seq, head }.into());
+    }
+    Ok(())
 }
 
 /// Reads a cursor.

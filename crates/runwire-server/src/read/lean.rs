@@ -108,7 +108,7 @@ async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>,
     }
     let (ask, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
         (Some(thread), _) => (Ask::of_request(request)?, thread),
-        (None, Some(thread)) => (social_app::ask_for_events(request)?, thread),
+        (None, Some(thread)) => (social_app::ask_for_events(wire, request)?, thread),
         (None, None) => return Ok(None),
     };
     if !goes_on(&ask) {

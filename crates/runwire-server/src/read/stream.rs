@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use runwire_log::LogError;
+use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
 use crate::feed::{Cursor, Next, Reader, Segment, Shape};
@@ -135,6 +136,10 @@ impl Streaming {
     /// Shows that the stream lives, and where it is: a dialect may have had nothing to say for long.
     fn beat(&mut self) -> Option<Bytes> {
         match self.shape {
+            // social-app's document has the comment alone (§2).
+            Shape::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
+                Some(Bytes::from_static(b": keep-alive\n\n"))
+            }
             Shape::Sse => {
                 self.told = self.reader.at();
                 Some(format!(": keep-alive\nid: {}\n\n", self.told).into())

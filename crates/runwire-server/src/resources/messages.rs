@@ -6,8 +6,12 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use runwire_log::{LogError, RunSpan, Stored, ThreadKey};
-use runwire_model::event::Body;
+use runwire_model::Timestamp;
+use runwire_model::event::{Body, RunStarted};
 use runwire_model::fold::MessageState;
+use runwire_model::record::Record;
+use runwire_model::run::Status;
+use runwire_model::window::user_message_id;
 use serde::Serialize;
 
 use crate::ids::{RunAt, ThreadAt};
@@ -32,11 +36,11 @@ pub(crate) async fn of_run(
     let Some(first_seq) = info.first_seq else { return Ok(Json(message)) };
     let open = !info.status.is_closed();
     let span = RunSpan { run_id: info.run_id, first_seq, last_seq: info.last_seq, open };
-    let mut messages = fold(&wire, &thread, &[span]).await?;
-    Ok(Json(messages.pop().unwrap_or(message)))
+    let run = fold(&wire, &thread, &[span]).await?.pop();
+    Ok(Json(run.map_or(message, |run| run.assistant)))
 }
 
-/// A page of a thread's messages, in the order their runs began.
+/// A page of a thread's messages, in the order their runs began: what people said, and each run as one message.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageList {
     messages: Vec<MessageState>,
@@ -62,13 +66,14 @@ pub(crate) async fn of_thread(
     let older = spans.len().saturating_sub(limit);
     let newest = &spans[older..];
     let next = newest.first().filter(|_| older > 0).map(|span| span.run_id.clone());
-    let messages = fold(&wire, &thread, newest).await?;
+    let runs = fold(&wire, &thread, newest).await?;
+    let messages = runs.into_iter().flat_map(RunMessages::in_order).collect();
     Ok(Json(MessageList { messages, next }))
 }
 
 /// Folds runs in one pass over the part of the thread that they lie in.
-async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<MessageState>, Problem> {
-    let mut messages: Vec<_> = spans.iter().map(|span| MessageState::new(span.run_id.clone())).collect();
+async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<RunMessages>, Problem> {
+    let mut runs: Vec<_> = spans.iter().map(|span| RunMessages::new(&span.run_id)).collect();
     let places: HashMap<&str, usize> =
         spans.iter().enumerate().map(|(place, span)| (span.run_id.as_str(), place)).collect();
     let first = spans.iter().map(|span| span.first_seq).min().unwrap_or(1);
@@ -83,7 +88,7 @@ async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<
             }
             if let Some(place) = places.get(&*stored.run) {
                 bytes += gathered_by(stored);
-                messages[*place].apply_record(&stored.record);
+                runs[*place].apply(&stored.record);
             }
         }
         if bytes > limits::FOLDED_BYTES {
@@ -92,12 +97,99 @@ async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<
         }
         after = newest.record.seq;
     }
-    Ok(messages)
+    Ok(runs)
+}
+
+/// The messages of a run: the assistant's, and those of people.
+struct RunMessages {
+    assistant: MessageState,
+    people: Vec<MessageState>,
+    /// Where the messages of people stand that are not whole yet.
+    open: HashMap<String, usize>,
+    /// How many messages of people came before the assistant's first word.
+    before: Option<usize>,
+}
+
+impl RunMessages {
+    fn new(run: &str) -> Self {
+        Self { assistant: MessageState::new(run), people: Vec::new(), open: HashMap::new(), before: None }
+    }
+
+    fn apply(&mut self, record: &Record) {
+        for entry in &record.entries {
+            self.assistant.apply(&entry.event, record.at);
+            self.note_person(&entry.event.body, record.at);
+            if self.before.is_none() && self.has_begun() {
+                self.before = Some(self.people.len());
+            }
+        }
+    }
+
+    /// Takes what a person says: the message that the run was started with, and texts of role user inside it.
+    fn note_person(&mut self, body: &Body, at: Timestamp) {
+        let run = &self.assistant.metadata.request_id;
+        match body {
+            Body::RunStarted(RunStarted { message: Some(message), message_id, .. }) => {
+                let id = message_id.clone().unwrap_or_else(|| user_message_id(run));
+                self.people.push(MessageState::of_user(id, run.clone(), message, at));
+            }
+            Body::TextStarted(started) if started.role.as_deref() == Some("user") => {
+                // An agent may repeat the message that it was started with.
+                if self.people.first().is_some_and(|first| first.message_id == started.message_id) {
+                    return;
+                }
+                let mut message = MessageState::of_user(&started.message_id, run.clone(), "", at);
+                (message.is_streaming, message.status) = (true, Status::Running);
+                message.metadata.end_time = None;
+                self.open.insert(started.message_id.clone(), self.people.len());
+                self.people.push(message);
+            }
+            Body::TextDelta(delta) => {
+                if let Some(at) = self.open.get(&delta.message_id) {
+                    self.people[*at].main_content.push_str(&delta.content);
+                }
+            }
+            Body::TextFinished(finished) => {
+                let Some(place) = self.open.remove(&finished.message_id) else { return };
+                let message = &mut self.people[place];
+                if let Some(content) = &finished.content {
+                    message.main_content.clone_from(content);
+                }
+                (message.is_streaming, message.status) = (false, Status::Completed);
+                message.metadata.end_time = Some(at.0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells whether the assistant has shown anything.
+    fn has_begun(&self) -> bool {
+        let MessageState { main_content, thinking_content, tool_calls, data_blocks, interactions, .. } =
+            &self.assistant;
+        !(main_content.is_empty()
+            && thinking_content.is_empty()
+            && tool_calls.is_empty()
+            && data_blocks.is_empty()
+            && interactions.is_empty())
+    }
+
+    /// Lists the messages in the order they began.
+    fn in_order(self) -> impl Iterator<Item = MessageState> {
+        let mut messages = self.people;
+        messages.insert(self.before.unwrap_or(messages.len()), self.assistant);
+        messages.into_iter()
+    }
 }
 
 /// Tells about how much a record adds to a message, beside its texts, which have a limit of their own.
 fn gathered_by(stored: &Stored) -> usize {
     let is_piece = |body: &Body| matches!(body, Body::TextDelta(_) | Body::ThinkingDelta(_));
     let pieces = stored.record.entries.iter().all(|entry| is_piece(&entry.event.body));
-    if pieces { 0 } else { stored.frame.as_ref().map_or(0, bytes::Bytes::len) }
+    let asked = stored.record.entries.iter().map(|entry| match &entry.event.body {
+        // It may have come with the request that created the run, and not with the frame.
+        Body::RunStarted(started) => started.message.as_ref().map_or(0, String::len),
+        _ => 0,
+    });
+    let asked: usize = asked.sum();
+    if pieces { 0 } else { asked + stored.frame.as_ref().map_or(0, bytes::Bytes::len) }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use runwire_log::ProducerInfo;
+use http::HeaderMap;
+use runwire_log::{LogError, ProducerInfo, ThreadKey};
 
 use crate::Wire;
+use crate::auth::tenant_of;
 use crate::ids::{ProducerAt, RunAt, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -20,6 +22,22 @@ pub(crate) async fn show_of_thread(
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
     let known = wire.log.thread_producer(&thread, &producer).await?;
+    Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
+}
+
+/// Tells how far a producer is whose frames name their threads.
+pub(crate) async fn show_of_tenant(
+    State(wire): State<Arc<Wire>>,
+    ProducerAt(producer): ProducerAt,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ProducerInfo>, Problem> {
+    Query::parse(query.as_deref()).finish()?;
+    let known = match wire.log.thread_producer(&ThreadKey::of_tenant(tenant_of(&headers)), &producer).await {
+        // Nobody has written so yet.
+        Err(LogError::ThreadUnknown(_)) => None,
+        known => known?,
+    };
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 

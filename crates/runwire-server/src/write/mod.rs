@@ -45,6 +45,8 @@ struct Writing {
     dialect: Option<Dialect>,
     stamp: Option<Stamp>,
     end: bool,
+    /// Whether a thread that does not exist yet takes several runs at once.
+    parallel: bool,
 }
 
 /// Writes to a run.
@@ -59,6 +61,12 @@ pub(crate) async fn thread(
     request: Request,
 ) -> Response {
     write(wire, Target::Thread(thread), request).await
+}
+
+/// Writes to the threads and runs that the frames name.
+pub(crate) async fn tenant(State(wire): State<Arc<Wire>>, request: Request) -> Response {
+    let tenant = tenant_of(request.headers());
+    write(wire, Target::Tenant(tenant), request).await
 }
 
 /// Finds the run, as the path spells it, if the request writes to one.
@@ -121,14 +129,21 @@ impl Writing {
     fn of(target: Target, query: Option<&str>, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut query = Query::parse(query);
         let dialect = query.dialect("dialect", &Dialect::READABLE)?;
-        let end = query.flag("end")?.unwrap_or(false);
-        let thread = match &target {
-            Target::Run(_) => query.id("thread")?,
-            Target::Thread(_) => None,
-        };
+        let (mut thread, mut parallel, mut end) = (None, false, false);
+        match &target {
+            Target::Run(_) => thread = query.id("thread")?,
+            Target::Thread(_) => parallel = query.flag("parallel")?.unwrap_or(false),
+            // The end of such a stream is the end of none of its runs.
+            Target::Tenant(_) => {}
+        }
+        if !matches!(target, Target::Tenant(_)) {
+            end = query.flag("end")?.unwrap_or(false);
+        } else if let Some(dialect) = dialect.filter(|dialect| !dialect.names_its_session()) {
+            return Err(Problem::needs_run(dialect));
+        }
         query.finish()?;
         let framing = media::framing_of(headers)?;
-        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end })
+        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel })
     }
 }
 

@@ -1,6 +1,7 @@
 //! One body, from its first byte to its answer.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as Answer;
@@ -8,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use runwire_log::{Append, FrameBatch, LogError, Stamp, Target};
+use runwire_log::{Append, FrameBatch, LogError, NewThread, Stamp, Target, ThreadKey};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::arrival::{Arrival, arrival, broken, fenced, is_small};
@@ -21,18 +22,38 @@ use crate::{Wire, limits};
 /// How long the bytes of an open body may take that were sent before the server began to stop.
 const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
 
+/// What to do with frames that begin a run beside an open one.
+const SEVERAL_SESSIONS: &str = "Send a stream of several sessions to POST /v1/events; or create the thread with \
+                                `?parallel=true`, wait for the run that `run_id` names, or cancel it.";
+
 /// What was written of a body.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Written {
     accepted: u64,
     duplicates: u64,
     last_seq: u64,
+    /// The threads that were written to, where the frames name them.
+    threads: Option<Vec<Arc<str>>>,
 }
 
 impl Written {
-    pub(super) fn to_json(self) -> String {
-        let Self { accepted, duplicates, last_seq } = self;
-        format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}}}"#)
+    pub(super) fn to_json(&self) -> String {
+        let Self { accepted, duplicates, last_seq, threads } = self;
+        let threads = threads.iter().map(|threads| {
+            let ids: Vec<&str> = threads.iter().map(|id| &**id).collect();
+            format!(r#","threads":{}"#, serde_json::Value::from(ids))
+        });
+        let threads: String = threads.collect();
+        format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}{threads}}}"#)
+    }
+
+    /// Takes note of threads that were written to; of very many, of those that were written to last.
+    fn add_threads(&mut self, written: Vec<Arc<str>>) {
+        let threads = self.threads.get_or_insert_default();
+        threads.retain(|thread| !written.contains(thread));
+        threads.extend(written);
+        let forgotten = threads.len().saturating_sub(limits::THREADS_OF_BODY);
+        threads.drain(..forgotten);
     }
 
     pub(super) fn into_response(self) -> Response {
@@ -85,8 +106,20 @@ impl<'a> Session<'a> {
 
     /// Writes a body to its end, or to where it must stop.
     pub(super) async fn take_in<B: ByteBody>(mut self, body: &mut B) -> Result<Written, Problem> {
-        let read = self.read(body).await;
+        let read = match self.create_thread().await {
+            Ok(()) => self.read(body).await,
+            Err(problem) => Err(problem),
+        };
         self.outcome(read).await
+    }
+
+    /// Makes the thread of several runs at once, if the request asks for that.
+    async fn create_thread(&self) -> Result<(), Problem> {
+        if let (true, Target::Thread(thread)) = (self.writing.parallel, &self.writing.target) {
+            let (tenant, thread_id) = (thread.tenant.to_string(), Some(thread.id.to_string()));
+            self.wire.log.create_thread(NewThread { tenant, thread_id, parallel: true }).await?;
+        }
+        Ok(())
     }
 
     /// Writes a body that has come whole.
@@ -95,22 +128,23 @@ impl<'a> Session<'a> {
         self.outcome(written).await
     }
 
-    async fn outcome(self, written: Result<(), Problem>) -> Result<Written, Problem> {
+    async fn outcome(mut self, written: Result<(), Problem>) -> Result<Written, Problem> {
         match written {
-            Ok(()) => match self.written {
+            Ok(()) => match self.written.take() {
                 Some(written) => Ok(written),
                 None => self.unwritten().await,
             },
             Err(problem) => {
-                let written = match self.written {
+                let written = match self.written.take() {
                     Some(written) => Some(written),
                     // A store that is away would only be waited for once more.
                     None if problem.is_outage() => None,
                     None => self.unwritten().await.ok(),
                 };
+                let last_seq = written.as_ref().map(|written| written.last_seq);
                 let Written { accepted, duplicates, .. } = written.unwrap_or_default();
                 let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
-                Err(problem.with_some("last_seq", written.map(|written| written.last_seq)))
+                Err(problem.with_some("last_seq", last_seq))
             }
         }
     }
@@ -254,10 +288,13 @@ impl<'a> Session<'a> {
                 written.accepted += appended.accepted;
                 written.duplicates += appended.duplicates;
                 written.last_seq = appended.last_seq;
+                if let Target::Tenant(_) = self.writing.target {
+                    written.add_threads(appended.threads);
+                }
                 if let Some(stamp) = &self.writing.stamp {
                     self.wire.bodies.fence(&self.writing.target, stamp);
                 }
-                appended.fault.map_or(Ok(()), |fault| Err(fault.into()))
+                appended.fault.map_or(Ok(()), |fault| Err(self.told_where_to(fault.into())))
             }
             (Err(LogError::DialectAmbiguous(_)), Some(kept)) => {
                 self.batch = kept;
@@ -265,6 +302,14 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             (Err(error), _) => Err(Problem::from(error).with_some("line", line)),
+        }
+    }
+
+    /// Adds where a stream of several sessions can go, where the thread takes one run at a time.
+    fn told_where_to(&self, problem: Problem) -> Problem {
+        match &self.writing.target {
+            Target::Thread(_) if problem.code() == "thread_busy" => problem.with("hint", SEVERAL_SESSIONS),
+            _ => problem,
         }
     }
 
@@ -307,14 +352,42 @@ impl<'a> Session<'a> {
         // A run that does not exist yet has no lease, and a store that fails will say so to the next write.
         match &self.writing.target {
             Target::Run(run) => drop(self.wire.log.heartbeat(run).await),
-            Target::Thread(thread) => {
-                let open = self.wire.log.thread(thread).await.map(|thread| thread.open_runs);
-                for run in open.unwrap_or_default() {
-                    let run = runwire_log::RunKey::new(thread.tenant.clone(), run);
-                    drop(self.wire.log.heartbeat(&run).await);
+            Target::Thread(thread) => self.renew_thread(thread).await,
+            Target::Tenant(_) => {
+                for thread in self.threads() {
+                    self.renew_thread(&thread).await;
                 }
             }
         }
+    }
+
+    async fn renew_thread(&self, thread: &ThreadKey) {
+        let open = self.wire.log.thread(thread).await.map(|thread| thread.open_runs);
+        for run in open.unwrap_or_default() {
+            let run = runwire_log::RunKey::new(thread.tenant.clone(), run);
+            drop(self.wire.log.heartbeat(&run).await);
+        }
+    }
+
+    /// Lists the threads that the body has written to, where its frames name them.
+    fn threads(&self) -> Vec<ThreadKey> {
+        let Target::Tenant(tenant) = &self.writing.target else { return Vec::new() };
+        let threads = self.written.iter().flat_map(|written| written.threads.iter().flatten());
+        threads.map(|id| ThreadKey { tenant: tenant.clone(), id: id.clone() }).collect()
+    }
+
+    /// Tells whether any of the threads that the body has written to has an open run.
+    async fn has_open_run(&self) -> Result<bool, LogError> {
+        for thread in self.threads() {
+            match self.wire.log.thread(&thread).await {
+                Ok(thread) if thread.open_runs.is_empty() => {}
+                Ok(_) => return Ok(true),
+                Err(error) if is_outage(&error) => return Err(error),
+                // One that was deleted has none.
+                Err(_) => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Gives up a quiet body whose run is not open; any other may be quiet for as long as it likes.
@@ -324,6 +397,7 @@ impl<'a> Session<'a> {
             Target::Thread(thread) => {
                 self.wire.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
             }
+            Target::Tenant(_) => self.has_open_run().await,
         };
         let may_be_open = match &open {
             Ok(open) => *open,
@@ -358,6 +432,7 @@ impl<'a> Session<'a> {
         let last_seq = match &self.writing.target {
             Target::Run(run) => self.wire.log.run(run).await.map(|run| run.last_seq),
             Target::Thread(thread) => self.wire.log.thread(thread).await.map(|thread| thread.head),
+            Target::Tenant(_) => return Ok(Written { threads: Some(Vec::new()), ..Written::default() }),
         };
         match last_seq {
             Ok(last_seq) => Ok(Written { last_seq, ..Written::default() }),

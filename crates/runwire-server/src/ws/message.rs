@@ -2,7 +2,7 @@
 
 use runwire_log::{Appended, FrameBatch};
 use runwire_model::Json;
-use runwire_model::dialect::{Dialect, Fidelity};
+use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,6 +30,8 @@ pub(super) struct Incoming {
     dialect: Option<String>,
     #[serde(default)]
     fidelity: Option<String>,
+    #[serde(default)]
+    slots: Option<String>,
     #[serde(default)]
     pub(super) raw: bool,
     #[serde(default)]
@@ -59,8 +61,9 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads a message; one that is wrong is told with its id, if it has one.
-    pub(super) fn read(text: &str) -> Result<Self, Box<(Option<String>, Problem)>> {
+    /// Reads a message; one that is wrong is told with its id, if it has one. An answer in EasyFlow's form gives
+    /// nothing: it has no `op`.
+    pub(super) fn read(text: &str) -> Result<Option<Self>, Box<(Option<String>, Problem)>> {
         let value = match serde_json::from_str::<serde_json::Value>(text) {
             Ok(value) if value.is_object() => value,
             Ok(_) => return Err(Box::new((None, bad("a message is a JSON object with an `op`")))),
@@ -72,9 +75,11 @@ impl Incoming {
         match value.get("op").and_then(serde_json::Value::as_str) {
             Some(op) if OPS.contains(&op) => {}
             Some(op) => return Err(wrong(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
+            None if value.get("op").is_none() && is_form_answer(&value) => return Ok(None),
             None => return Err(wrong("the message has no `op`".to_owned())),
         }
-        serde_json::from_str(text).map_err(|error| wrong(format!("the message cannot be read: {error}")))
+        let read = serde_json::from_str(text).map(Some);
+        read.map_err(|error| wrong(format!("the message cannot be read: {error}")))
     }
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.
@@ -95,12 +100,13 @@ impl Incoming {
         known.map(Some).ok_or_else(|| bad(format!("`dialect` is one of {}", names.join(", "))))
     }
 
-    pub(super) fn fidelity(&self) -> Result<Fidelity, Problem> {
-        match self.fidelity.as_deref() {
-            None | Some("native") => Ok(Fidelity::Native),
-            Some("full") => Ok(Fidelity::Full),
-            Some(_) => Err(bad("`fidelity` is `native` or `full`")),
-        }
+    pub(super) fn options(&self) -> Result<EncoderOptions, Problem> {
+        let fidelity = self.fidelity.as_deref().map_or(Some(Fidelity::default()), Fidelity::from_name);
+        let slots = self.slots.as_deref().map_or(Some(Slots::default()), Slots::from_name);
+        Ok(EncoderOptions {
+            fidelity: fidelity.ok_or_else(|| bad("`fidelity` is `native` or `full`"))?,
+            slots: slots.ok_or_else(|| bad("`slots` is `all`, `asks` or `none`"))?,
+        })
     }
 
     pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
@@ -123,6 +129,12 @@ impl Incoming {
         }
         batch
     }
+}
+
+/// Tells whether a message is an answer as EasyFlow's document has it (§12), in either case of its names.
+fn is_form_answer(value: &serde_json::Value) -> bool {
+    let has = |names: [&str; 2]| names.iter().any(|name| value.get(name).is_some());
+    has(["conversation_id", "conversationId"]) && has(["form_id", "formId"])
 }
 
 /// Makes the problem of a message that means nothing here.

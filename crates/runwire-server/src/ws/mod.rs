@@ -1,8 +1,6 @@
 //! `GET /v1/ws`: several runs over one socket, read and written.
 //!
-//! One task a socket takes the messages in their order, so that writes keep theirs; each subscription is a
-//! reader of its own. All of them write into one short queue: a client that does not read stops its own
-//! subscriptions and nothing else.
+//! Messages are taken in their order, so that writes keep theirs; each subscription is a reader of its own.
 
 mod message;
 mod producing;
@@ -11,19 +9,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::response::{IntoResponse, Response};
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use runwire_log::{Append, Cancel, Cancelled, Form, RunKey, Stamp, Target, ThreadKey};
 use runwire_model::dialect::Dialect;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::auth::tenant_of;
+use crate::facade::easyflow;
+use crate::facade::start::Fields;
 use crate::feed::{Next, Reader, Shape};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
@@ -31,7 +30,8 @@ use crate::problem::Problem;
 use crate::read::{Answer, Ask};
 use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
-use crate::{Wire, ids, interactions, limits, origin, outage};
+use crate::socket::{self, Outbox};
+use crate::{Wire, ids, interactions, limits, outage};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
 
@@ -43,101 +43,29 @@ async fn upgrade(
     State(wire): State<Arc<Wire>>,
     Extension(place): Extension<Place>,
     headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Response {
-    let upgrade = match upgrade {
-        Ok(upgrade) => upgrade,
-        Err(rejection) => return Problem::new("not_a_websocket", rejection.to_string()).into_response(),
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let (tenant, of) = (tenant_of(&headers), wire.clone());
+    let session = |out: Outbox| {
+        let producing = Producing::new(&of, out.clone());
+        Session { wire: of, tenant, out, subscriptions: HashMap::new(), producing }
     };
-    if let Err(problem) = origin::check(&headers) {
-        return problem.into_response();
-    }
-    let tenant = tenant_of(&headers);
-    upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES).on_upgrade(
-        async move |socket| {
-            serve(wire, tenant, socket).await;
-            drop(place);
-        },
-    )
-}
-
-async fn serve(wire: Arc<Wire>, tenant: Arc<str>, socket: WebSocket) {
-    let (mut sink, mut stream) = socket.split();
-    let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
-    let mut shutdown = wire.shutdown.clone();
-    let beat = wire.config.keep_alive;
-    let writing = tokio::spawn(async move {
-        loop {
-            let message = tokio::select! {
-                message = queue.recv() => message,
-                () = tokio::time::sleep(beat) => Some(Message::Ping(bytes::Bytes::new())),
-            };
-            let Some(message) = message else { break };
-            let closes = matches!(message, Message::Close(_));
-            if sink.send(message).await.is_err() || closes {
-                break;
-            }
-        }
-        let _ = sink.close().await;
-    });
-    let producing = Producing::new(&wire, out.clone());
-    let mut session = Session { wire, tenant, out, subscriptions: HashMap::new(), producing };
-    loop {
-        let message = tokio::select! {
-            biased;
-            _ = shutdown.wait_for(|stops| *stops) => Err(()),
-            message = stream.next() => Ok(message),
-        };
-        let Ok(message) = message else {
-            let frame = CloseFrame { code: close_code::AWAY, reason: "the server stops; come back".into() };
-            let _ = session.out.send(Message::Close(Some(frame))).await;
-            break;
-        };
-        let answered = match message {
-            Some(Ok(Message::Text(text))) => session.take(&text).await,
-            Some(Ok(Message::Binary(_))) => {
-                session.say(error(None, bad("messages are text, not bytes"))).await
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                session.renew_leases().await;
-                true
-            }
-            Some(Ok(Message::Close(_)) | Err(_)) | None => false,
-        };
-        if !answered {
-            break;
-        }
-    }
-    for (_, subscription) in session.subscriptions.drain() {
-        subscription.abort();
-    }
-    drop(session);
-    let _ = writing.await;
+    socket::open(&wire, place, &headers, upgrade, session)
 }
 
 struct Session {
     wire: Arc<Wire>,
     tenant: Arc<str>,
-    out: mpsc::Sender<Message>,
+    out: Outbox,
     subscriptions: HashMap<String, JoinHandle<()>>,
     producing: Producing,
 }
 
-impl Session {
-    /// Queues a message; false means that the socket is gone.
-    async fn say(&self, text: String) -> bool {
-        self.out.send(Message::Text(text.into())).await.is_ok()
-    }
-
-    /// Shows that producers are alive; a store that is away keeps nobody from hearing that the socket is.
-    async fn renew_leases(&mut self) {
-        let _ = tokio::time::timeout(limits::RENEWAL_TIME, self.producing.renew_leases()).await;
-    }
-
-    /// Does what a message asks for; false means that the socket is gone.
+impl socket::Session for Session {
     async fn take(&mut self, text: &str) -> bool {
         let incoming = match Incoming::read(text) {
-            Ok(incoming) => incoming,
+            Ok(Some(incoming)) => incoming,
+            Ok(None) => return self.answer_form(text).await,
             Err(wrong) => {
                 let (id, problem) = *wrong;
                 return self.say(error(id.as_deref(), problem)).await;
@@ -167,6 +95,30 @@ impl Session {
         }
     }
 
+    async fn refuse(&mut self, problem: Problem) -> bool {
+        self.say(error(None, problem)).await
+    }
+
+    async fn note_ping(&mut self) {
+        self.renew_leases().await;
+    }
+
+    fn close(&mut self) {
+        self.subscriptions.drain().for_each(|(_, subscription)| subscription.abort());
+    }
+}
+
+impl Session {
+    /// Queues a message; false means that the socket is gone.
+    async fn say(&self, text: String) -> bool {
+        self.out.send(Message::Text(text.into())).await.is_ok()
+    }
+
+    /// Shows that producers are alive; a store that is away keeps nobody from hearing that the socket is.
+    async fn renew_leases(&mut self) {
+        let _ = tokio::time::timeout(limits::RENEWAL_TIME, self.producing.renew_leases()).await;
+    }
+
     async fn subscribe(&mut self, id: &str, incoming: &Incoming) -> Result<(), Problem> {
         self.subscriptions.retain(|_, task| !task.is_finished());
         if self.subscriptions.contains_key(id) {
@@ -177,7 +129,7 @@ impl Session {
             return Err(Problem::new("too_many_subscriptions", detail));
         }
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
-        let form = Form { dialect, fidelity: incoming.fidelity()? };
+        let form = Form::with(dialect, incoming.options()?);
         let after = incoming.after()?;
         let ask = Ask {
             answer: Answer::Stream(Shape::NdjsonWithCursors),
@@ -272,6 +224,14 @@ impl Session {
         ))
     }
 
+    /// Takes an answer in the form that EasyFlow's document has for it (§12).
+    async fn answer_form(&mut self, text: &str) -> bool {
+        match Fields::of_message(text) {
+            Ok(fields) => self.say(easyflow::answer_message(&self.wire, &self.tenant, fields).await).await,
+            Err(problem) => self.say(error(None, problem)).await,
+        }
+    }
+
     async fn cancel(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`cancel` needs a `run`")) };
         if incoming.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
@@ -306,7 +266,7 @@ impl Session {
 }
 
 /// Sends everything that a reader gets.
-async fn pump(mut reader: Reader, id: String, out: mpsc::Sender<Message>, _open: OpenReader) {
+async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
     loop {
         let next = match reader.next().await {
             Ok(next) => next,

@@ -84,6 +84,8 @@ impl Producing {
         let renewed = match target {
             Target::Run(run) => self.log.heartbeat(run).await.map(|info| !info.status.is_closed()),
             Target::Thread(thread) => self.renew_runs(thread).await.map(|()| true),
+            // Nothing is written so on a socket.
+            Target::Tenant(_) => Ok(false),
         };
         renewed.or_else(|error| if is_outage(&error) { Err(error) } else { Ok(false) })
     }
@@ -121,6 +123,7 @@ async fn begin(log: &Arc<dyn Log>, target: &Target, last_seq: u64) -> Result<Opt
             }
             Ok(follow(thread, None, after))
         }
+        Target::Tenant(_) => Ok(None),
     }
 }
 

@@ -102,6 +102,55 @@ async fn a_threads_messages_come_in_order_and_in_pages() {
 }
 
 #[tokio::test]
+async fn a_threads_messages_have_what_people_said_in_order() {
+    let served = Served::start().await;
+    let text = |id: &str, role: &str, content: &str| {
+        format!(
+            "{{\"type\":\"text.started\",\"message_id\":\"{id}\",\"role\":\"{role}\"}}\n\
+             {{\"type\":\"text.delta\",\"message_id\":\"{id}\",\"content\":\"{content}\"}}\n\
+             {{\"type\":\"text.finished\",\"message_id\":\"{id}\"}}\n"
+        )
+    };
+    let asked = json!({"run_id": "r1", "thread_id": "t", "message": "Where am I?"});
+    assert_eq!(served.post("/v1/runs", &asked.to_string()).await.status, 201);
+    let frames = text("a1", "assistant", "In Paris.") + &text("u1", "user", "In French, please.");
+    let frames = frames + &text("a2", "assistant", "À Paris.") + COMPLETED;
+    served.post("/v1/runs/r1/events?dialect=runwire", &frames).await.written(10, 0);
+    let started = r#"{"type":"run.started","message":"Thanks","message_id":"m2"}"#;
+    // The agent repeats what it was asked, and is told something before it says its first word.
+    let frames =
+        text("m2", "user", "Thanks") + &text("u2", "user", "Be brief.") + &text("a3", "assistant", "OK");
+    let body = format!("{started}\n{frames}{COMPLETED}");
+    served.post("/v1/runs/r2/events?thread=t&dialect=runwire", &body).await.written(11, 0);
+
+    let said = |page: &serde_json::Value| -> Vec<(String, String, String)> {
+        let text = |message: &serde_json::Value, key: &str| message[key].as_str().unwrap().to_owned();
+        let messages = page["messages"].as_array().unwrap().iter();
+        messages.map(|m| (text(m, "role"), text(m, "messageId"), text(m, "mainContent"))).collect()
+    };
+    let of = |role: &str, id: &str, content: &str| (role.to_owned(), id.to_owned(), content.to_owned());
+    let first = [
+        of("user", "r1:user", "Where am I?"),
+        of("assistant", "r1", "In Paris.\n\nÀ Paris."),
+        of("user", "u1", "In French, please."),
+    ];
+    let second = [of("user", "m2", "Thanks"), of("user", "u2", "Be brief."), of("assistant", "r2", "OK")];
+    let all = served.get("/v1/threads/t/messages").await.json();
+    assert_eq!(said(&all), [first.clone(), second.clone()].concat());
+    for message in all["messages"].as_array().unwrap() {
+        assert_eq!((&message["isStreaming"], &message["status"]), (&json!(false), &"completed".into()));
+        assert!(message["metadata"]["startTime"].as_u64() <= message["metadata"]["endTime"].as_u64());
+    }
+    // Pages are counted in runs, whose messages stay together.
+    let newest = served.get("/v1/threads/t/messages?limit=1").await.json();
+    assert_eq!((said(&newest), &newest["next"]), (second.to_vec(), &"r2".into()));
+    let older = served.get("/v1/threads/t/messages?limit=1&before=r2").await.json();
+    assert_eq!(said(&older), first);
+    // A run's own message is the assistant's.
+    assert_eq!(served.get("/v1/runs/r1/message").await.json()["role"], "assistant");
+}
+
+#[tokio::test]
 async fn a_cancel_stops_what_waits_and_asks_what_runs() {
     let served = Served::start().await;
     served.post("/v1/runs", r#"{"run_id":"waiting"}"#).await;

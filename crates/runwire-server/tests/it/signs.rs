@@ -44,6 +44,19 @@ async fn an_idle_stream_shows_that_it_lives_and_where_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn social_apps_keep_alive_stands_alone() {
+    let served = Served::with(|config| config.keep_alive = Duration::from_millis(50)).await;
+    served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
+    for path in ["/api/v1/agent/runs/t/events", "/v1/runs/r/events?dialect=social-app"] {
+        let mut stream = served.read(path, &[SSE]).await;
+        for _ in 0..2 {
+            assert_eq!(stream.comment("keep-alive").await.id, None, "{path}");
+        }
+        assert_eq!(stream.last_id.as_deref(), Some("1-0"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_is_told_once_that_it_has_caught_up() {
     let served = Served::start().await;
     served.post("/v1/runs/r/events", &delta("a")).await.written(1, 0);
@@ -294,7 +307,8 @@ async fn agio_pages_through_a_run_to_its_end() {
     }
     let beyond = served.get("/api/runs/r/events?offset=1000").await.json();
     assert_eq!((&beyond["events"], &beyond["next_offset"]), (&json!([]), &Value::Null));
-    assert_eq!(served.events("/api/runs/r/events", &[SSE]).await, all);
+    let stream = served.events("/v1/runs/r/events?dialect=agio&slots=asks", &[SSE]).await;
+    assert_eq!(served.events("/api/runs/r/events", &[SSE]).await, stream);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,11 +318,11 @@ async fn runs_side_by_side_are_told_apart_or_not_told() {
     for run in ["p1", "p2"] {
         served.post(&format!("/v1/runs/{run}/events?thread=p"), &delta("a")).await.written(1, 0);
     }
-    for dialect in ["runwire", "agio", "streaming-engine", "social-app"] {
+    for dialect in ["runwire", "loom", "agio", "streaming-engine", "social-app"] {
         let path = format!("/v1/threads/p/events?follow=false&dialect={dialect}");
         assert_eq!(served.get_with(&path, &[SSE]).await.status, 200);
     }
-    for dialect in ["ag-ui", "loom", "loom-export", "easyflow-chat", "text"] {
+    for dialect in ["ag-ui", "loom-export", "easyflow-chat", "text"] {
         let path = format!("/v1/threads/p/events?follow=false&dialect={dialect}");
         served.get_with(&path, &[SSE]).await.problem(409, "needs_run");
         let path = format!("/v1/runs/p1/events?follow=false&dialect={dialect}");

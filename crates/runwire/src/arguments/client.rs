@@ -23,6 +23,9 @@ Examples:
   Write a stream that holds several runs:
     runwire push --to-thread t1 export.ndjson
 
+  Write a stream of several sessions, each to the thread that its frames name:
+    runwire push --all sessions.loom.ndjson
+
   Write every frame once, over restarts of the server, and whoever repeats it:
     ./agent | runwire push r1 --producer worker-7 --end
 
@@ -89,10 +92,11 @@ pub(crate) fn url_flag(url: &str) -> String {
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_EXAMPLES, after_long_help = format!("{PUSH_EXAMPLES}\n\n{EXIT_CODES}"))]
 #[command(override_usage = "runwire push [OPTIONS] <RUN> [FILE]\n       \
-                            runwire push [OPTIONS] --to-thread <THREAD> [FILE]")]
+                            runwire push [OPTIONS] --to-thread <THREAD> [FILE]\n       \
+                            runwire push [OPTIONS] --all [FILE]")]
 pub(crate) struct PushArguments {
     /// The run to write to; it is created if there is none
-    #[arg(required_unless_present = "to_thread")]
+    #[arg(required_unless_present_any = ["to_thread", "all"])]
     run: Option<String>,
 
     /// The stream to write; standard input without it, or with `-`
@@ -101,6 +105,14 @@ pub(crate) struct PushArguments {
     /// Write to a thread instead: the frames say which run each belongs to
     #[arg(long, value_name = "THREAD", value_parser = id, conflicts_with = "thread")]
     pub(crate) to_thread: Option<String>,
+
+    /// Write to the threads and runs that the frames name: a stream of several sessions
+    #[arg(long, conflicts_with_all = ["to_thread", "thread", "end"])]
+    pub(crate) all: bool,
+
+    /// Let a thread that --to-thread creates have several runs at once
+    #[arg(long, requires = "to_thread")]
+    pub(crate) parallel: bool,
 
     /// The dialect of the stream; `auto` lets the server find out from the first frames
     #[arg(long, value_name = "DIALECT", default_value = super::AUTO, value_parser = readable())]
@@ -146,16 +158,18 @@ pub(crate) struct PushArguments {
 /// Where a stream goes to, and where it comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// The run; nothing where the stream goes to a thread.
+    /// The run; nothing where the stream goes to a thread, or to those that it names.
     pub(crate) run: Option<String>,
     pub(crate) file: Option<PathBuf>,
 }
 
 impl PushArguments {
-    /// Tells the run from the file: with `--to-thread` there is no run, and what stands in its place is the file.
+    /// Tells the run from the file: with `--to-thread` or `--all` there is no run, and what stands in its place is the
+    /// file.
     pub(crate) fn places(&self) -> Result<Places, String> {
-        match (&self.to_thread, &self.run, &self.file) {
-            (Some(_), _, Some(_)) => Err("with --to-thread there is no RUN, only a FILE".to_owned()),
+        let other = self.to_thread.as_ref().map(|_| "--to-thread").or(self.all.then_some("--all"));
+        match (other, &self.run, &self.file) {
+            (Some(other), _, Some(_)) => Err(format!("with {other} there is no RUN, only a FILE")),
             (Some(_), file, None) => Ok(Places { run: None, file: file.as_ref().map(PathBuf::from) }),
             (None, run, file) => {
                 let run = id(run.as_deref().unwrap_or_default()).map_err(|wrong| format!("RUN: {wrong}"))?;
@@ -272,7 +286,9 @@ mod tests {
         assert_eq!(places(&["r1", "a.ndjson"]), run("r1", Some("a.ndjson")));
         assert_eq!(places(&["r1", "-"]), run("r1", Some("-")));
         let file = Places { run: None, file: Some(PathBuf::from("a.ndjson")) };
-        assert_eq!(places(&["--to-thread", "t1", "a.ndjson"]), Ok(file));
+        assert_eq!(places(&["--to-thread", "t1", "a.ndjson"]).as_ref(), Ok(&file));
+        assert_eq!(places(&["--all", "a.ndjson"]), Ok(file));
+        assert!(places(&["--all", "r1", "a.ndjson"]).is_err());
         assert!(places(&[]).is_err() && places(&["", "a"]).is_err());
         assert!(places(&["--to-thread", "t1", "r1", "a.ndjson"]).is_err());
     }

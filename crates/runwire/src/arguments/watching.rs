@@ -8,7 +8,7 @@ use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 
 use super::client::ServerArguments;
-use super::{EXIT_CODES, id, writable};
+use super::{EXIT_CODES, SlotsName, id, writable};
 
 const TAIL_EXAMPLES: &str = "\
 Examples:
@@ -130,6 +130,11 @@ pub(crate) struct TailArguments {
     /// Merge pieces of text that lie behind into fewer frames
     #[arg(long)]
     pub(crate) compact: bool,
+
+    /// Which extension slots of the dialect are shown: all, only questions, answers, suspension and a person's words,
+    /// or none
+    #[arg(long, value_name = "SLOTS", requires = "dialect")]
+    pub(crate) slots: Option<SlotsName>,
 
     /// Begin with the present state in one go instead of all that led to it (runwire, ag-ui, easyflow-chat,
     /// streaming-engine)

@@ -24,9 +24,10 @@ use crate::table::tame;
 /// Pieces of the input that may wait to be sent.
 const WAITING_PIECES: usize = 4;
 
-/// Sends a stream to a run or a thread as it comes, and says what became of it.
+/// Sends a stream to a run, a thread or the threads that it names as it comes, and says what became of it.
 pub(crate) fn run(arguments: &PushArguments) -> Result<Verdict, Failure> {
-    let usage = "runwire push [OPTIONS] <RUN> [FILE], or runwire push [OPTIONS] --to-thread <THREAD> [FILE]";
+    let usage = "runwire push [OPTIONS] <RUN> [FILE], runwire push [OPTIONS] --to-thread <THREAD> [FILE], \
+                 or runwire push [OPTIONS] --all [FILE]";
     let places = arguments.places().map_err(|wrong| Failure::Usage { message: wrong, hint: usage })?;
     let source = Source::open(places.file.as_deref())?;
     block_on(push(arguments, places.run.as_deref(), source))
@@ -36,6 +37,7 @@ async fn push(arguments: &PushArguments, run: Option<&str>, source: Source) -> R
     let client = connect(&arguments.server)?;
     let place = match run {
         Some(run) => Place::run(&client, run),
+        None if arguments.all => Place::all(&client),
         None => Place::thread(&client, arguments.to_thread.as_deref().unwrap_or_default()),
     };
     let screen = Arc::new(Screen::of_sending(source.size));
@@ -50,6 +52,7 @@ async fn push(arguments: &PushArguments, run: Option<&str>, source: Source) -> R
                 dialect: arguments.dialect.named(),
                 thread: arguments.thread.clone(),
                 producer,
+                parallel: arguments.parallel,
                 patience: arguments.patience,
                 was_there: false,
                 notes: Notes::on_screen(screen.clone()),
@@ -103,7 +106,7 @@ async fn send_once(
     first: First,
     input: Reading,
 ) -> Result<Written, Unsent> {
-    let mut upload = place.upload().framing(first.framing).end(arguments.end);
+    let mut upload = place.upload().framing(first.framing).end(arguments.end).parallel(arguments.parallel);
     if let Some(dialect) = arguments.dialect.named() {
         upload = upload.dialect(dialect);
     }
@@ -146,7 +149,12 @@ fn print(written: &Written, as_json: bool) -> Result<(), Failure> {
     let line = if as_json {
         serde_json::to_string(written).map_err(|error| Failure::Write(error.into()))?
     } else {
-        format!("{}, last seq {}", counts(written.accepted, written.duplicates), written.last_seq)
+        let counts = counts(written.accepted, written.duplicates);
+        match written.threads.len() {
+            0 => format!("{counts}, last seq {}", written.last_seq),
+            1 => format!("{counts}, in 1 thread"),
+            threads => format!("{counts}, in {threads} threads"),
+        }
     };
     writeln!(io::stdout().lock(), "{line}").map_err(Failure::Write)
 }

@@ -70,7 +70,7 @@ async fn play_events(
             cause = interrupt.come_or_no_reader() => {
                 let signal = cause?;
                 watch.finish()?;
-                say_left("replay", client, &arguments.run, false, cursor);
+                say_left("replay", client, &arguments.run, false, "", cursor);
                 return Ok(Verdict::Exit(BY_SIGNAL + signal));
             }
             received = next => received?,
@@ -112,7 +112,7 @@ async fn play_frames(
             cause = interrupt.come_or_no_reader() => {
                 let signal = cause?;
                 printer.finish()?;
-                say_left("replay", client, &arguments.run, false, cursor);
+                say_left("replay", client, &arguments.run, false, "", cursor);
                 return Ok(Verdict::Exit(BY_SIGNAL + signal));
             }
             frame = next => frame?,

@@ -129,6 +129,7 @@ impl Sending {
     fn written(self) -> Written {
         let mut written = self.last.unwrap_or_default();
         (written.accepted, written.duplicates) = (self.accepted, self.duplicates);
+        written.threads = self.writer.place.threads();
         written
     }
 }

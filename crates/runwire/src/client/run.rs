@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
         }
         screen::say_plainly(format_args!("run {id}"));
         let exit_status = arguments.exit_status;
-        let shown = Shown { client, id, is_thread: false, exit_status };
+        let shown = Shown { client, id, is_thread: false, exit_status, flags: String::new() };
         shown.watch_whole(printed, interrupt, &arguments.server).await
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use futures_util::FutureExt;
-use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal};
+use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal, Slots};
 
 use super::answer;
 use super::interrupt::{BY_SIGNAL, Interrupt, or_leave};
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &TailArguments) -> Result<Verdict, Failure> {
         id: arguments.run.clone(),
         is_thread: arguments.thread,
         exit_status: arguments.exit_status,
+        flags: slots_flags(arguments),
     };
     block_on(shown.print(printed, arguments))
 }
@@ -37,6 +38,8 @@ pub(super) struct Shown {
     pub(super) is_thread: bool,
     /// Whether the exit code tells how the run ended.
     pub(super) exit_status: bool,
+    /// The flags without which its cursors mean nothing.
+    pub(super) flags: String,
 }
 
 impl Shown {
@@ -58,6 +61,7 @@ impl Shown {
                 } else {
                     self.client.run(&self.id).frames(dialect)
                 };
+                let frames = frames.slots(arguments.slots.map(Into::into).unwrap_or_default());
                 let mut frames = asked(frames, arguments);
                 print_frames(&mut frames, Printer::new(form), &mut interrupt).await?
             }
@@ -103,7 +107,7 @@ impl Shown {
     async fn leave(&self, watched: Watched) -> Result<Verdict, Failure> {
         match watched {
             Watched::Left { signal, cursor } => {
-                say_left("tail", &self.client, &self.id, self.is_thread, cursor);
+                say_left("tail", &self.client, &self.id, self.is_thread, &self.flags, cursor);
                 Ok(Verdict::Exit(BY_SIGNAL + signal))
             }
             Watched::Whole if self.exit_status => {
@@ -116,14 +120,21 @@ impl Shown {
 }
 
 /// Says to a person who has left how to come back, and how to stop what goes on.
-pub(super) fn say_left(command: &str, client: &Client, id: &str, is_thread: bool, cursor: Option<Cursor>) {
+pub(super) fn say_left(
+    command: &str,
+    client: &Client,
+    id: &str,
+    is_thread: bool,
+    flags: &str,
+    cursor: Option<Cursor>,
+) {
     if !io::stderr().is_terminal() {
         return;
     }
     let (id, flag) = (quoted(id), url_flag(&client.url()));
     let mut back = format!("runwire {command} {id}");
     // Writing to a string cannot fail.
-    let _ = write!(back, "{}", if is_thread { " --thread" } else { "" });
+    let _ = write!(back, "{}{flags}", if is_thread { " --thread" } else { "" });
     if let Some(cursor) = cursor {
         let _ = write!(back, " --after {cursor}");
     }
@@ -132,6 +143,16 @@ pub(super) fn say_left(command: &str, client: &Client, id: &str, is_thread: bool
         screen::say_plainly(format_args!(
             "leaving is not stopping: `runwire cancel {id}{flag}` stops the run"
         ));
+    }
+}
+
+/// Returns the flags that choose extension slots, if they do not choose the default.
+fn slots_flags(arguments: &TailArguments) -> String {
+    match (arguments.output.dialect, arguments.slots.map(Slots::from)) {
+        (Some(dialect), Some(slots)) if slots != Slots::All => {
+            format!(" --dialect {dialect} --slots {}", slots.name())
+        }
+        _ => String::new(),
     }
 }
 

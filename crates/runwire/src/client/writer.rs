@@ -21,7 +21,10 @@ const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Time of silence after which a sign of life is sent, so that the run's lease lasts.
 pub(crate) const BEAT_TIME: Duration = Duration::from_secs(3);
 
-/// What is written to: a run, or a thread.
+/// Threads of one stream whose runs are kept alive while it is silent: those that were written to last.
+const THREADS: usize = 1024;
+
+/// What is written to: a run, a thread, or the threads that the frames name.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) client: Client,
@@ -32,6 +35,8 @@ pub(crate) struct Place {
 pub(crate) enum Goal {
     Run(RunHandle),
     Thread(ThreadHandle),
+    /// The threads that were written to so far.
+    All(Vec<ThreadHandle>),
 }
 
 impl Place {
@@ -43,10 +48,33 @@ impl Place {
         Self { client: client.clone(), goal: Goal::Thread(client.thread(thread)) }
     }
 
+    pub(crate) fn all(client: &Client) -> Self {
+        Self { client: client.clone(), goal: Goal::All(Vec::new()) }
+    }
+
     pub(crate) fn upload(&self) -> Upload {
         match &self.goal {
             Goal::Run(run) => run.upload(),
             Goal::Thread(thread) => thread.upload(),
+            Goal::All(_) => self.client.upload(),
+        }
+    }
+
+    /// Takes note of the threads that were written to.
+    fn wrote(&mut self, written: &Written) {
+        if let Goal::All(threads) = &mut self.goal {
+            threads.retain(|known| !written.threads.iter().any(|id| known.id() == id));
+            threads.extend(written.threads.iter().map(|id| self.client.thread(id)));
+            let forgotten = threads.len().saturating_sub(THREADS);
+            threads.drain(..forgotten);
+        }
+    }
+
+    /// Lists the threads that the frames named, as far as they are known.
+    pub(crate) fn threads(&self) -> Vec<String> {
+        match &self.goal {
+            Goal::All(threads) => threads.iter().map(|thread| thread.id().to_owned()).collect(),
+            Goal::Run(_) | Goal::Thread(_) => Vec::new(),
         }
     }
 
@@ -54,12 +82,19 @@ impl Place {
     pub(crate) async fn beat(&self) {
         match &self.goal {
             Goal::Run(run) => drop(run.heartbeat().await),
-            Goal::Thread(thread) => {
-                let open = thread.info().await.map(|thread| thread.open_runs).unwrap_or_default();
-                for run in open {
-                    drop(self.client.run(run).heartbeat().await);
+            Goal::Thread(thread) => self.beat_thread(thread).await,
+            Goal::All(threads) => {
+                for thread in threads {
+                    self.beat_thread(thread).await;
                 }
             }
+        }
+    }
+
+    async fn beat_thread(&self, thread: &ThreadHandle) {
+        let open = thread.info().await.map(|thread| thread.open_runs).unwrap_or_default();
+        for run in open {
+            drop(self.client.run(run).heartbeat().await);
         }
     }
 }
@@ -90,6 +125,8 @@ pub(crate) struct Writer {
     pub(crate) dialect: Option<Dialect>,
     /// The thread of a run that this creates.
     pub(crate) thread: Option<String>,
+    /// Whether a thread that this creates has several runs at once.
+    pub(crate) parallel: bool,
     pub(crate) producer: Producer,
     /// How long a server may be away; without a limit, for ever.
     pub(crate) patience: Option<Duration>,
@@ -113,6 +150,7 @@ impl Writer {
                     }
                     self.was_there = true;
                     self.producer.next += batch.len() as u64;
+                    self.place.wrote(&written);
                     return Ok(written);
                 }
                 Err(error) => error,
@@ -136,7 +174,7 @@ impl Writer {
 
     async fn attempt(&self, batch: &Batch, body: Bytes, end: bool) -> Result<Written, Error> {
         let Producer { id, epoch, next } = &self.producer;
-        let mut upload = self.place.upload().framing(batch.framing()).end(end);
+        let mut upload = self.place.upload().framing(batch.framing()).end(end).parallel(self.parallel);
         upload = upload.producer(id, *epoch, Some(*next));
         if let Some(dialect) = self.dialect {
             upload = upload.dialect(dialect);

@@ -18,6 +18,7 @@ use clap::Args;
 use runwire_log::cluster::TailOptions;
 use runwire_log::cluster::redis::{RedisTail, TailError};
 use runwire_log::postgres::Postgres;
+use runwire_server::Facades;
 use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 
@@ -25,7 +26,9 @@ pub(crate) use address::{Address, without_password};
 pub(crate) use layers::{Line, Origin};
 pub(crate) use problem::Problem;
 pub(crate) use store::{LiveTail, Store, Trust};
-pub(crate) use value::{Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, Switch};
+pub(crate) use value::{
+    Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, ShownSlots, Switch,
+};
 
 use crate::failure::Failure;
 use layers::Layers;
@@ -108,6 +111,7 @@ pub(crate) struct Settings {
     pub(crate) agents_at_once: u32,
     pub(crate) agents_open: u32,
     pub(crate) default_agent: Option<String>,
+    pub(crate) facades: Facades,
     pub(crate) agents: Vec<Agent>,
     pub(crate) webhooks: Vec<Webhook>,
 }
@@ -201,6 +205,7 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
                 Bytes(None),
             )
             .0,
+        facades: take_facades(&mut layers),
         agents,
         webhooks: layers.take_webhooks(),
     };
@@ -211,6 +216,19 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         format!("the webhook {} is told nothing: {why}", webhook.name)
     }));
     Ok(Configuration { settings, lines, problems, notes })
+}
+
+fn take_facades(layers: &mut Layers) -> Facades {
+    let usual = Facades::default();
+    let mut take = |key, usual| layers.take(key, None, ShownSlots(usual)).0;
+    Facades {
+        ag_ui: take("slots.ag_ui", usual.ag_ui),
+        agio: take("slots.agio", usual.agio),
+        easyflow_chat: take("slots.easyflow_chat", usual.easyflow_chat),
+        loom: take("slots.loom", usual.loom),
+        social_app: take("slots.social_app", usual.social_app),
+        streaming_engine: take("slots.streaming_engine", usual.streaming_engine),
+    }
 }
 
 fn take_tail(layers: &mut Layers, flags: &Flags, store: &Store) -> Option<Tail> {

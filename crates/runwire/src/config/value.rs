@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use runwire_model::dialect::Slots;
 
 /// A kind of value: read from a flag, a variable or a file, and shown by `check-config` as it would be written.
 pub(crate) trait Setting: FromStr<Err = Wrong> + Display {
@@ -179,6 +180,29 @@ impl FromStr for DefaultAgent {
 impl Display for DefaultAgent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.0.as_deref().unwrap_or(NONE))
+    }
+}
+
+/// Which extension frames a façade shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShownSlots(pub(crate) Slots);
+
+impl Setting for ShownSlots {
+    const ALLOWED: &'static str = "`all`, `asks` or `none`";
+    const FORM: Form = Form::Text;
+}
+
+impl FromStr for ShownSlots {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        Slots::from_name(text).map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    }
+}
+
+impl Display for ShownSlots {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0.name())
     }
 }
 

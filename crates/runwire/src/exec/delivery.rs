@@ -59,8 +59,16 @@ impl Delivery {
             let place = Place::run(client, run);
             let producer = Producer { id: name, epoch: None, next: 0 };
             let notes = notes.clone();
-            let writer =
-                Writer { place, dialect, thread: None, producer, patience: None, was_there: true, notes };
+            let writer = Writer {
+                place,
+                dialect,
+                thread: None,
+                parallel: false,
+                producer,
+                patience: None,
+                was_there: true,
+                notes,
+            };
             Lane { writer, batch: Batch::new(framing) }
         };
         Self {

@@ -90,6 +90,7 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
         agents: settings.agents.clone(),
         default_agent: settings.default_agent.clone(),
+        facades: settings.facades,
         agents_at_once: usize::try_from(settings.agents_at_once).unwrap_or(usize::MAX),
         agents_open: usize::try_from(settings.agents_open).unwrap_or(usize::MAX),
         webhooks: settings.webhooks.clone(),

@@ -40,6 +40,20 @@ fn settled(server: &Server, run_id: &str, interaction: &str) -> Value {
 }
 
 #[test]
+fn a_tail_shows_the_slots_that_it_is_asked_for() {
+    let server = Server::start();
+    ask(&server, "r1", FORM);
+    let tail =
+        |more: &[&str]| run(&[&["tail", "r1", "--no-follow", "--url", &server.url()], more].concat(), "");
+    let asks = tail(&["--dialect", "agio", "--slots", "asks"]);
+    assert!(asks.code == 0 && asks.stdout.contains("interaction.requested"), "{}", asks.stderr);
+    let none = tail(&["--dialect", "agio", "--slots", "none"]);
+    assert!(none.code == 0 && !none.stdout.contains("interaction.requested"), "{}", none.stdout);
+    assert!(none.stdout.contains("run_started"));
+    assert_eq!(tail(&["--slots", "none"]).code, 2, "the canonical dialect has no slots");
+}
+
+#[test]
 fn a_script_fills_in_a_form_and_decides_an_approval() {
     let server = Server::start();
     ask(&server, "r1", FORM);

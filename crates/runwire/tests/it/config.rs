@@ -56,6 +56,10 @@ format = "json"
 age = "15d"
 bytes = "16GiB"
 
+[slots]
+agio = "all"
+social_app = "none"
+
 [agents.demo]
 kind = "demo"
 
@@ -68,7 +72,7 @@ script = "demo"
 type Row =
     (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const EVERY_SETTING: [Row; 14] = [
+const EVERY_SETTING: [Row; 16] = [
     ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
     (
         "store",
@@ -97,6 +101,8 @@ const EVERY_SETTING: [Row; 14] = [
     ("log.format", 16, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
     ("retention.age", 19, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
     ("retention.bytes", 20, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+    ("slots.agio", 23, "all", "RUNWIRE_SLOTS_AGIO", "none", None),
+    ("slots.social_app", 24, "none", "RUNWIRE_SLOTS_SOCIAL_APP", "asks", None),
 ];
 
 #[test]
@@ -124,23 +130,29 @@ fn check_config_shows_each_setting_with_its_value_and_where_it_comes_from() {
     let place = Place::with("# ours\n[retention]\nage = \"30d\"\n");
     let outcome = place.run(&[("RUNWIRE_LEASE_SECONDS", "90")], &["check-config", "--listen", "127.0.0.1:0"]);
     let expected = "\
-SETTING             VALUE              FROM
-listen              127.0.0.1:0        --listen
-store               sqlite:runwire.db  default
-tail                none               default
-tail_trust          none               default
-lease_seconds       90                 RUNWIRE_LEASE_SECONDS
-cancel_seconds      30                 default
-keep_alive_seconds  15                 default
-connections         50000              default
-agents_at_once      256                default
-agents_open         4096               default
-default_agent       none               default
-console             true               default
-log.level           info               default
-log.format          text               default
-retention.age       30d                runwire.toml:3
-retention.bytes     none               default
+SETTING                 VALUE              FROM
+listen                  127.0.0.1:0        --listen
+store                   sqlite:runwire.db  default
+tail                    none               default
+tail_trust              none               default
+lease_seconds           90                 RUNWIRE_LEASE_SECONDS
+cancel_seconds          30                 default
+keep_alive_seconds      15                 default
+connections             50000              default
+agents_at_once          256                default
+agents_open             4096               default
+default_agent           none               default
+console                 true               default
+log.level               info               default
+log.format              text               default
+retention.age           30d                runwire.toml:3
+retention.bytes         none               default
+slots.ag_ui             all                default
+slots.agio              asks               default
+slots.easyflow_chat     all                default
+slots.loom              all                default
+slots.social_app        all                default
+slots.streaming_engine  all                default
 ";
     assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (0, expected, ""));
 }
@@ -210,7 +222,8 @@ kind = "dmeo"
         [("RUNWIRE_STORE", "mysql://ann:secret@localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
     let outcome = place.run(&variables, &["check-config"]);
     let all = "there are listen, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
-               agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes";
+               agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes, \
+               slots.ag_ui, slots.agio, slots.easyflow_chat, slots.loom, slots.social_app, slots.streaming_engine";
     let expected = format!(
         "\
 note: the variable RUNWIRE_LISTN means nothing here; is RUNWIRE_LISTEN meant?
@@ -327,9 +340,9 @@ fn agents_are_shown_without_what_the_environment_says() {
     let outcome = Place::with(AGENTS).run(&[("AGENT_KEY", "s3cret")], &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for line in [
-        "agents.planner      http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
-        "agents.my program   exec, loom, sh -c echo ${HOME}",
-        "agents.show         demo, thought-tree, fast",
+        "agents.planner          http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
+        "agents.my program       exec, loom, sh -c echo ${HOME}",
+        "agents.show             demo, thought-tree, fast",
     ] {
         assert!(outcome.stdout.contains(line), "{line}\n{}", outcome.stdout);
     }

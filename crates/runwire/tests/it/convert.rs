@@ -72,6 +72,26 @@ fn sse_frames_carry_their_cursor_and_the_name_where_the_dialect_has_one() {
 }
 
 #[test]
+fn slots_that_are_not_wanted_are_not_written() {
+    let input = [
+        r#"{"type":"run.started","run_id":"r"}"#,
+        r#"{"type":"thinking.started","message_id":"t","run_id":"r"}"#,
+        r#"{"type":"thinking.delta","message_id":"t","content":"Hm.","run_id":"r"}"#,
+        r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","run_id":"r"}"#,
+        r#"{"type":"run.completed","run_id":"r"}"#,
+    ]
+    .join("\n");
+    let converted = |slots: &str| run(&["convert", "--to", "agio", "--slots", slots], &input).stdout;
+    assert!(converted("all").contains("thinking.delta"));
+    let asks = converted("asks");
+    assert!(asks.contains("interaction.requested") && !asks.contains("thinking.delta"), "{asks}");
+    assert!(!converted("none").contains("\"debug\""));
+    // The ids are those of a server that is asked the same.
+    let events = run(&["convert", "--to", "agio", "--slots", "asks", "--framing", "sse"], &input).stdout;
+    assert!(events.starts_with(&format!("id: 1-{}\n", 2881_u32 << 20)), "{events}");
+}
+
+#[test]
 fn full_fidelity_goes_there_and_back() {
     let input = fs::read_to_string(vectors().join("runwire/parallel-tools/input.ndjson")).unwrap();
     let there = run(&["convert", "--to", "agio", "--fidelity", "full"], &input);
@@ -136,4 +156,24 @@ fn help_teaches_with_examples_and_the_version_is_told() {
         assert!(DIALECTS.iter().all(|dialect| outcome.stdout.contains(dialect)));
     }
     assert_eq!(run(&["--version"], "").stdout, format!("runwire {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn sessions_side_by_side_stay_apart_or_are_refused() {
+    let lines = [
+        r#"{"session_id":"a","event_id":1,"type":"run_start","run_id":"a1"}"#,
+        r#"{"session_id":"b","event_id":1,"type":"run_start","run_id":"b1"}"#,
+        r#"{"session_id":"a","event_id":2,"reply":"A"}"#,
+        r#"{"session_id":"b","event_id":2,"reply":"B"}"#,
+    ];
+    let stream = lines.join("\n") + "\n";
+    let kept = run(&["convert", "--to", "loom"], &stream);
+    assert_eq!((kept.code, kept.stdout), (0, stream.clone()), "{}", kept.stderr);
+    let refused = run(&["convert", "--to", "ag-ui"], &stream);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.starts_with("line 3: ") && refused.stderr.contains("[needs_run]"),
+        "{}",
+        refused.stderr
+    );
 }

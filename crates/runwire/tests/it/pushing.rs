@@ -243,3 +243,39 @@ fn an_interrupted_push_keeps_what_it_has_written_and_ends_nothing() {
     assert_eq!(shown["run"]["status"], "running");
     drop(pipe);
 }
+
+/// Two sessions beside each other, frame by frame.
+const SIDE_BY_SIDE: &str = r#"{"session_id":"a","event_id":1,"type":"run_start","run_id":"a1"}
+{"session_id":"b","event_id":1,"type":"run_start","run_id":"b1"}
+{"session_id":"a","event_id":2,"reply":"A"}
+{"session_id":"b","event_id":2,"reply":"B"}
+"#;
+
+#[test]
+fn a_stream_of_several_sessions_goes_to_the_threads_that_it_names() {
+    let server = Server::start();
+    let url = server.url();
+    let pushed = run(&["push", "--all", "--url", &url], SIDE_BY_SIDE);
+    let told = (pushed.code, pushed.stdout.as_str());
+    assert_eq!(told, (0, "4 frames accepted, in 2 threads\n"), "{}", pushed.stderr);
+    for (thread, run_id) in [("a", "a1"), ("b", "b1")] {
+        let listed = ask(&server, &["runs", "--thread", thread, "--json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        assert_eq!(
+            (&listed["runs"][0]["run_id"], &listed["runs"][0]["status"]),
+            (&run_id.into(), &"completed".into())
+        );
+        assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+    }
+    // A producer with a name writes it once, however often it is sent.
+    let once =
+        || run(&["push", "--all", "--producer", "p", "--url", &url], &SIDE_BY_SIDE.replace("1\"}", "2\"}"));
+    assert_eq!((once().stdout.as_str(), once().code), ("4 frames accepted, in 2 threads\n", 0));
+    assert!(once().stdout.starts_with("0 frames accepted, 4 were written already"), "{}", once().stdout);
+    // In one thread they are side by side if it is made for that.
+    let busy = run(&["push", "--to-thread", "t", "--url", &url], SIDE_BY_SIDE);
+    assert_eq!(busy.code, 1);
+    assert!(busy.stderr.contains("/v1/events"), "{}", busy.stderr);
+    let many = run(&["push", "--to-thread", "u", "--parallel", "--url", &url], SIDE_BY_SIDE);
+    assert_eq!((many.code, many.stdout.as_str()), (0, "4 frames accepted, last seq 4\n"), "{}", many.stderr);
+}

@@ -252,3 +252,27 @@ fn legacy_events_are_noted_and_no_problem() {
     assert_eq!(outcome.code, 0, "{}", outcome.stdout);
     assert!(findings(&outcome).iter().all(|finding| finding["severity"] == "note"));
 }
+
+#[test]
+fn everything_that_is_written_for_social_app_is_valid() {
+    let mut wrong = Vec::new();
+    for dialect in DIALECTS {
+        let cases = fs::read_dir(vectors().join(dialect)).unwrap().map(|entry| entry.unwrap().path());
+        for case in cases.filter(|path| path.is_dir()) {
+            let file = |name: &str| case.join(name).to_str().unwrap().to_owned();
+            let input =
+                [file("input.ndjson"), file("input.sse")].into_iter().find(|path| fs::exists(path).unwrap());
+            let full =
+                ["convert", "--from", dialect, "--to", "social-app", "--fidelity", "full", &input.unwrap()];
+            let full = run(&full, "").stdout;
+            let native = fs::read_to_string(file("social-app.sse")).unwrap();
+            for (fidelity, stream) in [("native", native), ("full", full)] {
+                let outcome = run(&["validate", "--dialect", "social-app"], stream);
+                if outcome.code != 0 {
+                    wrong.push(format!("{} ({fidelity}):\n{}", case.display(), outcome.stdout));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

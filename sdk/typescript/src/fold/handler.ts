@@ -38,9 +38,9 @@ export class MessageStreamHandler {
       if (frame.run_id === this.#fold.runId) this.#fold.apply(frame, Date.parse(frame.at));
       return;
     }
-    const told = (frame["metadata"] as Record<string, unknown> | null | undefined)?.["timestamp"];
+    const told = millisOf((frame["metadata"] as Record<string, unknown> | null | undefined)?.["timestamp"]);
     // Time does not go backwards, and frames without a time happened when the last one did.
-    if (typeof told === "number" && told > this.#at) this.#at = told;
+    if (told !== undefined && told > this.#at) this.#at = told;
     this.#hasRead = true;
     const events = this.#reader.read(frame);
     if (this.#fold.runId !== this.#reader.runId) this.#fold.runId = this.#reader.runId;
@@ -52,6 +52,12 @@ export class MessageStreamHandler {
     if (!this.#hasRead) return;
     for (const each of this.#reader.end()) this.#fold.apply(each as unknown as RunwireEvent, this.#at);
   }
+}
+
+/** Reads a time in milliseconds, or in seconds, which have ten digits before the point. */
+function millisOf(time: unknown): number | undefined {
+  if (typeof time !== "number") return undefined;
+  return time >= 1e9 && time < 1e10 ? Math.round(time * 1000) : time;
 }
 
 function isCanonical(frame: Record<string, unknown>): frame is RunwireEvent & Record<string, unknown> {

@@ -33,7 +33,7 @@ export class Threads {
     return this.#http.json({ path: ["v1", "threads"], query: { ...paging }, signal });
   }
 
-  /** Gives a thread's runs, each folded into one message. */
+  /** Gives what people said (`role` is `user`), and each run folded into one message (`assistant`); `limit` counts runs. */
   messages(id: string, paging: Paging = {}): Promise<MessageList> {
     return this.#http.json({ path: ["v1", "threads", id, "messages"], query: { ...paging } });
   }

@@ -1,4 +1,5 @@
 import type { RunStatus } from "../generated.js";
+import type { Slots } from "../stream/stream.js";
 
 /** Which runs are listed. */
 export interface RunFilter {
@@ -51,6 +52,8 @@ export interface PageOptions {
   after?: string | undefined;
   limit?: number | undefined;
   dialect?: string | undefined;
+  /** Which extension frames are shown: everything that the dialect cannot say natively, without it. */
+  slots?: Slots | undefined;
   /** The frames byte for byte as the producer sent them. */
   raw?: boolean | undefined;
   signal?: AbortSignal | undefined;

@@ -8,6 +8,9 @@ import { type Block, EVENT_CHARACTERS } from "./cutter.js";
 /** How a stream stands. */
 export type StreamStatus = "connecting" | "catching-up" | "live" | "waiting" | "ended";
 
+/** Which extension frames are shown: all; only questions, answers, suspension and a person's words; none. */
+export type Slots = "all" | "asks" | "none";
+
 /** What a reader asks for. */
 export interface StreamOptions<D extends Dialect = "runwire"> {
   /** Begin after this cursor; without it, at the start. */
@@ -20,6 +23,8 @@ export interface StreamOptions<D extends Dialect = "runwire"> {
   attach?: boolean | undefined;
   /** Merge neighbouring pieces of text that lie behind into fewer events. */
   compact?: boolean | undefined;
+  /** Which extension frames are shown: everything that the dialect cannot say natively, without it. */
+  slots?: Slots | undefined;
   /** Whether to wait for more than is there now; true without it. */
   follow?: boolean | undefined;
   /** Is told when the stream's status changes; with `waiting` comes the error that interrupted it. */
@@ -148,12 +153,13 @@ export class RunStream<E extends object> implements AsyncIterable<E | CaughtUp> 
   }
 
   #query(): Query {
-    const { dialect = "runwire", attach, compact, follow } = this.#options;
+    const { dialect = "runwire", attach, compact, slots, follow } = this.#options;
     return {
       dialect,
       after: this.#cursor,
       follow: follow === false ? false : undefined,
       compact: compact === true ? true : undefined,
+      slots,
       // Whoever has a cursor has the past: a snapshot would tell it again.
       attach: attach === true && this.#cursor === undefined ? "snapshot" : undefined,
     };

@@ -86,13 +86,13 @@ impl Rows {
             self.tenant.push(run.key.tenant.to_string());
             self.name.push(run.key.id.to_string());
             self.thread.push(run.thread);
-            self.agent.push(run.request.agent.as_deref().map(storable));
             self.request.push(serde_json::to_string(&run.request)?);
             self.created_at.push(whole_number(run.created_at.0));
             self.trimmed.push(run.trimmed);
             self.owner.push(run.owner.as_deref().map(str::to_owned));
         }
         self.id.push(run.id);
+        self.agent.push(run.agent.as_deref().map(storable));
         self.status.push(run.head.state.status.as_str());
         self.started_at.push(maybe(run.started_at.map(|at| at.0)));
         self.ended_at.push(maybe(run.ended_at.map(|at| at.0)));
@@ -154,10 +154,10 @@ impl Rows {
                    lease = new.lease, lease_until = CASE WHEN new.lease_until IS NULL THEN run.lease_until \
                    WHEN new.lease = 1 AND run.lease = 1 THEN greatest(run.lease_until, new.lease_until + late) \
                    WHEN new.lease IN (1, 2) THEN new.lease_until + late ELSE new.lease_until END, \
-                   message = new.message, head = new.head \
+                   message = new.message, head = new.head, agent = new.agent \
                    FROM (SELECT greatest({NOW} - $12, 0) AS late) AS clock, unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
-                   $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[]) AS new (id, status, \
-                   started_at, ended_at, first_seq, last_seq, deadline, lease, lease_until, message, head) \
+                   $7::bigint[], $8::smallint[], $9::bigint[], $10::text[], $11::text[], $13::text[]) AS new (id, status, \
+                   started_at, ended_at, first_seq, last_seq, deadline, lease, lease_until, message, head, agent) \
                    WHERE run.id = new.id AND ",
                     in_transaction!()
                 ),
@@ -177,6 +177,7 @@ impl Rows {
             &self.message,
             &self.head,
             now,
+            &self.agent,
         ];
         (&SQL, by)
     }

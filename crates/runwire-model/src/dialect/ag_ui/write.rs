@@ -848,7 +848,7 @@ impl Encode for Encoder {
         true
     }
 
-    fn slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+    fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         // Nothing may follow the end of a response but a new start.
         self.ensure_active(turn, out);
         let name = format!("runwire.{}", turn.event().body.type_name());
@@ -861,7 +861,7 @@ impl Encode for Encoder {
         out.end(None);
     }
 
-    fn shows_implied(&self, _body: &Body) -> bool {
+    fn shows_implied(&self, _event: &Event) -> bool {
         true
     }
 }

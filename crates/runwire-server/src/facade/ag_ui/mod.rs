@@ -43,7 +43,7 @@ async fn attach(
     let after = last_event_id(&parts.headers)?;
     let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
-    let ask = ask(Dialect::AgUi, from);
+    let ask = ask(&wire, Dialect::AgUi, from);
     let reader = ask.read_run(&wire, &run).await?.map(Reader::one_response);
     answer(wire, ask, reader).await
 }
@@ -85,10 +85,10 @@ async fn run(
         true => begin(&wire, &thread, agent, input).await?,
         false => resume::resume(&wire, &thread, &input.resume).await?,
     };
-    let reader = match ask(Dialect::AgUi, from).read_run(&wire, &run).await? {
+    let reader = match ask(&wire, Dialect::AgUi, from).read_run(&wire, &run).await? {
         Some(reader) => Some(reader),
         // Nothing follows: its end is told with everything else.
-        None => ask(Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
+        None => ask(&wire, Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
     Ok(retold(&wire, reader.one_response(), retell::as_run(shown)))

@@ -151,3 +151,25 @@ async fn a_conversation_stays_open_while_its_form_is() {
     assert_eq!(served.post("/api/v1/bot/form", &body).await.json()["decision"], "rejected");
     stream.until("event: done").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn easyflows_streams_have_the_head_that_its_document_lists() {
+    let served = serving().await;
+    let body = json!({"prompt": "hi", "botId": "failing", "conversationId": "c"}).to_string();
+    let attach = json!({"conversationId": "c"}).to_string();
+    let refused = json!({"conversationId": "nobody"}).to_string();
+    for (body, status) in [(body, 200), (attach.clone(), 200), (refused, 404)] {
+        let answer = served.post("/api/v1/bot/chat", &body).await;
+        assert_eq!(answer.status.as_u16(), status);
+        let head = ["content-type", "cache-control", "connection"].map(|name| answer.headers[name].clone());
+        assert_eq!(head, ["text/event-stream", "no-cache", "keep-alive"]);
+    }
+    let request =
+        served.request(http::Method::POST, "/api/v1/bot/chat", &[("content-type", "application/json")]);
+    let answer = served.send_h2(request.body(attach).unwrap()).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["cache-control"]),
+        (200, &"no-cache".parse().unwrap())
+    );
+    assert!(!answer.headers.contains_key("connection"), "HTTP/2 forbids it");
+}

@@ -174,3 +174,27 @@ async fn questions_are_answered_over_the_socket_that_started_the_run() {
         run["interactions"].as_array().unwrap().iter().map(|asked| &asked["status"]).collect();
     assert_eq!(statuses, ["approved", "rejected"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_frames_are_those_of_the_document() {
+    let served = Served::with(|config| {
+        let script = r#"read start; echo '{"type":"message_chunk","content":"hi","id":"agent"}'; echo '{"reply":"hi"}'"#;
+        config.agents = vec![crate::agents::stage::exec_agent(script)];
+    })
+    .await;
+    let mut socket = connect(&served, "?frames=plain").await;
+    let mut ids: Vec<u64> = Vec::new();
+    for id in ["a", "b"] {
+        send(&mut socket, json!({"type": "run", "id": id, "message": "hi", "thread_id": "t"})).await;
+        let frames = [next(&mut socket).await, next(&mut socket).await, next(&mut socket).await];
+        assert_eq!((&frames[0]["type"], &frames[1]["type"]), (&"run_start".into(), &"message_chunk".into()));
+        assert_eq!(frames[2]["reply"], "hi");
+        assert!(frames.iter().all(|frame| frame["session_id"] == "t"), "{frames:?}");
+        ids.extend(frames.iter().map(|frame| frame["event_id"].as_u64().unwrap()));
+    }
+    assert!(ids.is_sorted_by(|one, next| one < next), "over both runs of the session: {ids:?}");
+    // Everything else stays a message.
+    send(&mut socket, json!({"type": "ping", "id": 1})).await;
+    assert_eq!(next(&mut socket).await, json!({"type": "pong", "id": 1}));
+    served.get("/loom?frames=bare").await.problem(426, "not_a_websocket");
+}

@@ -3,7 +3,9 @@
 mod ag_ui;
 mod ag_ui_questions;
 mod chats;
+mod easyflow_socket;
 mod loom;
+mod social_app;
 
 use runwire_server::agents::demos;
 use serde_json::Value;

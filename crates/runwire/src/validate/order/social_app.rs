@@ -52,6 +52,11 @@ fn check_name(frame: &Seen<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Tells which step a frame means: the step of another system is a worker by its own name.
+fn step_of<'f>(frame: &Seen<'f>) -> Option<&'f str> {
+    frame.text(&["name"]).or_else(|| frame.text(&["stepName"]))
+}
+
 impl Run {
     fn check_parts(&mut self, frame: &Seen<'_>, unanswered: &mut Open, findings: &mut Vec<Finding>) {
         let call = frame.text(&["toolCallId"]);
@@ -59,14 +64,14 @@ impl Run {
             ("RUN_FINISHED", _) => self.ended_by = Some("RUN_FINISHED"),
             ("RUN_ERROR", _) => self.ended_by = Some("RUN_ERROR"),
             ("STEP_STARTED", _) => {
-                if let Some(step) = frame.text(&["stepName"])
+                if let Some(step) = step_of(frame)
                     && !self.steps.open(step)
                 {
                     findings.push(already_open("§3.2", "stepName", "step", step));
                 }
             }
             ("STEP_FINISHED", _) => {
-                if let Some(step) = frame.text(&["stepName"])
+                if let Some(step) = step_of(frame)
                     && !self.steps.close(step)
                 {
                     findings.push(not_open("§3.2", "stepName", "step", step));

@@ -1,0 +1,185 @@
+//! What EasyFlow's document promises to readers of what an EasyFlow source sent.
+
+use runwire_model::convert::Options;
+use runwire_model::dialect::Dialect;
+use serde_json::{Value, json};
+
+use super::vectors::convert;
+
+fn frame(domain: &str, kind: &str, payload: Value) -> Value {
+    json!({"domain": domain, "type": kind, "conversation_id": "c", "payload": payload})
+}
+
+fn node(state: &str, reason: Option<&str>) -> Value {
+    match reason {
+        Some(reason) => {
+            frame("workflow", "status", json!({"node_id": "n", "state": state, "reason": reason}))
+        }
+        None => frame("workflow", "status", json!({"node_id": "n", "state": state})),
+    }
+}
+
+fn status(state: &str) -> Value {
+    frame("system", "status", json!({"state": state}))
+}
+
+fn form() -> Value {
+    frame("interaction", "form_request", json!({"form_id": "f", "schema": {"type": "object"}}))
+}
+
+/// What readers of EasyFlow see of frames that an EasyFlow source sent.
+fn shown(input: &[Value]) -> Vec<Value> {
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(Dialect::EasyflowChat) };
+    let frames = convert(&input, options).unwrap().frames;
+    frames.iter().map(|(_, _, data)| serde_json::from_slice(data).unwrap()).collect()
+}
+
+/// Each frame in a word: what happens, and to nodes why.
+fn told(frames: &[Value]) -> Vec<String> {
+    let word = |frame: &Value| {
+        let kind = format!("{}/{}", frame["domain"].as_str().unwrap(), frame["type"].as_str().unwrap());
+        let payload = &frame["payload"];
+        match (payload["state"].as_str(), payload["reason"].as_str()) {
+            (Some(state), Some(reason)) => format!("{kind} {state} {reason}"),
+            (Some(state), None) => format!("{kind} {state}"),
+            _ => kind,
+        }
+    };
+    frames.iter().map(word).collect()
+}
+
+#[test]
+fn every_frame_keeps_the_message_that_it_names() {
+    let named = |mut frame: Value| {
+        frame["message_id"] = "m".into();
+        frame
+    };
+    let call = json!({"tool_call_id": "t", "name": "find", "arguments": {}});
+    let result = json!({"tool_call_id": "t", "status": "success", "result": {}});
+    let input = [
+        named(status("running")),
+        named(node("start", None)),
+        named(frame("tool", "tool_call", call)),
+        named(frame("tool", "tool_result", result)),
+        named(form()),
+    ];
+    for kind in ["status", "tool_call", "tool_result", "form_request"] {
+        let frames = shown(&input);
+        let frame = frames.iter().find(|frame| frame["type"] == kind).unwrap();
+        assert_eq!(frame["message_id"], "m", "{frame}");
+    }
+}
+
+#[test]
+fn a_node_keeps_the_reason_that_its_source_gives() {
+    let input = [
+        status("running"),
+        node("start", Some("retry")),
+        node("suspend", Some("approval")),
+        node("resume", Some("approval")),
+        node("end", Some("timeout")),
+    ];
+    assert_eq!(
+        told(&shown(&input))[..5],
+        [
+            "system/status running",
+            "workflow/status start retry",
+            "workflow/status suspend approval",
+            "workflow/status resume approval",
+            "workflow/status end timeout",
+        ]
+    );
+}
+
+#[test]
+fn suspended_never_precedes_its_form() {
+    let begun = [status("running"), node("start", None)];
+    for (said, expected) in [
+        (
+            vec![node("suspend", Some("approval")), form(), status("suspended")],
+            vec!["workflow/status suspend approval", "interaction/form_request", "system/status suspended"],
+        ),
+        (
+            vec![form()],
+            vec![
+                "interaction/form_request",
+                "system/status suspended",
+                "workflow/status suspend interaction",
+            ],
+        ),
+        // What the source says again of what was said for it is not told twice; another reason is.
+        (
+            vec![form(), node("suspend", Some("interaction")), status("suspended")],
+            vec![
+                "interaction/form_request",
+                "system/status suspended",
+                "workflow/status suspend interaction",
+            ],
+        ),
+        (
+            vec![form(), node("suspend", Some("approval"))],
+            vec![
+                "interaction/form_request",
+                "system/status suspended",
+                "workflow/status suspend interaction",
+                "workflow/status suspend approval",
+            ],
+        ),
+    ] {
+        let frames = shown(&[begun.as_slice(), &said].concat());
+        let told = told(&frames);
+        assert_eq!(told[2..2 + expected.len()], expected);
+        let ends = ["interaction/form_cancel", "workflow/status end", "system/error"];
+        assert!(told[2 + expected.len()..].iter().all(|word| ends.contains(&word.as_str())), "{told:?}");
+    }
+}
+
+#[test]
+fn a_node_that_waits_does_not_suspend_its_run() {
+    let input = [status("running"), node("start", None), node("suspend", None)];
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(Dialect::Runwire) };
+    let frames = convert(&input, options).unwrap().frames;
+    let events: Vec<Value> =
+        frames.iter().map(|(_, _, data)| serde_json::from_slice(data).unwrap()).collect();
+    assert!(events.iter().all(|event| event["type"] != "run.suspended"), "{events:?}");
+    let waits = events.iter().find(|event| event["type"] == "run.status").unwrap();
+    assert_eq!((&waits["state"], &waits["extra"]["node_id"]), (&"suspend".into(), &"n".into()));
+}
+
+#[test]
+fn a_resumption_tells_the_node_why_it_waited_and_its_source_does_not_tell_it_again() {
+    let input = [
+        status("running"),
+        node("start", None),
+        node("suspend", Some("approval")),
+        form(),
+        frame("interaction", "form_cancel", json!({"form_id": "f"})),
+        status("resumed"),
+        node("resume", Some("approval")),
+        node("end", None),
+    ];
+    assert_eq!(
+        told(&shown(&input))[4..8],
+        [
+            "system/status suspended",
+            "interaction/form_cancel",
+            "system/status resumed",
+            "workflow/status resume approval"
+        ]
+    );
+    assert_eq!(told(&shown(&input))[8], "workflow/status end");
+}
+
+#[test]
+fn the_first_frame_names_the_run() {
+    let of_the_run = |mut frame: Value| {
+        frame["meta"] = json!({"run_id": "r"});
+        frame
+    };
+    for first in [status("initializing"), status("running"), node("start", None), form()] {
+        let frames = shown(&[of_the_run(first), of_the_run(status("running"))]);
+        assert_eq!(frames[0]["meta"]["run_id"], "r", "{}", frames[0]);
+    }
+}

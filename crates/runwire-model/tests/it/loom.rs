@@ -1,0 +1,134 @@
+//! Loom's envelope: sessions that lie side by side, node runs inside each other, ordering over several runs.
+
+use runwire_model::convert::{Converter, Options};
+use runwire_model::dialect::Dialect;
+use serde_json::Value;
+
+/// Converts lines of Loom; each frame that comes out, and how the conversion ended.
+fn converted(lines: &[&str], options: Options) -> (Vec<Value>, Result<(), String>) {
+    let mut frames = Vec::new();
+    let mut converter = Converter::new(Options { from: Some(Dialect::Loom), ..options });
+    let mut sink = |converted: runwire_model::convert::Converted<'_>| {
+        for (_, data) in converted.frames.iter() {
+            frames.push(serde_json::from_slice(data).unwrap_or_default());
+        }
+    };
+    let mut ended = Ok(());
+    for (at, line) in lines.iter().enumerate() {
+        let pushed = converter.push(at as u64 + 1, None, line.as_bytes(), &mut sink);
+        if let Err(error) = pushed {
+            ended = Err(format!("{} {}", error.line, error.problem.code()));
+            break;
+        }
+    }
+    if ended.is_ok() {
+        converter.finish(&mut sink).unwrap();
+    }
+    (frames, ended)
+}
+
+/// Two sessions, frame by frame beside each other; the first has two runs.
+const SIDE_BY_SIDE: &[&str] = &[
+    r#"{"session_id":"a","event_id":1,"type":"run_start","run_id":"a1"}"#,
+    r#"{"session_id":"b","event_id":1,"type":"run_start","run_id":"b1"}"#,
+    r#"{"session_id":"a","node_id":"run-think-0","event_id":2,"type":"node_enter","id":"think"}"#,
+    r#"{"session_id":"b","node_id":"run-think-0","event_id":2,"type":"node_enter","id":"think"}"#,
+    r#"{"session_id":"a","node_id":"run-think-0","event_id":3,"type":"message_chunk","content":"A","id":"think"}"#,
+    r#"{"session_id":"b","node_id":"run-think-0","event_id":3,"type":"message_chunk","content":"B","id":"think"}"#,
+    r#"{"session_id":"a","node_id":"run-think-0","event_id":4,"type":"node_exit","id":"think","result":"Ok"}"#,
+    r#"{"session_id":"a","node_id":"run-think-0","event_id":5,"reply":"A"}"#,
+    r#"{"session_id":"a","event_id":6,"type":"run_start","run_id":"a2"}"#,
+    r#"{"session_id":"b","node_id":"run-think-0","event_id":4,"type":"node_exit","id":"think","result":"Ok"}"#,
+    r#"{"session_id":"a","event_id":7,"reply":""}"#,
+    r#"{"session_id":"b","node_id":"run-think-0","event_id":5,"reply":"B"}"#,
+];
+
+fn of_session<'f>(frames: &'f [Value], session: &str) -> Vec<&'f Value> {
+    frames.iter().filter(|frame| frame["session_id"] == session).collect()
+}
+
+#[test]
+fn sessions_that_lie_side_by_side_keep_their_ids_runs_and_counters() {
+    let (frames, ended) = converted(SIDE_BY_SIDE, Options::to(Dialect::Loom));
+    assert_eq!(ended, Ok(()));
+    assert_eq!(frames.len(), SIDE_BY_SIDE.len(), "no run is ended or invented");
+    for (frame, line) in frames.iter().zip(SIDE_BY_SIDE) {
+        let mut source: Value = serde_json::from_str(line).unwrap();
+        // The second run of a session goes on above the first.
+        source["event_id"] = frame["event_id"].clone();
+        assert_eq!(*frame, source);
+    }
+    let ids = |session| -> Vec<u64> {
+        of_session(&frames, session).iter().map(|frame| frame["event_id"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(ids("b"), [1, 2, 3, 4, 5]);
+    assert_eq!(ids("a"), [1, 2, 3, 4, 5, 65536 * 5 + 1, 65536 * 5 + 2]);
+}
+
+#[test]
+fn sessions_that_lie_side_by_side_stay_whole_in_every_dialect_that_can_tell_them_apart() {
+    for to in Dialect::ALL.into_iter().filter(|to| to.names_its_run()) {
+        let (frames, ended) = converted(SIDE_BY_SIDE, Options::to(to));
+        assert_eq!(ended, Ok(()), "{to}");
+        let text = serde_json::to_string(&frames).unwrap();
+        assert!(!text.contains("stream_ended"), "{to}: {text}");
+    }
+}
+
+#[test]
+fn sessions_that_lie_side_by_side_are_refused_where_readers_could_not_tell_them_apart() {
+    for to in Dialect::ALL.into_iter().filter(|to| !to.names_its_run()) {
+        let (_, ended) = converted(SIDE_BY_SIDE, Options::to(to));
+        assert_eq!(ended, Err("3 needs_run".to_owned()), "{to}");
+    }
+    // One after the other they are no matter, even if the first has no end.
+    let one_by_one = [SIDE_BY_SIDE[0], SIDE_BY_SIDE[2], SIDE_BY_SIDE[1], SIDE_BY_SIDE[3], SIDE_BY_SIDE[11]];
+    let (frames, ended) = converted(&one_by_one, Options::to(Dialect::AgUi));
+    assert_eq!(ended, Ok(()));
+    assert_eq!(frames.iter().filter(|frame| frame["type"] == "RUN_STARTED").count(), 2);
+}
+
+#[test]
+fn the_session_of_a_runs_first_frame_stays_for_the_whole_run() {
+    let lines = [
+        r#"{"session_id":"s1","type":"run_start","run_id":"r1"}"#,
+        r#"{"session_id":"other","type":"message_chunk","content":"x","id":"think"}"#,
+        r#"{"type":"custom","value":1}"#,
+    ];
+    let options = Options { thread: Some("t1".into()), ..Options::to(Dialect::Loom) };
+    let (frames, ended) = converted(&lines, options);
+    assert_eq!(ended, Ok(()));
+    // The guard's end of a stream that just stops, too.
+    assert_eq!(frames.len(), 4);
+    assert!(frames.iter().all(|frame| frame["session_id"] == "s1"), "{frames:?}");
+}
+
+#[test]
+fn a_run_without_a_session_has_the_threads_id() {
+    let options = Options { thread: Some("t1".into()), ..Options::to(Dialect::Loom) };
+    let (frames, _) = converted(&[r#"{"type":"run_start","run_id":"r1"}"#, r#"{"reply":"x"}"#], options);
+    assert!(frames.iter().all(|frame| frame["session_id"] == "t1"), "{frames:?}");
+}
+
+#[test]
+fn a_node_run_keeps_its_id_after_inner_ones() {
+    let named = include_str!("../../../../vectors/loom/nested-nodes/input.ndjson");
+    let lines: Vec<&str> = named.lines().collect();
+    let (frames, _) = converted(&lines, Options::to(Dialect::Loom));
+    let expected: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(frames, expected, "the producer's right ids come back");
+    // Without ids of the producer's, ours follow the same rule.
+    let bare = named.replace("run-plan-7", "run-plan-0").replace("run-search-8", "run-search-1");
+    let bare = bare.replace("run-close-9", "run-close-2");
+    let expected: Vec<Value> = bare.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<String> = expected
+        .iter()
+        .map(|frame| {
+            let mut frame = frame.clone();
+            frame.as_object_mut().unwrap().remove("node_id");
+            frame.to_string()
+        })
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(converted(&lines, Options::to(Dialect::Loom)).0, expected);
+}

@@ -1,0 +1,134 @@
+//! EasyFlow over a WebSocket: `GET /api/v1/bot/ws` (§2 and §12 of its document).
+//!
+//! In: the chat request, which starts a run or attaches to one, and the answer to a form. Out: the run's frames, one a
+//! message, as they stand in `data:` of the SSE stream; `ack` for an answer; `error` for a message that is refused. A
+//! chat that is refused gets a `system/error` frame, as over HTTP. Runs outlive the socket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::HeaderMap;
+use runwire_model::dialect::Dialect;
+use tokio::task::JoinHandle;
+
+use super::{chat_run, conversation_in};
+use crate::auth::tenant_of;
+use crate::facade::refusal::easyflow_frame;
+use crate::facade::start::{Fields, From, agent_in_query, ask};
+use crate::feed::{Next, Reader};
+use crate::listener::Place;
+use crate::metrics::{Framing, OpenReader};
+use crate::problem::Problem;
+use crate::socket::{self, Outbox};
+use crate::{Wire, limits};
+
+pub(super) async fn upgrade(
+    State(wire): State<Arc<Wire>>,
+    Extension(place): Extension<Place>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
+    let of = wire.clone();
+    let session = |out| Session { wire: of, tenant, agent, out, runs: HashMap::new() };
+    socket::open(&wire, place, &headers, upgrade, session)
+}
+
+struct Session {
+    wire: Arc<Wire>,
+    tenant: Arc<str>,
+    /// The agent of chats that name none.
+    agent: Option<String>,
+    out: Outbox,
+    /// The tasks that send the frames of runs, by run.
+    runs: HashMap<String, JoinHandle<()>>,
+}
+
+impl socket::Session for Session {
+    async fn take(&mut self, text: &str) -> bool {
+        let mut fields = match Fields::of_message(text) {
+            Ok(fields) => fields,
+            Err(problem) => return self.refuse(problem).await,
+        };
+        if fields.has("form_id") || fields.has("formId") {
+            let answer = super::answer_message(&self.wire, &self.tenant, fields).await;
+            return self.say(answer).await;
+        }
+        let conversation = match conversation_in(&mut fields) {
+            Ok(conversation) => conversation,
+            Err(problem) => return self.refuse(problem).await,
+        };
+        if conversation.is_none() && !fields.has("prompt") {
+            let detail = "a message is a chat (`prompt`, `conversationId`) or an answer (`conversation_id`, `form_id`, `values`)";
+            return self.refuse(Problem::new("bad_message", detail)).await;
+        }
+        match self.chat(conversation.clone(), fields).await {
+            Ok(()) => true,
+            Err(problem) => self.say(easyflow_frame(problem, &conversation.unwrap_or_default())).await,
+        }
+    }
+
+    async fn refuse(&mut self, problem: Problem) -> bool {
+        self.say(super::error_message(None, problem)).await
+    }
+
+    fn close(&mut self) {
+        self.runs.drain().for_each(|(_, sending)| sending.abort());
+    }
+}
+
+impl Session {
+    /// Queues a message; false means that the socket is gone.
+    async fn say(&self, text: String) -> bool {
+        self.out.send(Message::Text(text.into())).await.is_ok()
+    }
+
+    /// Starts a run or attaches to one; a run that is sent already is sent anew from its present.
+    async fn chat(&mut self, conversation: Option<String>, fields: Fields) -> Result<(), Problem> {
+        self.runs.retain(|_, sending| !sending.is_finished());
+        if self.runs.len() >= limits::SUBSCRIPTIONS {
+            let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);
+            return Err(Problem::new("too_many_subscriptions", detail));
+        }
+        let agent = self.agent.clone();
+        let (run, begun) = chat_run(&self.wire, &self.tenant, agent, conversation.clone(), fields).await?;
+        let from = if begun { From::Cursor(None) } else { From::Present };
+        let Some(reader) = ask(Dialect::EasyflowChat, from).read_run(&self.wire, &run).await? else {
+            return Ok(());
+        };
+        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let conversation = conversation.unwrap_or_default();
+        let sending = tokio::spawn(send(reader.patient(), conversation, self.out.clone(), open));
+        if let Some(before) = self.runs.insert(run.id.to_string(), sending) {
+            before.abort();
+        }
+        Ok(())
+    }
+}
+
+/// Sends the frames of a run to its end.
+async fn send(mut reader: Reader, conversation: String, out: Outbox, _open: OpenReader) {
+    let problem = loop {
+        match reader.next().await {
+            Ok(Next::Frames { segment, from, to }) => {
+                for frame in segment.frames(from).take(to - from) {
+                    let text = String::from_utf8_lossy(frame.data).into_owned();
+                    if out.send(Message::Text(text.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Ok(Next::CaughtUp) => {}
+            Ok(Next::Ended) if reader.is_run_over() => return,
+            Ok(Next::Ended) => break Problem::new("run_unknown", "the run was deleted"),
+            Err(error) => break error.into(),
+        }
+    };
+    let _ = out.send(Message::Text(easyflow_frame(problem, &conversation).into())).await;
+}
