@@ -218,7 +218,6 @@ export const tests = {
   },
 
   async a_websocket_sends_the_frames_themselves(server) {
-    // By sub-protocol; docs/facades.md says how.
     const socket = await server.socket("/loom?frames=plain");
     socket.send({ type: "run", id: "1", message: "hi", agent: "loom", thread_id: "loom-plain-socket" });
     const seen = [];
