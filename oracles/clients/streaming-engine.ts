@@ -250,7 +250,8 @@ export async function streamingEngineKeepsItsSession(address: string): Promise<v
   assert.deepEqual(ended, ["error", "error"]);
   const listed = await fetch(`${address}/v1/threads/${session}/messages`);
   const { messages } = (await listed.json()) as { messages: MessageState[] };
-  assert.equal(messages.length, 2);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+  assert.deepEqual(messages.filter(({ role }) => role === "user").map(({ mainContent }) => mainContent), ["one", "two"]);
 
   const refusals: Chat[] = [];
   await chat(address, { session_id: session, content: "go", agent: "endless" }, async (event) => {

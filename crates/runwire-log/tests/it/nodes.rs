@@ -66,6 +66,52 @@ async fn what_is_written_and_repeated_on_any_node_is_there_once_in_one_order() {
     }
 }
 
+/// Frames of two sessions of a producer, beside each other.
+fn sessions(producer: usize, index: u64) -> Append {
+    let mut frames = FrameBatch::default();
+    for session in ["a", "b"] {
+        let data = format!(
+            r#"{{"session_id":"{session}{producer}","type":"message_chunk","content":"{index} ","id":"agent"}}"#
+        );
+        frames.push(1, None, data.as_bytes());
+    }
+    let stamp = Some(Stamp { producer: format!("p{producer}").into(), epoch: 1, index: 2 * index });
+    Append { target: Target::Tenant("tenant".into()), frames, stamp, thread: None, ..frame(producer, index) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_several_sessions_are_written_once_on_any_node() {
+    const FRAMES: u64 = 20;
+    let bed = PostgresBed::new();
+    let nodes = nodes(&bed).await;
+    let writers = (0..NODES).map(|producer| {
+        let nodes = nodes.clone();
+        tokio::spawn(async move {
+            for index in 0..FRAMES {
+                let at = producer + index as usize;
+                let (here, there) = (&nodes[at % NODES], &nodes[(at + 1) % NODES]);
+                assert_eq!(here.append(sessions(producer, index)).await.unwrap().accepted, 2);
+                let again = there.append(sessions(producer, index)).await.unwrap();
+                assert_eq!((again.accepted, again.duplicates), (0, 2));
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    for (producer, session) in (0..NODES).flat_map(|producer| [(producer, "a"), (producer, "b")]) {
+        let thread = RunKey::new("tenant", "").thread(format!("{session}{producer}"));
+        let records = nodes[0].read(&thread, 0).await.unwrap().records;
+        let said: Vec<String> = records
+            .iter()
+            .filter_map(|stored| stored.frame.as_ref())
+            .map(|frame| serde_json::from_slice::<serde_json::Value>(frame).unwrap()["content"].to_string())
+            .collect();
+        assert_eq!(said, (0..FRAMES).map(|index| format!("\"{index} \"")).collect::<Vec<_>>());
+        assert!(records.iter().all(|stored| stored.run == records[0].run), "one run a session");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_nodes_that_create_one_run_at_once_one_is_the_first() {
     let bed = PostgresBed::new();

@@ -269,7 +269,7 @@ fn a_stream_of_several_sessions_goes_to_the_threads_that_it_names() {
     }
     // A producer with a name writes it once, however often it is sent.
     let once =
-        || run(&["push", "--all", "--producer", "p", "--url", &url], &SIDE_BY_SIDE.replace("1\"}", "2\"}"));
+        || run(&["push", "--all", "--producer", "p", "--url", &url], SIDE_BY_SIDE.replace("1\"}", "2\"}"));
     assert_eq!((once().stdout.as_str(), once().code), ("4 frames accepted, in 2 threads\n", 0));
     assert!(once().stdout.starts_with("0 frames accepted, 4 were written already"), "{}", once().stdout);
     // In one thread they are side by side if it is made for that.
