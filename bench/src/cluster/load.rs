@@ -50,6 +50,7 @@ fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
         stamp: None,
         frames,
         end: false,
+        check: Default::default(),
     }
 }
 

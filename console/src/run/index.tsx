@@ -8,6 +8,7 @@ import { Conversation } from "./conversation";
 import { Head } from "./Head";
 import { NowLine } from "./NowLine";
 import style from "./Run.module.css";
+import { Warnings } from "./Warnings";
 
 const EventsTab = lazy(async () => ({ default: (await import("./events")).EventsTab }));
 const ThoughtsTab = lazy(async () => ({ default: (await import("./thoughts")).ThoughtsTab }));
@@ -24,7 +25,7 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
   const { t } = useText();
   const { go } = useRouter();
   const run = useRun(id);
-  const { data: known } = useLive(`run ${id}`, () => client.runs.get(id), { every: 0 });
+  const { data: known, refresh } = useLive(`run ${id}`, () => client.runs.get(id), { every: 0 });
   const { data: agents } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
   const retry = useAct(async () => {
     const next = await run.retry();
@@ -36,6 +37,12 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
     if (run.connection === "waiting") connectionLost();
     else if (run.connection === "live" || run.connection === "ended") connectionWorks();
   }, [run.connection]);
+
+  // The warnings are complete when the run is over.
+  const isOver = run.view.endedAt !== undefined;
+  useEffect(() => {
+    if (isOver) refresh();
+  }, [isOver, refresh]);
 
   if (run.error !== undefined && run.events.length === 0) {
     return (
@@ -51,6 +58,7 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
     <Head id={id} run={run} known={known} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
       {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} wanted className={style["error"]} />}
       {run.error !== undefined && <ErrorNote error={run.error} onRetry={onAgain} className={style["error"]} />}
+      <Warnings warnings={known?.warnings} />
       <div className={style["bar"]} data-run-bar="">
         <RunTabs id={id} tab={tab} run={run} />
         <NowLine run={run} isStopping={isStopping} onStop={stop.start} />

@@ -21,6 +21,13 @@ export const runEn = {
     state: "State",
     usage: "Usage",
   },
+  warnings: {
+    summary: (count: number, n: string, dialect: string | undefined) =>
+      `${n} ${plural(count, "warning", "warnings")}: frames of this run differ from the document of ${dialect ?? "their dialect"}`,
+    at: (seq: number, n: string, times: number) => (times > 1 ? `from event ${seq} on, ${n} times` : `event ${seq}`),
+    more: (n: string) => `and ${n} more`,
+    advice: "Everything was written as it came. With strict=true such frames are refused.",
+  },
   now: {
     pending: "Not started yet",
     starting: "Starting",

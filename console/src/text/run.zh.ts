@@ -21,6 +21,12 @@ export const runZh: typeof runEn = {
     state: "状态",
     usage: "用量",
   },
+  warnings: {
+    summary: (_, n, dialect) => `${n} 条警告：本次运行的部分帧与${dialect === undefined ? "其方言" : ` ${dialect} `}的文档不符`,
+    at: (seq, n, times) => (times > 1 ? `自事件 ${seq} 起，共 ${n} 次` : `事件 ${seq}`),
+    more: (n) => `另有 ${n} 条`,
+    advice: "所有内容均已原样写入。若使用 strict=true，此类帧会被拒绝。",
+  },
   now: {
     pending: "尚未开始",
     starting: "正在启动",

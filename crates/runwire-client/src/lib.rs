@@ -90,8 +90,8 @@ pub use read::{
 pub use resources::{
     AgentInfo, Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
     InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter,
-    RunHandle, RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Written,
-    WrongField,
+    RunHandle, RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Warning,
+    Warnings, Written, WrongField,
 };
 pub use runwire_model as model;
 pub use runwire_model::dialect::{Dialect, Slots};

@@ -102,6 +102,20 @@ pub struct Append {
     pub frames: FrameBatch,
     /// Whether the run ends here, if no frame has ended it.
     pub end: bool,
+    /// How strictly frames are held against their dialect's document.
+    pub check: Check,
+}
+
+/// How strictly frames are held against their dialect's document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Not at all: the server's own frames.
+    Off,
+    /// What breaks the document is written and counted as a warning of its run.
+    #[default]
+    Warn,
+    /// What breaks the document is refused.
+    Refuse,
 }
 
 /// What became of an append.

@@ -1,5 +1,8 @@
 //! Why the log refuses.
 
+use std::fmt;
+
+use runwire_check::Finding;
 use runwire_model::dialect::{Ambiguous, DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::run::Status;
@@ -193,6 +196,32 @@ pub enum FrameProblem {
     /// Its run cannot be opened.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Its dialect's document does not allow it, and the append asked for what it allows only.
+    #[error("{0}")]
+    Document(Box<Breach>),
+}
+
+/// What a frame breaks of its dialect's document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach {
+    /// The dialect.
+    pub dialect: Dialect,
+    /// The first thing that is wrong.
+    pub finding: Finding,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { field, section, message, .. } = &self.finding;
+        if let Some(field) = field {
+            write!(f, "field `{field}`: ")?;
+        }
+        write!(f, "{message} ({}", self.dialect)?;
+        if let Some(section) = section {
+            write!(f, " {section}")?;
+        }
+        f.write_str(")")
+    }
 }
 
 impl FrameProblem {
@@ -201,6 +230,7 @@ impl FrameProblem {
         match self {
             Self::Decode(error) => error.code(),
             Self::Log(error) => error.code(),
+            Self::Document(_) => "breaks_document",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the log tells of threads, runs and producers.
 
+use runwire_check::Finding;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Body, ErrorInfo, Event, InteractionKind, Summary};
@@ -221,6 +222,80 @@ pub struct RunSummary {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+    /// What its frames break of their dialect's document.
+    #[serde(default, skip_serializing_if = "Warnings::is_empty")]
+    pub warnings: Warnings,
+}
+
+/// What the frames of a run break of their dialect's document, where they were written all the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warnings {
+    /// How many there are in all.
+    pub count: u64,
+    /// The first ones, each different one once.
+    pub first: Vec<Warning>,
+}
+
+/// One thing that frames of a run break of their dialect's document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The first record that has it.
+    pub seq: u64,
+    /// How often it was found.
+    pub times: u64,
+    /// The dialect.
+    pub dialect: Dialect,
+    /// The rule that is broken: a stable code.
+    pub code: String,
+    /// The field at fault, with dots between the levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The field at fault as a JSON pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The section of the dialect's document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
+    /// What is wrong, and what is expected.
+    pub message: String,
+    /// What probably helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Warnings {
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Counts what a frame breaks, and keeps the first of each different thing.
+    pub(crate) fn add(&mut self, seq: u64, dialect: Dialect, findings: Vec<Finding>) {
+        for finding in findings {
+            self.count += 1;
+            let clipped = |text: String| clip(&text, limits::WARNING_BYTES).to_owned();
+            let Finding { code, field, pointer, section, message, hint, .. } = finding;
+            let field = field.map(clipped);
+            let known = self.first.iter_mut().find(|known| known.code == code && known.field == field);
+            if let Some(known) = known {
+                known.times += 1;
+            } else if self.first.len() < limits::WARNINGS {
+                let (pointer, hint) = (pointer.map(clipped), hint.map(clipped));
+                let (code, message) = (code.to_owned(), clipped(message));
+                self.first.push(Warning {
+                    seq,
+                    times: 1,
+                    dialect,
+                    code,
+                    field,
+                    pointer,
+                    section,
+                    message,
+                    hint,
+                });
+            }
+        }
+    }
 }
 
 /// What is not there is not written: the summary is stored with every commit.
@@ -354,5 +429,9 @@ impl RunSummary {
 
 /// Cuts a text that is too long for a list; the record has all of it.
 pub(crate) fn beginning(title: &str) -> &str {
-    &title[..title.floor_char_boundary(limits::TITLE_BYTES)]
+    clip(title, limits::TITLE_BYTES)
+}
+
+fn clip(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }

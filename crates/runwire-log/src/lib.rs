@@ -68,13 +68,13 @@ use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Slots};
 use runwire_model::window::Window;
 use tokio::sync::watch;
 
-pub use append::{Append, Appended, FrameBatch, FrameIn, Stamp, Target};
+pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
 pub use earlier::{KnownState, Lookup, RecordSource};
-pub use error::{Fault, FrameProblem, LogError};
+pub use error::{Breach, Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
     Created, InteractionInfo, LatestRun, LeftRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo,
-    RunQuery, RunSpan, RunSummary, ThreadInfo,
+    RunQuery, RunSpan, RunSummary, ThreadInfo, Warning, Warnings,
 };
 pub use interaction::{
     Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,

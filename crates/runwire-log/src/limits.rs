@@ -36,6 +36,10 @@ pub const CANCEL_SECONDS: u64 = 30;
 pub const QUESTION_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Bytes of a question's title, or of what a person asked, that lists show.
 pub const TITLE_BYTES: usize = 512;
+/// Different warnings of one run that are kept; further ones are counted.
+pub const WARNINGS: usize = 8;
+/// Bytes of a warning's message, hint or field that are kept.
+pub const WARNING_BYTES: usize = 256;
 /// Bytes of a failure's details that are told with its run; longer ones are in its record alone.
 pub const ERROR_DETAILS_BYTES: usize = 32 << 10;
 /// Bytes of questions that one page of the inbox hands out; the question that passes it is the last.

@@ -1,12 +1,19 @@
 //! JSON Patch (RFC 6902), as far as a state needs it.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
-use crate::json::Json;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::json::{Json, Object};
 use crate::limits;
 
+/// The operations that the standard defines.
+const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
+
 /// Applies a patch; one that does not fit, or would make the state too large or too deep, changes nothing and
-/// gives nothing.
+/// gives nothing. An operation that the standard does not define is left out, and the others apply: that is what the
+/// official AG-UI client does, so the state here is the one that it shows.
 pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
     let mut document: Value = serde_json::from_str(state.text()).ok()?;
     let patch: Value = serde_json::from_str(patch.text()).ok()?;
@@ -18,9 +25,23 @@ pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
     Some(Json::from_value(&document))
 }
 
+/// Leaves out the operations that the standard does not define, if there are any: no producer may write them.
+pub(crate) fn defined(patch: &Json) -> Option<Json> {
+    let operations: Vec<&RawValue> = serde_json::from_str(patch.text()).ok()?;
+    let name = |operation: &RawValue| Object::of(operation)?.get_str("op").map(Cow::into_owned);
+    let is_defined =
+        |operation: &&&RawValue| name(operation).is_none_or(|name| OPERATIONS.contains(&name.as_str()));
+    let kept: Vec<&str> = operations.iter().filter(is_defined).map(|operation| operation.get()).collect();
+    (kept.len() < operations.len()).then(|| Json::parse(&format!("[{}]", kept.join(","))).ok()).flatten()
+}
+
 fn apply_one(document: &mut Value, operation: &Value, room: &mut usize) -> Option<()> {
+    let name = operation.get("op")?.as_str()?;
+    if !OPERATIONS.contains(&name) {
+        return Some(());
+    }
     let path = operation.get("path")?.as_str()?;
-    match operation.get("op")?.as_str()? {
+    match name {
         "add" => add(document, path, operation.get("value")?.clone(), room),
         "remove" => remove(document, path).map(|_| ()),
         "replace" => {
@@ -151,6 +172,15 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_that_the_standard_does_not_define_is_left_out_and_the_others_apply() {
+        let patch = r#"[{"op":"add","path":"/b","value":1},{"op":"odd","path":"/a"},{"op":"increment"},{"op":"remove","path":"/a"}]"#;
+        assert_eq!(applied(r#"{"a":[1]}"#, patch).as_deref(), Some(r#"{"b":1}"#));
+        let defined = defined(&Json::parse(patch).unwrap()).unwrap();
+        assert_eq!(defined.text(), r#"[{"op":"add","path":"/b","value":1},{"op":"remove","path":"/a"}]"#);
+        assert_eq!(super::defined(&defined), None);
+    }
+
+    #[test]
     fn a_patch_that_doubles_the_state_again_and_again_is_refused() {
         let copies: Vec<String> =
             (0..40).map(|n| format!(r#"{{"op":"copy","from":"","path":"/b{n}"}}"#)).collect();
@@ -173,7 +203,8 @@ mod tests {
             r#"[{"op":"add","path":"/a/01","value":1}]"#,
             r#"[{"op":"test","path":"/a","value":1}]"#,
             r#"[{"op":"move","from":"/a","path":"/a/0"}]"#,
-            r#"[{"op":"odd","path":"/a"}]"#,
+            r#"[{"path":"/a"}]"#,
+            r#"[{"op":1,"path":"/a"}]"#,
             r#"{"op":"remove","path":"/a"}"#,
         ] {
             assert_eq!(applied(r#"{"a":[1]}"#, patch), None, "{patch}");

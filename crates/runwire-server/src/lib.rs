@@ -47,7 +47,6 @@ pub mod limits;
 mod listener;
 mod media;
 mod metrics;
-pub mod nearest;
 mod openapi;
 mod origin;
 mod outage;

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
-use runwire_log::{Fault, FrameProblem, LogError, Resolution};
+use runwire_check::Finding;
+use runwire_log::{Breach, Fault, FrameProblem, LogError, Resolution};
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
@@ -210,11 +211,26 @@ impl From<DecodeError> for Problem {
     }
 }
 
+impl From<Breach> for Problem {
+    fn from(breach: Breach) -> Self {
+        let problem = Self::new("breaks_document", breach.to_string());
+        let Finding { code, field, pointer, section, hint, .. } = breach.finding;
+        problem
+            .with_some("field", field)
+            .with_some("pointer", pointer)
+            .with("rule", code)
+            .with("dialect", breach.dialect.name())
+            .with_some("section", section)
+            .with_some("hint", hint)
+    }
+}
+
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let problem: Self = match fault.problem {
             FrameProblem::Decode(error) => error.into(),
             FrameProblem::Log(error) => error.into(),
+            FrameProblem::Document(breach) => (*breach).into(),
         };
         problem.with("line", fault.line)
     }

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
-use runwire_server::nearest;
+use runwire_check::nearest;
 
 /// Events are many small pieces of text; this allocator is made for them.
 #[global_allocator]

@@ -770,6 +770,35 @@ export interface NewRun {
   input?: unknown;
 }
 
+/** What the frames of a run break of their dialect's document, where they were written all the same; left out where there is nothing. */
+export interface Warnings {
+  /** How many there are in all. */
+  count: number;
+  /** The first ones, each different one once; empty in lists. */
+  first: Warning[];
+}
+
+/** One thing that frames of a run break of their dialect's document. */
+export interface Warning {
+  /** The first record that has it. */
+  seq: number;
+  /** How often it was found. */
+  times: number;
+  dialect: string;
+  /** The rule that is broken. */
+  code: string;
+  /** The field at fault, with dots between the levels. */
+  field?: string;
+  /** The field at fault as a JSON pointer. */
+  pointer?: string;
+  /** The section of the dialect's document. */
+  section?: string;
+  /** What is wrong, and what is expected. */
+  message: string;
+  /** What probably helps. */
+  hint?: string;
+}
+
 /** The server's run. */
 export interface Run {
   run_id: string;
@@ -810,6 +839,7 @@ export interface Run {
   } | null;
   /** Only in the answer to a new run: its `agent` is the name of none, and close to that of one. */
   hint?: string;
+  warnings?: Warnings;
   cancel_requested: boolean;
 }
 

@@ -217,13 +217,19 @@ describe("a patch", () => {
     expect(applyPatch(document, patch)).toEqual(wanted);
   });
 
+  test("leaves out operations that the standard does not define, and applies the others", () => {
+    const patch = [{ op: "add", path: "/b", value: 1 }, { op: "odd", path: "/a" }, { op: "increment" }, { op: "remove", path: "/a" }];
+    expect(applyPatch({ a: [1] }, patch)).toEqual({ b: 1 });
+  });
+
   test.each([
     [[{ op: "remove", path: "/x" }]],
     [[{ op: "add", path: "/x/y", value: 1 }]],
     [[{ op: "add", path: "/a/01", value: 1 }]],
     [[{ op: "add", path: "/b", value: 1 }, { op: "test", path: "/a", value: 1 }]],
     [[{ op: "move", from: "/a", path: "/a/0" }]],
-    [[{ op: "odd", path: "/a" }]],
+    [[{ path: "/a" }]],
+    [[{ op: 1, path: "/a" }]],
     [[{ op: "replace", path: "/__proto__/x", value: 1 }]],
     [{ op: "remove", path: "/a" }],
     [[null]],

@@ -116,6 +116,9 @@ pub struct RunInfo {
     /// Why it failed.
     #[serde(default)]
     pub error: Option<RunError>,
+    /// What its frames break of their dialect's document.
+    #[serde(default, skip_serializing_if = "Warnings::is_empty")]
+    pub warnings: Warnings,
     /// Whether somebody asked it to stop.
     #[serde(default)]
     pub cancel_requested: bool,
@@ -199,6 +202,60 @@ pub struct RunError {
     /// What else is known, such as the exit code of a program; lists leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// What this version has no name for.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+}
+
+/// What the frames of a run break of their dialect's document, where they were written all the same.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(default)]
+pub struct Warnings {
+    /// How many there are in all.
+    pub count: u64,
+    /// The first ones, each different one once; lists leave them out.
+    pub first: Vec<Warning>,
+}
+
+impl Warnings {
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// One thing that frames of a run break of their dialect's document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Warning {
+    /// The first record that has it.
+    #[serde(default)]
+    pub seq: u64,
+    /// How often it was found.
+    #[serde(default)]
+    pub times: u64,
+    /// The dialect.
+    #[serde(default)]
+    pub dialect: String,
+    /// The rule that is broken.
+    #[serde(default)]
+    pub code: String,
+    /// The field at fault, with dots between the levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The field at fault as a JSON pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The section of the dialect's document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section: Option<String>,
+    /// What is wrong, and what is expected.
+    #[serde(default)]
+    pub message: String,
+    /// What probably helps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// What this version has no name for.
     #[serde(flatten)]
     pub others: Map<String, Value>,

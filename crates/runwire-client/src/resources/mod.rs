@@ -13,6 +13,7 @@ mod words;
 pub use agents::AgentInfo;
 pub use info::{
     Beat, Counts, InteractionInfo, LatestRun, Messages, RunError, RunInfo, RunStatus, ThreadInfo, Usage,
+    Warning, Warnings,
 };
 pub use interactions::{GivenAnswer, Interaction, InteractionFilter, InteractionPage, WrongField};
 pub use lists::{ListStream, RunPage, ThreadPage};

@@ -5,6 +5,7 @@
 //! forgotten. A promise that is broken panics.
 
 pub mod answering;
+pub mod checking;
 pub mod deleting;
 pub mod dialects;
 pub mod exactly_once;
@@ -93,6 +94,13 @@ macro_rules! log_conformance {
             dialects::slots_of_loom_export_in_pieces_mean_the_same,
             dialects::what_is_open_is_closed_at_the_end_after_reopening,
             dialects::ids_of_earlier_runs_are_not_used_twice_after_reopening,
+            checking::a_strict_append_refuses_what_the_document_does_not_allow,
+            checking::a_strict_body_may_arrive_in_pieces,
+            checking::a_frame_that_breaks_its_document_uses_up_no_index,
+            checking::what_breaks_a_document_is_counted_once_as_a_warning,
+            checking::warnings_of_a_run_are_bounded,
+            checking::a_frame_that_would_begin_a_run_is_refused_before_anything_happens,
+            checking::frames_that_are_not_to_be_checked_are_not,
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,
             runs::what_an_attempt_has_created_is_new_to_it_again,
             runs::what_created_a_run_wins_over_what_its_producer_says,

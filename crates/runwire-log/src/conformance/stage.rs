@@ -45,7 +45,15 @@ pub(super) fn batch(frames: &[impl AsRef<str>]) -> FrameBatch {
 
 /// An append of the one anonymous producer, whose dialect is detected.
 pub(super) fn append(target: Target, frames: &[impl AsRef<str>]) -> Append {
-    Append { target, thread: None, dialect: None, stamp: None, frames: batch(frames), end: false }
+    Append {
+        target,
+        thread: None,
+        dialect: None,
+        stamp: None,
+        frames: batch(frames),
+        end: false,
+        check: Default::default(),
+    }
 }
 
 pub(super) fn to_run(id: &str, frames: &[impl AsRef<str>]) -> Append {

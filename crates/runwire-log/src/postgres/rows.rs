@@ -10,7 +10,6 @@ use tokio_postgres::Row;
 use super::connection::{By, Connection};
 use super::failure::Db;
 use super::note::Note;
-use crate::info::RunSummary;
 use crate::key::{RunKey, ThreadKey};
 use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
 
@@ -121,7 +120,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
     let head = match row.get::<_, Option<&str>>(13) {
         Some(head) => serde_json::from_str(head)?,
-        None => Head { state: RunState::new(thread_name, name), summary: RunSummary::default() },
+        None => Head { state: RunState::new(thread_name, name), ..Head::default() },
     };
     let lease = lease_of(row.get(15), number(row, 16));
     Ok(RunHead {

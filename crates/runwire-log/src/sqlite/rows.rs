@@ -10,7 +10,6 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::inbox::save_questions;
 use super::read::last_record;
 use super::schema::REVISION;
-use crate::info::RunSummary;
 use crate::key::{RunKey, ThreadKey};
 use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
 
@@ -170,7 +169,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let thread_name: String = row.get(4)?;
     let head = match head {
         Some(head) => serde_json::from_str(&head).map_err(json_error)?,
-        None => Head { state: RunState::new(&thread_name, &name), summary: RunSummary::default() },
+        None => Head { state: RunState::new(&thread_name, &name), ..Head::default() },
     };
     Ok(RunHead {
         id: row.get(0)?,

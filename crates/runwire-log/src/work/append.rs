@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use runwire_model::Timestamp;
-use runwire_model::dialect::{DecodeError, Decoder, Dialect, Opened, SESSION_ID, Weave};
+use runwire_model::dialect::{Decoder, Dialect, Opened, SESSION_ID, Weave};
 use runwire_model::event::{Body, Event};
 use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 
+use super::check::Checking;
 use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
 use super::{Done, Store, Tried, Work, mint};
-use crate::append::{Append, Appended, FrameIn, Target};
+use crate::append::{Append, Appended, Check, FrameIn, Target};
 use crate::earlier::{KnownState, Lookup, RecordSource};
-use crate::error::{Fault, LogError};
+use crate::error::{Fault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::record::Stored;
@@ -159,12 +160,13 @@ impl<S: Store> Work<S> {
         producer: &mut ProducerHead,
         append: &Append,
     ) -> Done<S, Appended> {
+        let checking = Checking::of(append);
         let written = self.write_new_frames(producer, append, |work, _, decoder, frame| {
             let opened = match decoder.open(frame.name, frame.data) {
                 Ok(opened) => opened,
                 Err(error) => return Ok(Err(error.into())),
             };
-            Ok(work.weave(thread, run, decoder, opened, frame)?.map_err(Into::into))
+            work.weave(thread, run, decoder, opened, frame, checking)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -188,21 +190,38 @@ impl<S: Store> Work<S> {
         decoder: &mut Decoder,
         opened: Opened<'_>,
         frame: FrameIn<'_>,
-    ) -> Tried<S, Result<(), DecodeError>> {
+        checking: Checking,
+    ) -> Tried<S, Result<(), FrameProblem>> {
         self.begin(thread, run)?;
+        let dialect = decoder.dialect_with(&opened);
+        let mut checked = None;
+        // A run that has ended takes nothing, whatever its document says.
+        if checking.mode == Check::Refuse && !run.head.state.status.is_closed() {
+            match checking.refuse(run, dialect, frame) {
+                Ok(state) => checked = Some(Box::new(state)),
+                Err(refused) => return Ok(Err(refused)),
+            }
+        }
         let time = opened.envelope.time;
         let names_session = decoder.dialect() == Dialect::Loom && opened.envelope.thread.is_some();
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
             let mut weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
             decoder.decode(opened, &mut weave)
         })?;
-        Ok(decoded.map(|((), entries)| {
-            let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
-            let dialect = Some(decoder.dialect());
-            let name = frame.name.map(Into::into);
-            let origin = Origin { dialect, time, name, frame: frame_bytes, names_session };
-            self.push(thread, run, entries, origin);
-        }))
+        let entries = match decoded {
+            Ok(((), entries)) => entries,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        match checking.mode {
+            Check::Off => {}
+            Check::Warn => checking.warn(run, dialect, frame, thread.seq + 1),
+            Check::Refuse => run.head.check = checked,
+        }
+        let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
+        let name = frame.name.map(Into::into);
+        let origin = Origin { dialect: Some(dialect), time, name, frame: frame_bytes, names_session };
+        self.push(thread, run, entries, origin);
+        Ok(Ok(()))
     }
 
     /// Works on the state of a run with what the thread has stored, and gives the entries that it added.
@@ -233,6 +252,7 @@ impl<S: Store> Work<S> {
         };
         if let Some(latest) = self.heads.take_run_by_id(&self.store, latest)? {
             run.head.state = latest.head.state.next(&*run.key.id);
+            run.head.check = latest.head.check.as_ref().map(|check| Box::new(check.next()));
             self.heads.put_run(latest);
         }
         Ok(())
@@ -347,7 +367,7 @@ impl<S: Store> Work<S> {
             &mut ProducerHead,
             &mut Decoder,
             FrameIn<'_>,
-        ) -> Tried<S, Result<(), crate::error::FrameProblem>>,
+        ) -> Tried<S, Result<(), FrameProblem>>,
     ) -> Done<S, Appended> {
         let skip = match producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len()) {
             Ok(skip) => skip,

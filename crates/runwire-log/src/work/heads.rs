@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use runwire_check::CheckState;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Decoder;
 use runwire_model::run::{RunState, Status};
@@ -93,6 +94,9 @@ pub(crate) struct RunHead {
 pub(crate) struct Head {
     pub(crate) state: RunState,
     pub(crate) summary: RunSummary,
+    /// What the check of its producers' frames remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<Box<CheckState>>,
 }
 
 /// What created a run.
@@ -234,7 +238,7 @@ impl RunHead {
             leased: false,
             trimmed: false,
             owner: None,
-            head: Head { state, summary: RunSummary::default() },
+            head: Head { state, ..Head::default() },
             stored_status: Status::Pending,
             stored_lease: (Lease::None, 0),
             producers: HashMap::new(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use runwire_model::dialect::{DecodeError, Decoder, Dialect, Envelope, detect};
 use runwire_model::json::{FieldError, Object};
 
+use super::check::Checking;
 use super::heads::{Route, ThreadHead};
 use super::route::{Sessions, remember};
 use super::{Done, Store, Tried, Work, producer};
@@ -71,6 +72,7 @@ struct Writer<'a> {
     /// The name under which a thread keeps the routes of this producer: no producer of the thread itself can have it.
     routed_as: &'a str,
     dialect: Dialect,
+    checking: Checking,
 }
 
 impl<S: Store> Work<S> {
@@ -97,13 +99,14 @@ impl<S: Store> Work<S> {
             Err(refused) => return Ok(Err(refused)),
         };
         let routed_as = format!(" {name}");
+        let checking = Checking::of(append);
         let (mut threads, mut last_seq) = (Vec::new(), 0);
         let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
             let dialect = decoder.dialect();
             if !dialect.names_its_session() {
                 return Ok(Err(LogError::NeedsRun(dialect).into()));
             }
-            let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect };
+            let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking };
             Ok(work.merge_frame(&writer, &mut producer.speech.routes, frame)?.map(|(thread, seq)| {
                 last_seq = seq;
                 if !threads.contains(&thread) {
@@ -170,7 +173,9 @@ impl<S: Store> Work<S> {
         // What a decoder remembers between two frames belongs to one session.
         let own = routed.speech.decoder.take().filter(|decoder| decoder.dialect() == writer.dialect);
         let mut decoder = own.unwrap_or_else(|| Decoder::new(writer.dialect));
-        let written = self.route_frame(thread, &mut routed, &mut decoder, frame, Sessions::AreThreads)?;
+        let sessions = Sessions::AreThreads;
+        let written =
+            self.route_frame(thread, &mut routed, &mut decoder, frame, sessions, writer.checking)?;
         if written.is_err() {
             return Ok(written);
         }

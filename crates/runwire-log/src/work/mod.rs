@@ -13,6 +13,7 @@ mod answer;
 mod append;
 mod base;
 mod batch;
+mod check;
 mod delete;
 mod heads;
 mod import;

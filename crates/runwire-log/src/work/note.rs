@@ -1,13 +1,14 @@
 //! A run's head as it is written many thousand times a second: short, without names.
 //!
-//! The questions and the error, which most runs have not, stand as JSON beside it. What the person asked is told by the
+//! The questions, the error and the warnings, which most runs have not, stand as JSON beside it. What the check of frames
+//! remembers comes after all that, where a note has it: older ones do not. What the person asked is told by the
 //! first record, which also writes the run's row, and does not change: it stays there.
 
 use runwire_model::run::RunState;
 use serde::{Deserialize, Serialize};
 
 use super::heads::Head;
-use crate::info::RunSummary;
+use crate::info::{InteractionInfo, RunError, RunSummary, Warnings};
 
 /// A note cannot be written, or is none.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,16 @@ struct HeadNote<S> {
     rare: Option<String>,
 }
 
+/// What most runs have not; it is written as a list, without names.
+#[derive(Default, Deserialize)]
+struct Rare {
+    interactions: Vec<InteractionInfo>,
+    error: Option<RunError>,
+    /// Older notes end before.
+    #[serde(default)]
+    warnings: Warnings,
+}
+
 impl Head {
     /// Adds the note of a head to what was written before.
     pub(crate) fn write_note(&self, out: &mut Vec<u8>) -> Result<(), NoteError> {
@@ -54,10 +65,11 @@ impl Head {
             cancel_requested,
             interactions,
             error,
+            warnings,
         } = &self.summary;
-        let rare = match (interactions.is_empty(), error) {
-            (true, None) => None,
-            _ => Some(serde_json::to_string(&(interactions, error))?),
+        let rare = match (interactions.is_empty(), error, warnings.is_empty()) {
+            (true, None, true) => None,
+            _ => Some(serde_json::to_string(&(interactions, error, warnings))?),
         };
         let note = HeadNote {
             state: &self.state,
@@ -75,16 +87,18 @@ impl Head {
             cancel_requested: *cancel_requested,
             rare,
         };
-        postcard::to_io(&note, out)?;
+        postcard::to_io(&note, &mut *out)?;
+        postcard::to_io(&self.check, out)?;
         Ok(())
     }
 
     /// Reads the note of a head; what the person asked is not in it.
     pub(crate) fn of_note(note: &[u8]) -> Result<Self, NoteError> {
-        let note: HeadNote<RunState> = whole(note)?;
-        let (interactions, error) = match note.rare {
+        let (note, rest): (HeadNote<RunState>, _) = postcard::take_from_bytes(note)?;
+        let check = if rest.is_empty() { None } else { whole(rest)? };
+        let Rare { interactions, error, warnings } = match note.rare {
             Some(rare) => serde_json::from_str(&rare)?,
-            None => (Vec::new(), None),
+            None => Rare::default(),
         };
         let [records, events, messages, tool_calls, steps, prompt_tokens, completion_tokens, total_tokens] =
             note.figures;
@@ -102,13 +116,17 @@ impl Head {
             cancel_requested: note.cancel_requested,
             interactions,
             error,
+            warnings,
         };
-        Ok(Self { state: note.state, summary })
+        Ok(Self { state: note.state, summary, check })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use runwire_check::CheckState;
+    use runwire_model::dialect::Dialect;
+
     use super::*;
 
     #[test]
@@ -119,16 +137,38 @@ mod tests {
             head.write_note(&mut note).unwrap();
             let back = Head::of_note(&note).unwrap();
             assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
+            assert_eq!(back.check, head.check);
         };
+        round(&head);
+        head.check = Some(Box::new(CheckState::new(Dialect::AgUi)));
         round(&head);
         head.summary = serde_json::from_str(
             r#"{"records":1,"events":2,"messages":3,"tool_calls":4,"steps":5,"prompt_tokens":6,
                 "completion_tokens":7,"total_tokens":8,"counted":true,"cancel_requested":true,
                 "interactions":[{"interaction_id":"i","kind":"form","status":"open","expires_at":9}],
-                "error":{"message":"m"}}"#,
+                "error":{"message":"m"},"warnings":{"count":9,"first":[
+                    {"seq":1,"times":2,"dialect":"loom","code":"bad_value","field":"a","message":"m"}]}}"#,
         )
         .unwrap();
         round(&head);
+    }
+
+    #[test]
+    fn a_note_from_before_frames_were_checked_is_read() {
+        let interaction = r#"{"interaction_id":"i","kind":"form","status":"open"}"#;
+        let note = HeadNote {
+            state: RunState::new("t", "r"),
+            figures: [1; 8],
+            counted: false,
+            cancel_requested: false,
+            rare: Some(format!(r#"[[{interaction}],{{"message":"m"}}]"#)),
+        };
+        let head = Head::of_note(&postcard::to_stdvec(&note).unwrap()).unwrap();
+        assert_eq!((head.summary.interactions.len(), head.check), (1, None));
+        assert_eq!(
+            (head.summary.error.unwrap().message, head.summary.warnings),
+            ("m".to_owned(), Warnings::default())
+        );
     }
 
     #[test]

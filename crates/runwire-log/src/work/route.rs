@@ -4,6 +4,7 @@ use runwire_model::dialect::{Decoder, Dialect, Envelope, Weave};
 use runwire_model::run::{Authority, EndOfInput, RunState, Status};
 use runwire_model::window::Window;
 
+use super::check::Checking;
 use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
 use super::producer;
 use super::{Done, Missing, Store, Tried, Work, mint};
@@ -56,8 +57,9 @@ impl<S: Store> Work<S> {
             Ok(producer) => producer,
             Err(refused) => return Ok(Err(refused)),
         };
+        let checking = Checking::of(append);
         let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
-            work.route_frame(thread, producer, decoder, frame, Sessions::InOneThread)
+            work.route_frame(thread, producer, decoder, frame, Sessions::InOneThread, checking)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -85,6 +87,7 @@ impl<S: Store> Work<S> {
         decoder: &mut Decoder,
         frame: FrameIn<'_>,
         sessions: Sessions,
+        checking: Checking,
     ) -> Tried<S, Result<(), FrameProblem>> {
         let opened = match decoder.open(frame.name, frame.data) {
             Ok(opened) => opened,
@@ -104,6 +107,10 @@ impl<S: Store> Work<S> {
                 if let Err(problem) = try_elsewhere(decoder, frame) {
                     return Ok(Err(problem));
                 }
+                let dialect = decoder.dialect_with(&opened);
+                if let Err(problem) = self.refuse_to_begin(thread, checking, dialect, frame)? {
+                    return Ok(Err(problem));
+                }
                 if let Some(cut) = cuts.filter(|cut| !thread.parallel || routes[*cut].run.is_none()) {
                     let to = routes[cut].to;
                     self.with_run(to, |work, run| work.end_of_input(thread, run, EndOfInput::Cut))?;
@@ -114,16 +121,16 @@ impl<S: Store> Work<S> {
                 (self.run_of_source(thread, envelope.run.as_deref())?, None)
             }
         };
-        let written = self.weave(thread, &mut run, decoder, opened, frame)?;
+        let written = self.weave(thread, &mut run, decoder, opened, frame, checking)?;
         if written.is_err() && known.is_none() {
             thread.open.retain(|open| *open != run.id);
-            return Ok(written.map_err(Into::into));
+            return Ok(written);
         }
         if written.is_ok() {
             follow(routes, known, envelope, run.id);
         }
         self.put_run(run);
-        Ok(written.map_err(Into::into))
+        Ok(written)
     }
 
     /// Finds the run that a frame belongs to among those that its producer has written to.

@@ -65,7 +65,15 @@ fn frames(id: &str, stamp: Option<(u64, u64)>, frames: &[&str]) -> Append {
     frames.iter().for_each(|frame| batch.push(1, None, frame.as_bytes()));
     let stamp = stamp.map(|(epoch, index)| Stamp { producer: "p".into(), epoch, index });
     let (thread, dialect) = (None, Some(runwire_model::dialect::Dialect::Runwire));
-    Append { target: Target::Run(run(id)), thread, dialect, stamp, frames: batch, end: false }
+    Append {
+        target: Target::Run(run(id)),
+        thread,
+        dialect,
+        stamp,
+        frames: batch,
+        end: false,
+        check: Default::default(),
+    }
 }
 
 const STARTED: &str = r#"{"type":"run.started"}"#;

@@ -19,7 +19,15 @@ fn append(run: &str, frames: &[&str]) -> Append {
         batch.push(at as u64 + 1, None, frame.as_bytes());
     }
     let target = Target::Run(RunKey::new("tenant", run));
-    Append { target, thread: None, dialect: None, stamp: None, frames: batch, end: false }
+    Append {
+        target,
+        thread: None,
+        dialect: None,
+        stamp: None,
+        frames: batch,
+        end: false,
+        check: Default::default(),
+    }
 }
 
 const STARTED: &str = r#"{"type":"run.started"}"#;

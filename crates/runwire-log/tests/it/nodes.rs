@@ -23,7 +23,15 @@ fn frame(producer: usize, index: u64) -> Append {
     frames.push(1, None, data.as_bytes());
     let target = Target::Run(RunKey::new("tenant", "run"));
     let stamp = Some(Stamp { producer: format!("p{producer}").into(), epoch: 1, index });
-    Append { target, thread: Some("thread".into()), dialect: None, stamp, frames, end: false }
+    Append {
+        target,
+        thread: Some("thread".into()),
+        dialect: None,
+        stamp,
+        frames,
+        end: false,
+        check: Default::default(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

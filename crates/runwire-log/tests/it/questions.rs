@@ -21,7 +21,15 @@ fn append(run: &str, frames: &[&str]) -> Append {
     let mut batch = FrameBatch::default();
     frames.iter().for_each(|frame| batch.push(1, None, frame.as_bytes()));
     let target = Target::Run(RunKey::new("tenant", run));
-    Append { target, thread: None, dialect: None, stamp: None, frames: batch, end: false }
+    Append {
+        target,
+        thread: None,
+        dialect: None,
+        stamp: None,
+        frames: batch,
+        end: false,
+        check: Default::default(),
+    }
 }
 
 fn answer(id: &str) -> Answer {

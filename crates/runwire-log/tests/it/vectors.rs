@@ -129,6 +129,7 @@ async fn write(
             stamp: Some(Stamp { producer: "p".into(), epoch: 0, index: at as u64 }),
             frames,
             end: false,
+            check: Default::default(),
         };
         let appended = log.append(append).await.unwrap();
         assert_eq!(appended.fault, None, "{} frame {}", case.label, at + 1);
@@ -264,6 +265,7 @@ async fn append_all(
             stamp: Some(Stamp { producer: "p".into(), epoch: 0, index: at as u64 }),
             frames,
             end: false,
+            check: Default::default(),
         };
         assert_eq!(log.append(append).await.unwrap().fault, None, "{} frame {}", case.label, at + 1);
     }

@@ -86,7 +86,7 @@ enum Payload {
     Usage(Usage),
     Metrics(Metrics),
     Notice(Notice),
-    Slot(Box<crate::event::Event>),
+    Slot(Box<Event>),
 }
 
 fn read_payload(kind: &str, data: &mut Object<'_>, step: Option<u64>) -> Result<Option<Payload>, FieldError> {

@@ -125,6 +125,12 @@ impl Decoder {
         self.dialect
     }
 
+    /// Tells the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
+    pub fn dialect_with(&self, frame: &Opened<'_>) -> Dialect {
+        let is_social = || self.state.social || social_app::shows(&frame.object);
+        if self.dialect == Dialect::AgUi && is_social() { Dialect::SocialApp } else { self.dialect }
+    }
+
     /// Reads a frame's envelope.
     pub fn open<'a>(&self, name: Option<&'a str>, data: &'a [u8]) -> Result<Opened<'a>, DecodeError> {
         let text = check_frame(data)?;
@@ -158,9 +164,7 @@ impl Decoder {
     }
 
     fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
-        if self.dialect == Dialect::AgUi && (self.state.social || social_app::shows(&frame.object)) {
-            self.dialect = Dialect::SocialApp;
-        }
+        self.dialect = self.dialect_with(&frame);
         let state = &mut self.state;
         match self.dialect {
             Dialect::Runwire => runwire::decode(frame, weave),

@@ -35,6 +35,8 @@ pub struct HttpAgent {
     pub url: String,
     /// What it speaks.
     pub dialect: Dialect,
+    /// Whether frames are refused that its dialect's document does not allow.
+    pub strict: bool,
     /// Headers of every request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Where answers are posted, for dialects whose own request cannot carry them.
@@ -57,6 +59,7 @@ impl HttpAgent {
         Self {
             url: url.into(),
             dialect,
+            strict: false,
             headers: Vec::new(),
             answer_url: None,
             cancel_url: None,
@@ -75,6 +78,8 @@ pub struct ExecAgent {
     pub command: Vec<String>,
     /// What it speaks.
     pub dialect: Dialect,
+    /// Whether frames are refused that its dialect's document does not allow.
+    pub strict: bool,
     /// Variables of its environment, beside those of the server.
     pub env: Vec<(String, String)>,
     /// The directory that it starts in.
@@ -85,7 +90,7 @@ impl ExecAgent {
     /// Makes an agent of a command.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>, dialect: Dialect) -> Self {
         let command = command.into_iter().map(Into::into).collect();
-        Self { command, dialect, env: Vec::new(), directory: None }
+        Self { command, dialect, strict: false, env: Vec::new(), directory: None }
     }
 }
 
@@ -119,6 +124,15 @@ impl AgentKind {
             Self::Http(_) => "http",
             Self::Exec(_) => "exec",
             Self::Demo(_) => "demo",
+        }
+    }
+
+    /// Tells whether frames are refused that the dialect's document does not allow.
+    pub fn is_strict(&self) -> bool {
+        match self {
+            Self::Http(http) => http.strict,
+            Self::Exec(exec) => exec.strict,
+            Self::Demo(_) => false,
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Append, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
+use runwire_log::{Append, Check, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::ending::Ending;
 use super::http::own_words;
+use crate::write::check_of;
 use crate::{limits, outage};
 
 /// What the agent is called as a producer.
@@ -73,6 +74,7 @@ struct Lane {
     epoch: u64,
     next: u64,
     dialect: Dialect,
+    check: Check,
 }
 
 impl Delivery {
@@ -104,14 +106,14 @@ impl Delivery {
     fn at(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect, known: &Known, epoch: u64) -> Self {
         let lane = |name: &str, dialect, known: &Option<ProducerInfo>| {
             let next = known.as_ref().map_or(0, |known| known.next);
-            Lane { producer: name.into(), epoch, next, dialect }
+            Lane { producer: name.into(), epoch, next, dialect, check: Check::Warn }
         };
         let [agent, own] = known;
         Self {
             log,
             run: run.clone(),
             agent: lane(AGENT, dialect, agent),
-            own: lane(OWN, Dialect::Runwire, own),
+            own: Lane { check: Check::Off, ..lane(OWN, Dialect::Runwire, own) },
             last_seq: 0,
             strays: 0,
             first_stray: None,
@@ -122,6 +124,12 @@ impl Delivery {
     /// Waits for a store that is away, until the server stops.
     pub(super) fn until(self, shutdown: watch::Receiver<bool>) -> Self {
         Self { shutdown: Some(shutdown), ..self }
+    }
+
+    /// Refuses frames of the agent that its dialect's document does not allow.
+    pub(super) fn strict(mut self, strict: bool) -> Self {
+        self.agent.check = check_of(strict);
+        self
     }
 
     /// Counts the frames that the agent has written.
@@ -151,6 +159,10 @@ impl Delivery {
                 if index == at {
                     let why = explained(&why, frame.data);
                     self.stray(frame.line, frame.name, frame.data, &why).await?;
+                    if code == "breaks_document" {
+                        self.warn(code, format!("line {} of the agent is refused: {why}", frame.line))
+                            .await?;
+                    }
                 } else {
                     rest.push(frame.line, frame.name, frame.data);
                 }
@@ -284,6 +296,7 @@ impl Lane {
             stamp: Some(stamp),
             frames,
             end,
+            check: self.check,
         }
     }
 }

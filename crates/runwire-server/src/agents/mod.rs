@@ -32,11 +32,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, demos};
 
-use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::{Config, limits, outage};
 use job::{Begin, Job};
 pub(crate) use recovery::start_in;
+use runwire_check::nearest::nearest;
 
 /// The agents of a server, and the runs that they are working on.
 #[derive(Clone)]

@@ -66,7 +66,15 @@ impl Store {
             batch.push(at as u64 + 1, name.as_deref(), data);
         }
         let (target, thread) = (target.clone(), thread.map(str::to_owned));
-        let append = Append { target, thread, dialect: Some(dialect), stamp: None, frames: batch, end };
+        let append = Append {
+            target,
+            thread,
+            dialect: Some(dialect),
+            stamp: None,
+            frames: batch,
+            end,
+            check: Default::default(),
+        };
         let appended = self.log.append(append).await.unwrap();
         assert_eq!(appended.fault, None);
     }

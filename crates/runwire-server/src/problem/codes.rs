@@ -78,6 +78,12 @@ pub const CODES: &[Code] = &[
     code("too_deep", 422, "A frame is nested too deeply", "Flatten the frame; 128 levels are allowed."),
     code("frame_too_long", 413, "A frame is too long", "Send large texts and arguments in pieces."),
     code("bad_field", 422, "A field of a frame is missing or wrong", "Correct the field that `field` names."),
+    code(
+        "breaks_document",
+        422,
+        "A frame breaks its dialect's document",
+        "Correct the frame as `rule` and `section` say, or write without `strict`.",
+    ),
     code("too_large", 422, "The run would gather too much", "Start another run, or send less."),
     code("too_many_open", 422, "The run would have too much open", "Finish what is open first."),
     code(

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use runwire_log::{Cancel, InteractionInfo, NewRun, RunError, RunInfo, RunQuery};
+use runwire_log::{Cancel, InteractionInfo, NewRun, RunError, RunInfo, RunQuery, Warnings};
 use runwire_model::Timestamp;
 use runwire_model::event::InteractionKind;
 use runwire_model::run::Status;
@@ -36,6 +36,9 @@ pub(crate) struct RunView {
     usage: Option<Usage>,
     interactions: Vec<InteractionView>,
     error: Option<RunError>,
+    /// What its frames break of their dialect's document.
+    #[serde(skip_serializing_if = "Warnings::is_empty")]
+    warnings: Warnings,
     cancel_requested: bool,
     /// What whoever has created it may not have meant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +108,7 @@ impl From<RunInfo> for RunView {
             usage: known.then_some(Usage { prompt_tokens, completion_tokens, total_tokens }),
             interactions: summary.interactions.into_iter().map(Into::into).collect(),
             error: summary.error,
+            warnings: summary.warnings,
             cancel_requested: summary.cancel_requested,
             hint: None,
         }
@@ -118,6 +122,7 @@ impl RunView {
         if let Some(error) = &mut view.error {
             error.details = None;
         }
+        view.warnings.first.clear();
         view
     }
 }

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body::Body;
-use runwire_log::{RunKey, Stamp, Target};
+use runwire_log::{Check, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 
@@ -47,6 +47,7 @@ struct Writing {
     end: bool,
     /// Whether a thread that does not exist yet takes several runs at once.
     parallel: bool,
+    check: Check,
 }
 
 /// Writes to a run.
@@ -141,10 +142,16 @@ impl Writing {
         } else if let Some(dialect) = dialect.filter(|dialect| !dialect.names_its_session()) {
             return Err(Problem::needs_run(dialect));
         }
+        let check = check_of(query.flag("strict")?.unwrap_or(false));
         query.finish()?;
         let framing = media::framing_of(headers)?;
-        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel })
+        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel, check })
     }
+}
+
+/// Tells how strictly frames are held against their dialect's document.
+pub(crate) fn check_of(strict: bool) -> Check {
+    if strict { Check::Refuse } else { Check::Warn }
 }
 
 const PRODUCER_ID: &str = "Producer-Id";

@@ -267,6 +267,7 @@ impl<'a> Session<'a> {
             stamp,
             frames,
             end,
+            check: self.writing.check,
         };
         let (wire, is_open) = (self.wire, self.is_open);
         let appending = async move {

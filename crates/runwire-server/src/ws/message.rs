@@ -51,6 +51,8 @@ pub(super) struct Incoming {
     #[serde(default)]
     pub(super) end: bool,
     #[serde(default)]
+    pub(super) strict: bool,
+    #[serde(default)]
     pub(super) interaction: Option<String>,
     #[serde(default)]
     pub(super) decision: Option<String>,

@@ -31,6 +31,7 @@ use crate::read::{Answer, Ask};
 use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::socket::{self, Outbox};
+use crate::write::check_of;
 use crate::{Wire, ids, interactions, limits, outage};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
@@ -188,8 +189,15 @@ impl Session {
         };
         let dialect = incoming.dialect(&Dialect::READABLE)?;
         let frames = incoming.frames();
-        let append =
-            Append { target: target.clone(), thread: None, dialect, stamp, frames, end: incoming.end };
+        let append = Append {
+            target: target.clone(),
+            thread: None,
+            dialect,
+            stamp,
+            frames,
+            end: incoming.end,
+            check: check_of(incoming.strict),
+        };
         let appended = match outage::append(&self.wire, append).await {
             Ok(appended) => appended,
             Err(error) if outage::is_outage(&error) => {

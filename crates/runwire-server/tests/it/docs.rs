@@ -100,12 +100,12 @@ fn shown(value: &str) -> String {
 }
 
 #[test]
-fn the_limits_of_log_and_server_are_documented() {
+fn the_limits_of_checks_log_and_server_are_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = root.join("docs/limits.md");
     let found = fs::read_to_string(&page).unwrap();
     let mut wanted = found.clone();
-    for name in ["log", "server"] {
+    for name in ["check", "log", "server"] {
         let source = fs::read_to_string(root.join(format!("crates/runwire-{name}/src/limits.rs"))).unwrap();
         let (begin, end) = (format!("<!-- {name}-limits:begin -->\n"), format!("<!-- {name}-limits:end -->"));
         let (head, rest) = wanted.split_once(&begin).unwrap_or_else(|| panic!("there is no {begin}"));

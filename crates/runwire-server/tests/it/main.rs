@@ -28,6 +28,7 @@ mod sessions;
 mod shutdown;
 mod signs;
 mod slots;
+mod strict;
 mod vanishing;
 mod vectors;
 mod webhooks;

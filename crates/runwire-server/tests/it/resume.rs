@@ -38,7 +38,15 @@ async fn write(served: &Served, case: &Case) -> String {
     } else {
         (Target::Run(RunKey::new("default", label)), format!("/v1/runs/{label}/events"))
     };
-    let append = Append { target, thread: None, dialect: Some(case.dialect), stamp: None, frames, end: true };
+    let append = Append {
+        target,
+        thread: None,
+        dialect: Some(case.dialect),
+        stamp: None,
+        frames,
+        end: true,
+        check: Default::default(),
+    };
     assert_eq!(served.log.append(append).await.unwrap().fault, None);
     path
 }

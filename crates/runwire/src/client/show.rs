@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use runwire_client::RunInfo;
+use runwire_client::{RunInfo, Warning, Warnings};
 use serde_json::{Value, json};
 
 use super::runs::{duration, moment, span};
@@ -29,7 +29,7 @@ async fn show(arguments: &ShowArguments) -> Result<Verdict, Failure> {
     let shown = if arguments.json {
         format!("{:#}\n", json!({"run": run, "message": message}))
     } else {
-        format!("{}{}", facts(&run), said(&message))
+        format!("{}{}{}", facts(&run), warnings(&run.warnings), said(&message))
     };
     io::stdout().lock().write_all(shown.as_bytes()).map_err(Failure::Write)?;
     Ok(Verdict::Fine)
@@ -72,6 +72,31 @@ fn facts(run: &RunInfo) -> String {
     });
     line("error", error);
     out
+}
+
+/// Tells what the run's frames break of their dialect's document.
+fn warnings(warnings: &Warnings) -> String {
+    if warnings.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "{:<9} {}", "warnings", warnings.count);
+    for Warning { seq, times, dialect, code, field, section, message, hint, .. } in &warnings.first {
+        let field = field.as_ref().map(|field| format!("field `{field}`: ")).unwrap_or_default();
+        let section = section.as_ref().map(|section| format!(" {section}")).unwrap_or_default();
+        let often = if *times > 1 { format!(", {times} times") } else { String::new() };
+        let told = format!("seq {seq}{often}: {field}{message} ({dialect}{section}) [{code}]");
+        let _ = writeln!(out, "  {}", line_of(&told));
+        if let Some(hint) = hint {
+            let _ = writeln!(out, "    hint: {}", line_of(hint));
+        }
+    }
+    out
+}
+
+/// Shows a text on one line, without anything that acts on a terminal.
+fn line_of(text: &str) -> String {
+    text.chars().map(tame).collect()
 }
 
 /// Says how many there are of what a count names in the plural.

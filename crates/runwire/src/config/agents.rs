@@ -8,10 +8,11 @@ use toml::de::{DeTable, DeValue};
 use super::named::{self, Reading, Section, Source, text_of, words};
 
 const KINDS: [&str; 3] = ["http", "exec", "demo"];
-const HTTP: [&str; 10] = [
+const HTTP: [&str; 11] = [
     "kind",
     "url",
     "dialect",
+    "strict",
     "headers",
     "answer_url",
     "cancel_url",
@@ -20,7 +21,7 @@ const HTTP: [&str; 10] = [
     "answer_seconds",
     "silence_seconds",
 ];
-const EXEC: [&str; 5] = ["kind", "command", "dialect", "env", "cwd"];
+const EXEC: [&str; 6] = ["kind", "command", "dialect", "strict", "env", "cwd"];
 const DEMO: [&str; 3] = ["kind", "script", "fast"];
 
 /// Reads the table of agents, and tells everything that is wrong with it.
@@ -44,11 +45,16 @@ fn agent(table: &mut Reading<'_, '_>) -> Option<(Agent, String)> {
     Some((Agent { name: table.name.to_owned(), kind }, shown))
 }
 
+fn strictly(strict: bool) -> &'static str {
+    if strict { " (strict)" } else { "" }
+}
+
 impl Reading<'_, '_> {
     fn http(&mut self) -> Option<(AgentKind, String)> {
         let shown = self.plain("url");
         let url = self.required("url", address);
         let dialect = self.dialect();
+        let strict = self.flag("strict");
         let headers = self.headers();
         let answer_url = self.optional("answer_url", address);
         let cancel_url = self.optional("cancel_url", address);
@@ -57,23 +63,26 @@ impl Reading<'_, '_> {
         // Every part was read, so that all mistakes are told at once.
         let mut agent = HttpAgent::new(url?, dialect?);
         (agent.headers, agent.answer_url, agent.cancel_url) = (headers, answer_url, cancel_url);
-        agent.trusted = trusted;
+        (agent.trusted, agent.strict) = (trusted, strict);
         let own = [&mut agent.connect_time, &mut agent.answer_time, &mut agent.silence_time];
         for (own, time) in own.into_iter().zip(times) {
             *own = time.unwrap_or(*own);
         }
-        let shown = format!("http, {}, {}", agent.dialect.name(), shown.unwrap_or_default());
+        let shown =
+            format!("http, {}{}, {}", agent.dialect.name(), strictly(strict), shown.unwrap_or_default());
         Some((AgentKind::Http(agent), shown))
     }
 
     fn exec(&mut self) -> Option<(AgentKind, String)> {
         let command = self.command();
         let dialect = self.dialect();
+        let strict = self.flag("strict");
         let env = self.texts("env");
         let cwd = self.plain("cwd");
         let mut agent = ExecAgent::new(command?, dialect?);
-        (agent.env, agent.directory) = (env, cwd.map(Into::into));
-        let shown = format!("exec, {}, {}", agent.dialect.name(), agent.command.join(" "));
+        (agent.env, agent.directory, agent.strict) = (env, cwd.map(Into::into), strict);
+        let shown =
+            format!("exec, {}{}, {}", agent.dialect.name(), strictly(strict), agent.command.join(" "));
         Some((AgentKind::Exec(agent), shown))
     }
 

@@ -64,6 +64,14 @@ fn a_run_is_shown_with_its_figures_questions_and_events() {
     {
         assert!(shown.contains(part), "`{part}` is missing:\n{shown}");
     }
+    assert!(!shown.contains("warnings"), "{shown}");
+    let push = ["push", "odd", "--dialect", "loom", "--url", &server.url()];
+    run(&push, r#"{"type":"node_exit","id":"think","result":"Ok"}"#);
+    let odd = run(&["show", "odd", "--url", &server.url()], "").stdout;
+    assert!(
+        odd.contains("warnings  1\n  seq 1: field `id`: no node `think` is open here (loom §4.2) [not_open]"),
+        "{odd}"
+    );
     let events = run(&["show", "asks", "--events", "--url", &server.url()], "").stdout;
     let lines: Vec<&str> = events.lines().collect();
     assert_eq!(lines.len(), 6, "{events}");

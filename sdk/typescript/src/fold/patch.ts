@@ -4,13 +4,17 @@ const MOST_VALUES = 1_000_000;
 /** Levels that a patched document may have. */
 const MOST_LEVELS = 128;
 
+/** The operations that the standard defines. */
+const OPERATIONS: readonly unknown[] = ["add", "remove", "replace", "move", "copy", "test"];
+
 /** Says that a patch does not fit its document. */
 class Misfit extends Error {}
 
 /**
  * Applies a JSON Patch (RFC 6902) and shares what did not change.
  *
- * A patch that does not fit changes nothing: the document itself comes back.
+ * A patch that does not fit changes nothing: the document itself comes back. An operation that the standard does not
+ * define is left out, and the others apply: that is what the official AG-UI client does.
  */
 export function applyPatch(document: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) return document;
@@ -25,8 +29,10 @@ export function applyPatch(document: unknown, patch: unknown): unknown {
 }
 
 function applyOne(document: unknown, operation: unknown): unknown {
+  const name = member(operation, "op");
+  if (typeof name === "string" && !OPERATIONS.includes(name)) return document;
   const path = pointer(member(operation, "path"));
-  switch (member(operation, "op")) {
+  switch (name) {
     case "add":
       return add(document, path, member(operation, "value"));
     case "remove":

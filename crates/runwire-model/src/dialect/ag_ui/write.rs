@@ -1,5 +1,7 @@
 //! Writing AG-UI such that the official client accepts it, whatever the source.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::encode::{Encode, Turn};
@@ -11,6 +13,7 @@ use crate::event::{
     Body, Event, InteractionKind, InteractionRequested, RunStarted, Summary, ToolCalled, ToolStatus, Usage,
 };
 use crate::json::{Json, Object, ObjectWriter};
+use crate::patch;
 use crate::record::ChatMessage;
 use crate::window::user_message_id;
 
@@ -498,6 +501,20 @@ pub(crate) fn are_messages(messages: &Json) -> bool {
     })
 }
 
+/// Gives a patch as it may be written: without operations that RFC 6902 does not define, which readers drop.
+fn defined(patch: &Json) -> Cow<'_, Json> {
+    patch::defined(patch).map_or(Cow::Borrowed(patch), Cow::Owned)
+}
+
+/// Gives a patch as it may be written, and keeps the whole one beside it where that is less.
+fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
+    let written = defined(patch);
+    if matches!(written, Cow::Owned(_)) {
+        turn.keep_whole();
+    }
+    written
+}
+
 /// Tells whether the official client would take this for a JSON Patch.
 fn is_patch(patch: &Json) -> bool {
     let value = patch.to_value();
@@ -748,8 +765,9 @@ impl Encode for Encoder {
                 turn.keep_whole();
                 self.frame(turn, out, "STATE_SNAPSHOT", |object| object.json("snapshot", &updated.state));
             }
-            Body::StatePatched(patched) if is_patch(&patched.patch) => {
-                self.frame(turn, out, "STATE_DELTA", |object| object.json("delta", &patched.patch));
+            Body::StatePatched(patched) if is_patch(&defined(&patched.patch)) => {
+                let delta = kept_whole(turn, &patched.patch);
+                self.frame(turn, out, "STATE_DELTA", |object| object.json("delta", &delta));
             }
             Body::MessagesSnapshot(snapshot) if are_messages(&snapshot.messages) => {
                 self.frame(turn, out, "MESSAGES_SNAPSHOT", |object| {
@@ -773,12 +791,13 @@ impl Encode for Encoder {
                 });
             }
             Body::ActivityPatched(patched)
-                if is_patch(&patched.patch) && self.may_change(&patched.message_id, event) =>
+                if is_patch(&defined(&patched.patch)) && self.may_change(&patched.message_id, event) =>
             {
+                let patch = kept_whole(turn, &patched.patch);
                 self.frame(turn, out, "ACTIVITY_DELTA", |object| {
                     object.str("messageId", &patched.message_id);
                     object.str("activityType", &patched.activity_type);
-                    object.json("patch", &patched.patch);
+                    object.json("patch", &patch);
                 });
             }
             Body::SubagentStarted(started) => {

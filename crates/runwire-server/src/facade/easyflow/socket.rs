@@ -99,7 +99,8 @@ impl Session {
         let agent = self.agent.clone();
         let (run, begun) = chat_run(&self.wire, &self.tenant, agent, conversation.clone(), fields).await?;
         let from = if begun { From::Cursor(None) } else { From::Present };
-        let Some(reader) = ask(Dialect::EasyflowChat, from).read_run(&self.wire, &run).await? else {
+        let Some(reader) = ask(&self.wire, Dialect::EasyflowChat, from).read_run(&self.wire, &run).await?
+        else {
             return Ok(());
         };
         let open = self.wire.metrics.reader(Framing::WebSocket);

@@ -251,6 +251,7 @@ async fn a_server_whose_run_another_has_taken_over_stops_its_program_and_writes_
             stamp: Some(stamp),
             frames: FrameBatch::default(),
             end: false,
+            check: Default::default(),
         };
         assert_eq!(store.append(append).await.unwrap().accepted, 0);
     }

@@ -89,6 +89,7 @@ async fn a_new_run_that_another_server_has_taken_up_meanwhile_is_left_to_it() {
             stamp: Some(Stamp { producer: producer.into(), epoch: 2, index: 0 }),
             frames: FrameBatch::default(),
             end: false,
+            check: Default::default(),
         };
         store.append(append).await.unwrap();
     }

@@ -62,8 +62,15 @@ impl Node {
         let data = format!(r#"{{"type":"custom","name":"n","value":"{}"}}"#, "x".repeat(bytes));
         frames.push(1, None, data.as_bytes());
         let target = Target::Run(RunKey::new("tenant", thread));
-        let append =
-            Append { target, thread: Some(thread.into()), dialect: None, stamp: None, frames, end: false };
+        let append = Append {
+            target,
+            thread: Some(thread.into()),
+            dialect: None,
+            stamp: None,
+            frames,
+            end: false,
+            check: Default::default(),
+        };
         self.log.append(append).await.unwrap();
     }
 

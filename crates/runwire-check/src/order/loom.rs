@@ -1,16 +1,20 @@
 //! Loom, in its typed and its export form: `specs/loom.md` §2–§6.
 
-use super::open::Open;
-use super::{Rules, Seen, after_end, not_increasing, not_open};
-use crate::validate::finding::Finding;
+use std::borrow::Cow;
 
-#[derive(Default)]
-pub(super) struct Loom {
+use serde::{Deserialize, Serialize};
+
+use super::open::Open;
+use super::{Seen, after_end, not_increasing, not_open};
+use crate::finding::Finding;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Loom {
     form: Form,
     run: Run,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Run {
     has_frames: bool,
     has_replied: bool,
@@ -19,13 +23,13 @@ struct Run {
 }
 
 /// Two runs of one node may be open at once, so the ids are names with a count.
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Nodes {
     open: Open,
     again: Open,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Form {
     #[default]
     Typed,
@@ -35,8 +39,8 @@ enum Form {
 /// What an event of Loom's means for the order.
 enum Event<'a> {
     RunStart,
-    NodeEnter(Option<&'a str>),
-    NodeExit(Option<&'a str>),
+    NodeEnter(Option<Cow<'a, str>>),
+    NodeExit(Option<Cow<'a, str>>),
     Reply,
     Other,
 }
@@ -50,11 +54,17 @@ impl Loom {
         Self { form: Form::Export, run: Run::default() }
     }
 
+    pub(super) fn is_export(&self) -> bool {
+        self.form == Form::Export
+    }
+
     fn event<'a>(&self, frame: &Seen<'a>) -> Event<'a> {
         match (self.form, frame.kind) {
             (Form::Typed, "run_start") | (Form::Export, "RunStart") => Event::RunStart,
             // What RunStart cannot say goes before it, in an extension slot.
-            (Form::Export, "Custom") if frame.text(&["Custom", "runwire", "type"]) == Some("run.started") => {
+            (Form::Export, "Custom")
+                if frame.text(&["Custom", "runwire", "type"]).as_deref() == Some("run.started") =>
+            {
                 Event::RunStart
             }
             (Form::Typed, "reply") | (Form::Export, "Reply") => Event::Reply,
@@ -67,8 +77,8 @@ impl Loom {
     }
 }
 
-impl Rules for Loom {
-    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+impl Loom {
+    pub(super) fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let event = self.event(frame);
         let may_begin = matches!(event, Event::RunStart | Event::NodeEnter(_));
         if matches!(event, Event::RunStart) || (self.run.has_replied && may_begin) {
@@ -85,21 +95,26 @@ impl Rules for Loom {
             && let Some(last) = run.last_event_id.replace(event_id)
             && event_id <= last
         {
-            findings.push(not_increasing("§2", "event_id", event_id, last));
+            findings.push(not_increasing("§2", "/event_id", event_id, last));
         }
         match event {
             Event::Reply => run.has_replied = true,
-            Event::NodeEnter(Some(node)) => run.nodes.enter(node),
-            Event::NodeExit(Some(node)) if !run.nodes.exit(node) => {
-                let field = if self.form == Form::Typed { "id" } else { "TaskEnd.node_id" };
-                findings.push(not_open("§4.2", field, "node", node));
+            Event::NodeEnter(Some(node)) => run.nodes.enter(&node),
+            Event::NodeExit(Some(node)) if !run.nodes.exit(&node) => {
+                let pointer = if self.form == Form::Typed { "/id" } else { "/TaskEnd/node_id" };
+                findings.push(not_open("§4.2", pointer, "node", &node));
             }
             _ => {}
         }
     }
 
-    fn has_open_run(&self) -> bool {
+    pub(super) fn has_open_run(&self) -> bool {
         self.run.has_frames && !self.run.has_replied
+    }
+
+    /// Makes the rules for the next run.
+    pub(super) fn next(&self) -> Self {
+        Self { form: self.form, run: Run::default() }
     }
 }
 

@@ -4,12 +4,13 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::finding::Finding;
-use super::schema::Schema;
+use crate::finding::Finding;
+use crate::keys::escaped;
 use crate::nearest::nearest;
+use crate::schema::Schema;
 
 /// Explains all errors of a frame, each thing once.
-pub(super) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Finding> {
+pub(crate) fn all(errors: &[ValidationError<'_>], schema: &Schema) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for error in errors {
         let finding = explain(error, schema);
@@ -37,7 +38,7 @@ fn explain(error: &ValidationError<'_>, schema: &Schema) -> Finding {
     let path = error.evaluation_path().as_str();
     let around = path.rsplit_once('/').map_or("", |(around, _)| around);
     let place = Place {
-        field: dotted(error.instance_path().as_str()),
+        pointer: error.instance_path().as_str().to_owned(),
         found: error.instance().as_ref(),
         around,
         schema,
@@ -52,8 +53,8 @@ fn explain(error: &ValidationError<'_>, schema: &Schema) -> Finding {
 
 /// Where an error stands.
 struct Place<'a> {
-    /// The value's name, empty for the whole frame.
-    field: String,
+    /// The value's JSON pointer, empty for the whole frame.
+    pointer: String,
     found: &'a Value,
     /// The schema that has the broken keyword, as an evaluation path.
     around: &'a str,
@@ -105,7 +106,7 @@ impl Place<'_> {
     }
 
     fn named(&self, finding: Finding) -> Finding {
-        if self.field.is_empty() { finding } else { finding.field(self.field.clone()) }
+        if self.pointer.is_empty() { finding } else { finding.at(&self.pointer) }
     }
 
     fn bad_value(&self, message: impl Into<String>) -> Finding {
@@ -113,8 +114,7 @@ impl Place<'_> {
     }
 
     fn missing(&self, property: &str) -> Finding {
-        let field =
-            if self.field.is_empty() { property.to_owned() } else { format!("{}.{property}", self.field) };
+        let pointer = format!("{}/{}", self.pointer, escaped(property));
         let path = format!("{}/properties/{property}", self.around);
         let message = match self.schema.node(&path).and_then(|node| self.expected(node)) {
             Some(expected) => format!("is missing; {expected} is required"),
@@ -122,7 +122,7 @@ impl Place<'_> {
         };
         let keys = self.undeclared_keys();
         let hint = nearest(property, &keys).map(|key| format!("`{key}` is there; is it meant?"));
-        let finding = Finding::problem("missing_field", message).field(field).maybe_hint(hint);
+        let finding = Finding::problem("missing_field", message).at(&pointer).maybe_hint(hint);
         match self.schema.section(&path) {
             Some(section) => finding.section(section),
             None => finding,
@@ -136,7 +136,8 @@ impl Place<'_> {
             properties.is_some_and(|properties| properties.get(key).is_some())
         };
         let keys = self.found.as_object().into_iter().flat_map(serde_json::Map::keys);
-        let is_known = |key: &str| declared(self.around, key) || (self.field.is_empty() && declared("", key));
+        let is_known =
+            |key: &str| declared(self.around, key) || (self.pointer.is_empty() && declared("", key));
         keys.map(String::as_str).filter(|key| !is_known(key)).collect()
     }
 
@@ -202,9 +203,8 @@ impl Place<'_> {
             return self.named(finding.hint("leave the field out instead of sending null"));
         }
         if let Some(field) = schema.pointer("/required/0").and_then(Value::as_str) {
-            let field =
-                if self.field.is_empty() { field.to_owned() } else { format!("{}.{field}", self.field) };
-            return Finding::problem("unexpected_field", "must not be here").field(field);
+            let pointer = format!("{}/{}", self.pointer, escaped(field));
+            return Finding::problem("unexpected_field", "must not be here").at(&pointer);
         }
         let lower = self.found.as_str().map(str::to_lowercase);
         let message = format!("is {}, which is not allowed", shown(self.found));
@@ -216,7 +216,7 @@ impl Place<'_> {
         if let Some(names) = self.alternatives(error) {
             return self.named(Finding::problem("missing_choice", format!("one of {names} is required")));
         }
-        let message = match (self.description().filter(|_| !self.field.is_empty()), self.forms(error)) {
+        let message = match (self.description().filter(|_| !self.pointer.is_empty()), self.forms(error)) {
             (Some(description), _) => format!("is {}; expected: {description}", shown(self.found)),
             (None, Some(forms)) => format!("must be {forms}, and is {}", found_name(self.found)),
             (None, None) => "fits none of the forms allowed".to_owned(),
@@ -271,22 +271,6 @@ impl Place<'_> {
             _ => None,
         }
     }
-}
-
-/// Writes a JSON pointer the way people write a path: `data.items[0].id`.
-fn dotted(pointer: &str) -> String {
-    let mut path = String::new();
-    for segment in pointer.split('/').skip(1) {
-        let segment = segment.replace("~1", "/").replace("~0", "~");
-        if segment.parse::<usize>().is_ok() {
-            path = format!("{path}[{segment}]");
-        } else if path.is_empty() {
-            path = segment;
-        } else {
-            path = format!("{path}.{segment}");
-        }
-    }
-    path
 }
 
 /// Shows a value in a few words.

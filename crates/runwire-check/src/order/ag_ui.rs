@@ -2,20 +2,26 @@
 //!
 //! Its chunks need no START, and the retired `THINKING_*` are not its own any more.
 
-use super::open::Open;
-use super::{Rules, Seen, after_end, already_open, not_first, not_open};
-use crate::validate::finding::Finding;
+use std::borrow::Cow;
 
-#[derive(Default)]
-pub(super) struct AgUi {
+use serde::{Deserialize, Serialize};
+
+use super::open::{Open, short};
+use super::social_app::SocialApp;
+use super::{ALREADY_OPEN, Seen, after_end, already_open, not_first, not_open};
+use crate::finding::Finding;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AgUi {
     run: Run,
     has_frames: bool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Run {
+    id: String,
     is_active: bool,
-    ended_by: Option<&'static str>,
+    ended_by: Option<String>,
     steps: Open,
     texts: Open,
     spans: Open,
@@ -25,13 +31,13 @@ struct Run {
     left_subagents: Open,
 }
 
-impl Rules for AgUi {
-    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+impl AgUi {
+    pub(super) fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         self.check_run(frame, findings);
         self.run.check_parts(frame, findings);
     }
 
-    fn has_open_run(&self) -> bool {
+    pub(super) fn has_open_run(&self) -> bool {
         self.run.is_active
     }
 }
@@ -39,14 +45,15 @@ impl Rules for AgUi {
 impl AgUi {
     fn check_run(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let run = &mut self.run;
-        match (frame.kind, run.ended_by) {
+        match (frame.kind, run.ended_by.as_deref()) {
             ("RUN_STARTED", _) => {
                 if run.is_active {
-                    let finding = Finding::problem("already_open", "a run starts while another is active");
+                    let finding = Finding::problem(ALREADY_OPEN, "a run starts while another is active");
                     let hint = "finish the run before with RUN_FINISHED";
                     findings.push(finding.section("RunStartedEvent").hint(hint));
                 }
-                *run = Run { is_active: true, ..Run::default() };
+                let id = frame.text(&["runId"]).unwrap_or_default();
+                *run = Run { id: short(&id).into_owned(), is_active: true, ..Run::default() };
             }
             // The one thing that the client still takes after RUN_FINISHED.
             ("RUN_ERROR", None | Some("RUN_FINISHED")) => {}
@@ -59,62 +66,66 @@ impl AgUi {
             _ => {}
         }
         self.has_frames = true;
-        match frame.kind {
-            "RUN_FINISHED" => run.end("RUN_FINISHED"),
-            "RUN_ERROR" => run.end("RUN_ERROR"),
-            _ => {}
+        if matches!(frame.kind, "RUN_FINISHED" | "RUN_ERROR") {
+            run.is_active = false;
+            run.ended_by = Some(frame.kind.to_owned());
         }
     }
 }
 
-impl Run {
-    fn end(&mut self, by: &'static str) {
-        self.is_active = false;
-        self.ended_by = Some(by);
+impl From<AgUi> for SocialApp {
+    fn from(AgUi { run, has_frames }: AgUi) -> Self {
+        if has_frames { Self::of_run(&run.id, run.ended_by, run.steps, run.calls) } else { Self::default() }
     }
+}
 
+impl Run {
     fn check_parts(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let kind = frame.kind;
         let subagent = frame.text(&["subagentRunId"]);
+        let message = || frame.text(&["messageId"]);
         // The client keeps the steps of each subagent apart.
-        let step = frame.text(&["stepName"]);
-        let own_step =
-            step.map(|step| format!("{step}{}", subagent.map(|id| format!(" of {id}")).unwrap_or_default()));
-        let (field, what, open, id) = match kind {
-            "STEP_STARTED" | "STEP_FINISHED" => ("stepName", "step", &mut self.steps, own_step.as_deref()),
+        let step = || {
+            let step = frame.text(&["stepName"])?;
+            Some(match &subagent {
+                Some(id) => Cow::Owned(format!("{step} of {id}")),
+                None => step,
+            })
+        };
+        let (pointer, what, open, id) = match kind {
+            "STEP_STARTED" | "STEP_FINISHED" => ("/stepName", "step", &mut self.steps, step()),
             "TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_END" => {
-                ("messageId", "text message", &mut self.texts, frame.text(&["messageId"]))
+                ("/messageId", "text message", &mut self.texts, message())
             }
-            "REASONING_START" | "REASONING_END" => {
-                ("messageId", "reasoning", &mut self.spans, frame.text(&["messageId"]))
-            }
+            "REASONING_START" | "REASONING_END" => ("/messageId", "reasoning", &mut self.spans, message()),
             "REASONING_MESSAGE_START" | "REASONING_MESSAGE_CONTENT" | "REASONING_MESSAGE_END" => {
-                ("messageId", "reasoning message", &mut self.thoughts, frame.text(&["messageId"]))
+                ("/messageId", "reasoning message", &mut self.thoughts, message())
             }
             "TOOL_CALL_START" | "TOOL_CALL_ARGS" | "TOOL_CALL_END" => {
-                ("toolCallId", "tool call", &mut self.calls, frame.text(&["toolCallId"]))
+                ("/toolCallId", "tool call", &mut self.calls, frame.text(&["toolCallId"]))
             }
             "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" => {
-                ("subagentRunId", "subagent", &mut self.subagents, subagent)
+                ("/subagentRunId", "subagent", &mut self.subagents, subagent)
             }
             "RUN_FINISHED" => return self.check_finished(findings),
             _ => return,
         };
-        let Some(id) = id else { return };
-        let section = section(kind);
+        let Some(id) = id.as_deref() else { return };
+        // Named only where something is wrong: this is the way of every frame.
+        let section = || section(kind);
         if kind == "SUBAGENT_STARTED" && self.left_subagents.has(id) {
             let message =
                 format!("the subagent `{id}` has been here before; each call of one has an id of its own");
-            findings.push(Finding::problem("already_used", message).field(field).section(section));
+            findings.push(Finding::problem("already_used", message).at(pointer).section(section()));
         } else if kind.ends_with("_START") || kind.ends_with("_STARTED") {
             if !open.open(id) {
-                findings.push(already_open(&section, field, what, id));
+                findings.push(already_open(&section(), pointer, what, id));
             }
         } else {
             let ends = kind.ends_with("_END") || kind.ends_with("_FINISHED") || kind == "SUBAGENT_ERROR";
             let was_open = if ends { open.close(id) } else { open.has(id) };
             if !was_open {
-                findings.push(not_open(&section, field, what, id));
+                findings.push(not_open(&section(), pointer, what, id));
             } else if ends && what == "subagent" {
                 self.left_subagents.open(id);
             }

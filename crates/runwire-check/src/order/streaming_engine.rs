@@ -1,28 +1,30 @@
 //! StreamingEngine: `specs/streaming-engine.md` §1.
 
-use super::open::{Open, PerRun};
-use super::{Rules, Seen, after_end, already_open, not_first, not_increasing, not_open};
-use crate::validate::finding::Finding;
+use serde::{Deserialize, Serialize};
 
-#[derive(Default)]
-pub(super) struct StreamingEngine {
+use super::open::{Open, PerRun};
+use super::{Seen, after_end, already_open, not_first, not_increasing, not_open};
+use crate::finding::Finding;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StreamingEngine {
     requests: PerRun<Request>,
     /// A call that a request leaves open may be answered in the next.
     tools: Open,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Request {
     has_frames: bool,
     has_ended: bool,
     last_sequence: Option<f64>,
 }
 
-impl Rules for StreamingEngine {
-    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+impl StreamingEngine {
+    pub(super) fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let in_metadata = frame.text(&["metadata", "request_id"]);
         let named = in_metadata.or_else(|| frame.text(&["data", "request_id"]));
-        let request = self.requests.of(named.unwrap_or_default());
+        let request = self.requests.of(named.as_deref());
         let starts = frame.kind == "session_start";
         // A frame without metadata is of the legacy form, which has no start.
         let is_legacy = frame.at(&["metadata"]).is_none();
@@ -34,7 +36,7 @@ impl Rules for StreamingEngine {
         } else if !request.has_frames && !starts && !is_legacy {
             findings.push(not_first("§1.1", frame.kind, "session_start"));
         } else if request.has_frames && starts {
-            findings.push(already_open("§1.1", "type", "session of request", named.unwrap_or_default()));
+            findings.push(already_open("§1.1", "/type", "session of request", &named.unwrap_or_default()));
         }
         request.has_frames = true;
 
@@ -42,26 +44,31 @@ impl Rules for StreamingEngine {
             && let Some(last) = request.last_sequence.replace(sequence)
             && sequence <= last
         {
-            findings.push(not_increasing("§1.2", "metadata.sequence", sequence, last));
+            findings.push(not_increasing("§1.2", "/metadata/sequence", sequence, last));
         }
         let nested = frame.text(&["data", "tool_id"]);
         let tool = nested.or_else(|| frame.text(&["tool_id"]));
-        match (frame.kind, tool) {
+        match (frame.kind, tool.as_deref()) {
             ("tool_call_start" | "tool_call", Some(tool)) if !self.tools.open(tool) => {
-                findings.push(already_open("§1.3", "data.tool_id", "call", tool));
+                findings.push(already_open("§1.3", "/data/tool_id", "call", tool));
             }
             ("tool_call_progress", Some(tool)) if !self.tools.has(tool) => {
-                findings.push(not_open("§1.3", "data.tool_id", "call", tool));
+                findings.push(not_open("§1.3", "/data/tool_id", "call", tool));
             }
             ("tool_call_end" | "tool_result", Some(tool)) if !self.tools.close(tool) => {
-                findings.push(not_open("§1.3", "data.tool_id", "call", tool));
+                findings.push(not_open("§1.3", "/data/tool_id", "call", tool));
             }
             ("session_end" | "done", _) => request.has_ended = true,
             _ => {}
         }
     }
 
-    fn has_open_run(&self) -> bool {
+    pub(super) fn has_open_run(&self) -> bool {
         self.requests.all().any(|request| request.has_frames && !request.has_ended)
+    }
+
+    /// Makes the rules for the next request, which may answer calls that this one leaves open.
+    pub(super) fn next(&self) -> Self {
+        Self { requests: PerRun::default(), tools: self.tools.clone() }
     }
 }

@@ -1,28 +1,31 @@
 //! EasyFlow chat: `specs/easyflow-chat.md` §3, §4, §13, §14.
 
-use super::open::PerRun;
-use super::{Rules, Seen, after_end, not_increasing};
-use crate::validate::finding::Finding;
+use serde::{Deserialize, Serialize};
 
-#[derive(Default)]
-pub(super) struct EasyflowChat {
+use super::open::{PerRun, short};
+use super::{Seen, after_end, not_increasing};
+use crate::finding::Finding;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EasyflowChat {
     conversation: Option<String>,
     has_frames: bool,
-    ended_by: Option<&'static str>,
+    ended_by: Option<String>,
     messages: PerRun<Message>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Message {
     last_index: Option<f64>,
 }
 
-impl Rules for EasyflowChat {
-    fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
+impl EasyflowChat {
+    pub(super) fn check(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         check_name(frame, findings);
         let state = frame.text(&["payload", "state"]);
-        let begins_run = frame.kind == "system/status" && matches!(state, Some("initializing" | "running"));
-        if let Some(ended_by) = self.ended_by {
+        let begins_run =
+            frame.kind == "system/status" && matches!(state.as_deref(), Some("initializing" | "running"));
+        if let Some(ended_by) = &self.ended_by {
             if begins_run {
                 *self = Self { conversation: self.conversation.take(), ..Self::default() };
             } else {
@@ -34,13 +37,13 @@ impl Rules for EasyflowChat {
         self.check_conversation(frame, findings);
         self.check_index(frame, findings);
         if is_done(frame) {
-            self.ended_by = Some("system/done");
+            self.ended_by = Some("system/done".to_owned());
         } else if is_terminal_error(frame) {
-            self.ended_by = Some("system/error");
+            self.ended_by = Some("system/error".to_owned());
         }
     }
 
-    fn has_open_run(&self) -> bool {
+    pub(super) fn has_open_run(&self) -> bool {
         self.has_frames && self.ended_by.is_none()
     }
 }
@@ -49,22 +52,22 @@ impl EasyflowChat {
     fn check_conversation(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let Some(id) = frame.text(&["conversation_id"]) else { return };
         match &self.conversation {
-            Some(conversation) if conversation != id => {
+            Some(conversation) if *conversation != short(&id) => {
                 let message = format!("is `{id}`; the stream is of the conversation `{conversation}`");
-                findings.push(Finding::problem("changed", message).field("conversation_id").section("§4.2"));
+                findings.push(Finding::problem("changed", message).at("/conversation_id").section("§4.2"));
             }
             Some(_) => {}
-            None => self.conversation = Some(id.to_owned()),
+            None => self.conversation = Some(short(&id).into_owned()),
         }
     }
 
     fn check_index(&mut self, frame: &Seen<'_>, findings: &mut Vec<Finding>) {
         let Some(index) = frame.number(&["index"]) else { return };
-        let message = self.messages.of(frame.text(&["message_id"]).unwrap_or_default());
+        let message = self.messages.of(Some(&frame.text(&["message_id"]).unwrap_or_default()));
         if let Some(last) = message.last_index.replace(index)
             && index <= last
         {
-            findings.push(not_increasing("§4.2", "index", index, last));
+            findings.push(not_increasing("§4.2", "/index", index, last));
         }
     }
 }
@@ -89,7 +92,7 @@ fn is_done(frame: &Seen<'_>) -> bool {
 }
 
 fn is_terminal_error(frame: &Seen<'_>) -> bool {
-    let goes_on = frame.at(&["meta", "terminal"]).is_some_and(|terminal| terminal == false);
+    let goes_on = frame.at(&["meta", "terminal"]).is_some_and(|terminal| terminal == "false");
     match frame.name {
         Some("error") => frame.kind.ends_with("/error"),
         _ => frame.kind == "system/error" && !goes_on,

@@ -1,69 +1,13 @@
-//! What validation finds, and how it is told.
+//! How findings are told.
 
 use std::io::{self, Write};
 
+use runwire_check::{Finding, Severity};
 use runwire_model::dialect::Dialect;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::screen::{HINT, NOTE, PROBLEM};
-
-/// How much a finding weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Severity {
-    /// The stream breaks its document.
-    Problem,
-    /// Worth knowing, and allowed.
-    Note,
-}
-
-/// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) severity: Severity,
-    pub(super) code: &'static str,
-    /// The field at fault, with dots between the levels.
-    pub(super) field: Option<String>,
-    /// The section of the dialect's document.
-    pub(super) section: Option<String>,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-}
-
-impl Finding {
-    pub(super) fn problem(code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { severity: Severity::Problem, code, field: None, section: None, message, hint: None }
-    }
-
-    pub(super) fn note(code: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Note, ..Self::problem(code, message) }
-    }
-
-    #[must_use]
-    pub(super) fn field(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
-        self
-    }
-
-    #[must_use]
-    pub(super) fn section(mut self, section: impl Into<String>) -> Self {
-        self.section = Some(section.into());
-        self
-    }
-
-    #[must_use]
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    #[must_use]
-    pub(super) fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
-        self.hint = hint.map(Into::into);
-        self
-    }
-}
 
 /// Writes findings to standard output, for a person or for a program.
 pub(super) struct Report {
@@ -107,7 +51,7 @@ fn write_text(
     dialect: Option<Dialect>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let Finding { severity, code, field, section, message, hint } = finding;
+    let Finding { severity, code, field, section, message, hint, .. } = finding;
     match severity {
         Severity::Problem => write!(out, "{PROBLEM}line {line}:{PROBLEM:#} ")?,
         Severity::Note => write!(out, "{NOTE}note: line {line}:{NOTE:#} ")?,
@@ -132,7 +76,7 @@ fn write_json(
     dialect: Option<Dialect>,
     finding: &Finding,
 ) -> io::Result<()> {
-    let Finding { severity, code, field, section, message, hint } = finding;
+    let Finding { severity, code, field, section, message, hint, .. } = finding;
     let severity = match severity {
         Severity::Problem => "problem",
         Severity::Note => "note",

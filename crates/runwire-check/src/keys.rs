@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Finds the first key that stands twice in its object, with dots between the levels.
-pub(super) fn doubled(data: &[u8]) -> Option<String> {
+/// Finds the first key that stands twice in its object, as a JSON pointer.
+pub(crate) fn doubled(data: &[u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(data);
     // The frame's nesting has been checked before.
     deserializer.disable_recursion_limit();
@@ -14,6 +14,11 @@ pub(super) fn doubled(data: &[u8]) -> Option<String> {
     // A doubled key ends the walk by an error; anything else that is wrong is told elsewhere.
     let _ = Walk { path: String::new(), found: &mut found }.deserialize(&mut deserializer);
     found
+}
+
+/// Writes a key as a part of a JSON pointer.
+pub(crate) fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 struct Walk<'f> {
@@ -39,7 +44,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut keys = HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let path = format!("{}/{}", self.path, escaped(&key));
             if !keys.insert(key) {
                 *self.found = Some(path);
                 return Err(A::Error::custom("a key stands twice"));
@@ -51,7 +56,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0usize.. {
-            let path = format!("{}[{index}]", self.path);
+            let path = format!("{}/{index}", self.path);
             if items.next_element_seed(Walk { path, found: &mut *self.found })?.is_none() {
                 break;
             }
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn a_key_that_stands_twice_is_found_at_any_depth() {
         assert_eq!(doubled(br#"{"a":1,"b":{"a":2}}"#), None);
-        assert_eq!(doubled(br#"{"a":1,"a":2}"#).as_deref(), Some("a"));
-        assert_eq!(doubled(br#"{"a":[{}, {"b":{"c":1,"c":1}}]}"#).as_deref(), Some("a[1].b.c"));
+        assert_eq!(doubled(br#"{"a":1,"a":2}"#).as_deref(), Some("/a"));
+        assert_eq!(doubled(br#"{"a":[{}, {"b":{"c":1,"c":1}}]}"#).as_deref(), Some("/a/1/b/c"));
     }
 }

@@ -1,0 +1,128 @@
+//! What a check finds.
+
+use crate::limits;
+
+/// How much a finding weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The frame breaks its document.
+    Problem,
+    /// Worth knowing, and allowed.
+    Note,
+}
+
+/// One thing that was found in a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it weighs.
+    pub severity: Severity,
+    /// The rule that is broken: a stable code.
+    pub code: &'static str,
+    /// The field at fault, with dots between the levels.
+    pub field: Option<String>,
+    /// The field at fault as a JSON pointer (RFC 6901), where it is part of the frame.
+    pub pointer: Option<String>,
+    /// The section of the dialect's document.
+    pub section: Option<String>,
+    /// What is wrong, and what is expected.
+    pub message: String,
+    /// What probably helps.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    /// Makes a finding that breaks the document.
+    pub fn problem(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Problem,
+            code,
+            field: None,
+            pointer: None,
+            section: None,
+            message: cut(message.into()),
+            hint: None,
+        }
+    }
+
+    /// Makes a finding that is worth knowing.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::problem(code, message) }
+    }
+
+    /// Tells whether the frame breaks its document.
+    pub fn is_problem(&self) -> bool {
+        self.severity == Severity::Problem
+    }
+
+    /// Names a field that is not part of the frame's JSON.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(cut(field.into()));
+        self
+    }
+
+    /// Names the field that a JSON pointer leads to.
+    #[must_use]
+    pub fn at(mut self, pointer: &str) -> Self {
+        self.field = Some(cut(dotted(pointer)));
+        self.pointer = Some(cut(pointer.to_owned()));
+        self
+    }
+
+    /// Names the section of the document.
+    #[must_use]
+    pub fn section(mut self, section: impl Into<String>) -> Self {
+        self.section = Some(section.into());
+        self
+    }
+
+    /// Adds what probably helps.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.maybe_hint(Some(hint))
+    }
+
+    /// Adds what probably helps, if anything does.
+    #[must_use]
+    pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(|hint| cut(hint.into()));
+        self
+    }
+}
+
+/// Cuts a text that quotes too much of its frame.
+fn cut(mut text: String) -> String {
+    if text.len() > limits::FINDING_BYTES {
+        text.truncate(text.floor_char_boundary(limits::FINDING_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+/// Writes a JSON pointer the way people write a path: `data.items[0].id`.
+fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for segment in pointer.split('/').skip(1) {
+        let segment = segment.replace("~1", "/").replace("~0", "~");
+        if segment.parse::<usize>().is_ok() {
+            path = format!("{path}[{segment}]");
+        } else if path.is_empty() {
+            path = segment;
+        } else {
+            path = format!("{path}.{segment}");
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_is_told_as_people_write_paths() {
+        let finding = Finding::problem("bad_value", "x").at("/data/items/0/a~1b");
+        assert_eq!(finding.field.as_deref(), Some("data.items[0].a/b"));
+        assert_eq!(finding.pointer.as_deref(), Some("/data/items/0/a~1b"));
+    }
+}

@@ -1,0 +1,12 @@
+//! Every limit of the checks, in one place; `docs/limits.md` names them.
+
+/// Ids of one kind that the order rules remember for one run; a stream with more is not judged by them any more.
+pub const REMEMBERED_IDS: usize = 64;
+/// Runs side by side that the order rules remember in one stream; the one that was silent for longest is forgotten.
+pub const REMEMBERED_RUNS: usize = 8;
+/// Bytes of an id that the order rules remember; of a longer one, its beginning and a hash.
+pub const REMEMBERED_ID_BYTES: usize = 48;
+/// Bytes of a finding's message, field or hint that are kept.
+pub const FINDING_BYTES: usize = 512;
+/// Findings of one frame that are told.
+pub const FINDINGS_OF_FRAME: usize = 16;

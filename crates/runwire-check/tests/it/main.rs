@@ -1,0 +1,4 @@
+//! The checks, held against the vectors of every dialect.
+
+mod quick;
+mod strict;

@@ -1,0 +1,155 @@
+//! What breaks a document is found, and what it allows passes.
+
+use runwire_check::{CheckState, Finding, Frame, Side};
+use runwire_model::dialect::Dialect;
+
+fn check(state: &mut CheckState, frame: &str) -> Vec<Finding> {
+    let mut findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
+    findings.retain(Finding::is_problem);
+    findings
+}
+
+/// What is found in the last of some frames: the rules and the pointers.
+fn found(dialect: Dialect, frames: &[&str]) -> Vec<(&'static str, Option<String>)> {
+    let mut state = CheckState::new(dialect);
+    let findings = frames.iter().map(|frame| check(&mut state, frame)).last().unwrap();
+    findings.into_iter().map(|finding| (finding.code, finding.pointer)).collect()
+}
+
+fn one(code: &'static str, pointer: &str) -> Vec<(&'static str, Option<String>)> {
+    vec![(code, Some(pointer.to_owned()))]
+}
+
+fn engine(sequence: u64, kind: &str, data: &str) -> String {
+    let metadata = format!(r#"{{"request_id":"q","timestamp":1,"sequence":{sequence}}}"#);
+    format!(r#"{{"type":"{kind}","data":{data},"metadata":{metadata}}}"#)
+}
+
+#[test]
+fn unknown_values_of_closed_sets_are_found_with_their_pointer() {
+    let start = engine(0, "session_start", r#"{"session_id":"s","request_id":"q"}"#);
+    let se = |kind, data| found(Dialect::StreamingEngine, &[&start, &engine(1, kind, data)]);
+    assert_eq!(se("thinking", r#"{"content":"x","stage":"dreaming"}"#), one("bad_value", "/data/stage"));
+    assert_eq!(se("content", r#"{"content":"x","format":"latex"}"#), one("bad_value", "/data/format"));
+    assert_eq!(se("data", r#"{"data_type":"map","data":{}}"#), one("bad_value", "/data/data_type"));
+    let error = r#"{"error_type":"odd","message":"m","recoverable":true}"#;
+    assert_eq!(se("error", error), one("bad_value", "/data/error_type"));
+    assert_eq!(
+        se("tool_call_end", r#"{"tool_id":"t","status":"success"}"#),
+        one("not_open", "/data/tool_id")
+    );
+    assert_eq!(se("content", r#"{"content":7}"#), one("wrong_type", "/data/content"));
+}
+
+#[test]
+fn likely_slips_of_keys_and_types_are_found_and_new_ones_pass() {
+    let start = engine(0, "session_start", r#"{"session_id":"s","request_id":"q"}"#);
+    let se = |kind, data| found(Dialect::StreamingEngine, &[&start, &engine(1, kind, data)]);
+    assert_eq!(se("content", r#"{"content":"x","fromat":"text"}"#), one("likely_typo", "/data/fromat"));
+    assert_eq!(se("content", r#"{"content":"x","isComplete":true}"#), one("likely_typo", "/data/isComplete"));
+    assert_eq!(se("contnet", r#"{"content":"x"}"#), one("likely_typo", "/type"));
+    assert_eq!(se("content", r#"{"conten":"x"}"#), one("missing_field", "/data/content"));
+    assert_eq!(se("content", r#"{"content":"x","language":"zh"}"#), []);
+    assert_eq!(se("heartbeat", r#"{"at":1}"#), []);
+    assert_eq!(found(Dialect::Loom, &[r#"{"type":"audio_chunk","id":"think"}"#]), []);
+    assert_eq!(found(Dialect::Loom, &[r#"{"type":"node_entr","id":"think"}"#]), one("likely_typo", "/type"));
+    let agio = r#"{"type":"image","run_id":"r","timestamp":"2026-11-12T08:15:00.120Z","data":{}}"#;
+    let started = agio.replace("image", "run_started").replace("{}", r#"{"query":"?"}"#);
+    assert_eq!(found(Dialect::Agio, &[&started, agio]), []);
+    let easyflow = r#"{"protocol":"easyflow-chat","version":"1.1","domain":"audio","type":"chunk","conversation_id":"c","payload":{}}"#;
+    assert_eq!(found(Dialect::EasyflowChat, &[easyflow]), []);
+}
+
+#[test]
+fn a_tool_call_id_that_is_used_again_is_found() {
+    let frame = |kind: &str, more: &str| format!(r#"{{"type":"{kind}","threadId":"t","runId":"r"{more}}}"#);
+    let start = frame("RUN_STARTED", "");
+    let call = frame(
+        "TOOL_CALL_START",
+        r#","toolCallId":"c","toolCallName":"search","messageId":"m","stage":"worker""#,
+    );
+    let end = frame(
+        "TOOL_CALL_END",
+        r#","toolCallId":"c","toolCallName":"search","messageId":"m","stage":"worker""#,
+    );
+    assert_eq!(found(Dialect::SocialApp, &[&start, &call, &end, &call]), one("already_used", "/toolCallId"));
+    // Also in the next run of the thread.
+    let mut state = CheckState::new(Dialect::SocialApp);
+    for frame in [&start, &call, &end] {
+        assert_eq!(check(&mut state, frame), []);
+    }
+    let mut next = state.next();
+    assert_eq!(check(&mut next, &start), []);
+    assert_eq!(check(&mut next, &call)[0].code, "already_used");
+}
+
+#[test]
+fn another_writer_or_an_answer_may_begin_and_count_anew() {
+    let start = engine(0, "session_start", r#"{"session_id":"s","request_id":"q"}"#);
+    let content = engine(7, "content", r#"{"content":"x"}"#);
+    let mut state = CheckState::new(Dialect::StreamingEngine);
+    let mut by = |frame: &str, writer| {
+        let checked = state.check(Frame { name: None, data: frame.as_bytes() }, writer, Side::Producer);
+        checked.iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert_eq!(by(&start, 1), [""; 0]);
+    assert_eq!(by(&content, 1), [""; 0]);
+    assert_eq!(by(&start, 2), [""; 0], "the writer is another");
+    assert_eq!(by(&content, 2), [""; 0]);
+    assert_eq!(by(&start, 2), ["already_open", "not_increasing"]);
+}
+
+#[test]
+fn what_came_before_the_check_is_not_held_against_a_run() {
+    let mut joined = CheckState::joined(Dialect::StreamingEngine);
+    let end = engine(3, "tool_call_end", r#"{"tool_id":"t","status":"success"}"#);
+    assert_eq!(check(&mut joined, &end), []);
+    assert_eq!(check(&mut joined, &end)[0].code, "not_increasing");
+}
+
+#[test]
+fn a_producer_of_canonical_events_leaves_out_what_the_server_adds() {
+    let frames = [
+        r#"{"type":"text.delta","message_id":"m","content":"x"}"#,
+        r#"{"type":"text.finished","message_id":"m"}"#,
+        r#"{"type":"run.completed"}"#,
+    ];
+    let mut state = CheckState::new(Dialect::Runwire);
+    for frame in frames {
+        assert_eq!(check(&mut state, frame), []);
+    }
+    let orphan = r#"{"type":"tool.finished","call_id":"c","status":"success"}"#;
+    assert_eq!(found(Dialect::Runwire, &[orphan]), one("not_open", "/call_id"));
+}
+
+#[test]
+fn a_state_is_small_and_the_same_after_it_was_stored() {
+    for dialect in Dialect::READABLE {
+        let mut state = CheckState::new(dialect);
+        for number in 0..2000 {
+            let id = format!("{number}-{}", "x".repeat(400));
+            let frames = [
+                format!(
+                    r#"{{"type":"TOOL_CALL_START","toolCallId":"{id}","toolCallName":"n","threadId":"t","runId":"{id}"}}"#
+                ),
+                engine(
+                    number,
+                    "tool_call_start",
+                    &format!(r#"{{"tool_id":"{id}","tool_name":"n","arguments":{{}}}}"#),
+                ),
+                format!(
+                    r#"{{"type":"tool.called","call_id":"{id}","name":"n","arguments":{{}},"run_id":"{id}","thread_id":"{id}"}}"#
+                ),
+                format!(r#"{{"type":"node_enter","id":"{id}"}}"#),
+            ];
+            for frame in frames {
+                check(&mut state, &frame);
+            }
+        }
+        let stored = postcard::to_stdvec(&state).unwrap();
+        assert!(stored.len() < 128 << 10, "{dialect}: {}", stored.len());
+        assert_eq!(postcard::from_bytes::<CheckState>(&stored).unwrap(), state);
+        let json = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<CheckState>(&json).unwrap(), state);
+    }
+}

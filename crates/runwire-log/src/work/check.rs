@@ -1,0 +1,125 @@
+//! Holding frames against their dialect's document.
+//!
+//! What the check remembers is part of the run's head, so that a body may arrive in pieces and on different nodes. A
+//! frame that was written before is passed over before it comes here, so that nothing is counted twice.
+
+use runwire_check::{CheckState, Finding, Frame, Side};
+use runwire_model::dialect::Dialect;
+
+use super::heads::{RunHead, ThreadHead};
+use super::{Store, Tried, Work};
+use crate::append::{Append, Check, FrameIn};
+use crate::error::{Breach, FrameProblem};
+
+/// How the frames of an append are checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checking {
+    pub(crate) mode: Check,
+    /// A hash of who writes.
+    writer: u64,
+}
+
+impl Checking {
+    pub(crate) fn of(append: &Append) -> Self {
+        let writer = append.stamp.as_ref().map_or(0, |stamp| hash(stamp.producer.as_bytes(), stamp.epoch));
+        Self { mode: append.check, writer }
+    }
+
+    /// Refuses a frame that its document does not allow, and tells the state of the check after one that it does.
+    pub(crate) fn refuse(
+        self,
+        run: &RunHead,
+        dialect: Dialect,
+        frame: FrameIn<'_>,
+    ) -> Result<CheckState, FrameProblem> {
+        let mut state = match &run.head.check {
+            Some(state) => {
+                let mut state = (**state).clone();
+                state.follow(dialect);
+                state
+            }
+            None => begin(run, dialect),
+        };
+        breach(dialect, self.findings(run, &mut state, frame))?;
+        Ok(state)
+    }
+
+    /// Counts what a frame that was written breaks of its document.
+    pub(crate) fn warn(self, run: &mut RunHead, dialect: Dialect, frame: FrameIn<'_>, seq: u64) {
+        // A box that is there is used again: this is the way of every frame.
+        let mut state = match run.head.check.take() {
+            Some(mut state) => {
+                state.follow(dialect);
+                state
+            }
+            None => Box::new(begin(run, dialect)),
+        };
+        let findings = self.findings(run, &mut state, frame);
+        run.head.check = Some(state);
+        if !findings.is_empty() {
+            run.head.summary.warnings.add(seq, dialect, findings);
+        }
+    }
+
+    fn findings(self, run: &RunHead, state: &mut CheckState, frame: FrameIn<'_>) -> Vec<Finding> {
+        // After an answer a producer may begin anew.
+        let settled = run.head.summary.interactions.iter().filter(|asked| !asked.is_open()).count();
+        let writer = self.writer.wrapping_add(settled as u64);
+        problems(state, frame, writer)
+    }
+}
+
+/// Lists what a frame of a producer breaks of its document.
+fn problems(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
+    let mut findings = state.check(Frame { name: frame.name, data: frame.data }, writer, Side::Producer);
+    findings.retain(Finding::is_problem);
+    findings
+}
+
+/// Refuses a frame for the first thing that it breaks.
+fn breach(dialect: Dialect, findings: Vec<Finding>) -> Result<(), FrameProblem> {
+    match findings.into_iter().next() {
+        Some(finding) => Err(FrameProblem::Document(Box::new(Breach { dialect, finding }))),
+        None => Ok(()),
+    }
+}
+
+/// Begins the check of a run; frames that came before were not checked.
+fn begin(run: &RunHead, dialect: Dialect) -> CheckState {
+    match run.first_seq {
+        None => CheckState::new(dialect),
+        Some(_) => CheckState::joined(dialect),
+    }
+}
+
+impl<S: Store> Work<S> {
+    /// Refuses a frame that would begin a new run of a thread, before anything is done for it.
+    pub(crate) fn refuse_to_begin(
+        &mut self,
+        thread: &ThreadHead,
+        checking: Checking,
+        dialect: Dialect,
+        frame: FrameIn<'_>,
+    ) -> Tried<S, Result<(), FrameProblem>> {
+        if checking.mode != Check::Refuse {
+            return Ok(Ok(()));
+        }
+        let mut state = CheckState::new(dialect);
+        if let Some(latest) = thread.latest
+            && let Some(latest) = self.heads.take_run_by_id(&self.store, latest)?
+        {
+            if let Some(known) = &latest.head.check {
+                state = known.next();
+                state.follow(dialect);
+            }
+            self.heads.put_run(latest);
+        }
+        Ok(breach(dialect, problems(&mut state, frame, checking.writer)))
+    }
+}
+
+/// Hashes who writes (FNV-1a): the same on every node, because it is stored.
+fn hash(name: &[u8], epoch: u64) -> u64 {
+    let bytes = name.iter().copied().chain(epoch.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
