@@ -637,7 +637,7 @@ export const tests = {
 
   async sessions_of_one_thread_are_parallel_runs(server) {
     const sent = interleaved("loom-side-a", "loom-side-b").slice(0, 10);
-    const refused = await server.write("/v1/threads/loom-side-plain/events?dialect=loom", sent);
+    const refused = await server.write("/v1/threads/loom-side-plain/events?dialect=loom", interleaved("loom-plain-a", "loom-plain-b"));
     assert.equal(refused.status, 409);
     assert.ok(JSON.stringify(refused.answer).includes("/v1/events"), JSON.stringify(refused.answer));
     await server.push("/v1/threads/loom-side/events?dialect=loom&parallel=true", sent);

@@ -393,8 +393,18 @@ export const tests = {
       const mended = await server.write(`/v1/runs/se-strict-${name}/events?dialect=${D}&strict=true`, [emit("content", { content: "x" })]);
       assert.equal(mended.status, 200, `${name}: ${JSON.stringify(mended.answer)}`);
     }
-    const loose = await server.write(`/v1/runs/se-loose/events?dialect=${D}`, [start, wrong.stage[0]]);
-    assert.equal(loose.status, 200, "who does not ask for it is not refused");
+  },
+
+  async slips_are_counted_as_warnings(server) {
+    const emit = engine("req_loose");
+    await server.run("se-loose", D, [emit("session_start", { session_id: "s", request_id: "req_loose" }), emit("thinking", { content: "x", stage: "dreaming" }), emit("content", { content: "y", format: "pdf" })]);
+    const { warnings } = await server.get("/v1/runs/se-loose");
+    assert.equal(warnings?.count, 2, JSON.stringify(warnings));
+    assert.deepEqual(warnings.first.map(({ pointer }) => pointer), ["/data/stage", "/data/format"]);
+    await session(server);
+    assert.equal((await server.get("/v1/runs/se-session")).warnings, undefined, "a stream as documented has none");
+    const { stdout } = await server.command(["show", "se-loose"]);
+    assert.match(stdout, /dreaming/);
   },
 
   async all_events_are_kept_as_they_came(server) {
