@@ -213,7 +213,7 @@ fn malformed(what: &'static str) -> io::Error {
 
 /// Renders a request without a body.
 pub(crate) fn get(path: &str, accept: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: bench\r\naccept: {accept}\r\n\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\n\r\n").into_bytes()
 }
 
 /// Renders a request with a whole body.
@@ -224,7 +224,7 @@ pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
 /// Renders a request with a whole body, and with fields of its own in the head.
 pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
         body.len()
     );
     for (name, value) in fields {
@@ -239,7 +239,7 @@ pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)],
 /// Renders the head of a request whose body stays open.
 pub(crate) fn post_open(path: &str, content_type: &str) -> Vec<u8> {
     format!(
-        "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
     )
     .into_bytes()
 }

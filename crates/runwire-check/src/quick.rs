@@ -63,9 +63,12 @@ struct Node {
     minimum: Option<f64>,
     maximum: Option<f64>,
     /// What a string must fit.
-    pattern: Option<fn(&str) -> bool>,
+    pattern: Option<Fits>,
     not_empty: bool,
 }
+
+/// Tells whether a string surely fits a pattern.
+type Fits = fn(&str) -> bool;
 
 #[derive(Clone, Copy)]
 struct Choice {
@@ -282,14 +285,16 @@ impl Node {
             return false;
         }
         let inner = json.get(1..json.len() - 1).unwrap_or_default();
+        if self.not_empty && inner.is_empty() {
+            return false;
+        }
         if self.options.is_none() && self.forbidden.is_empty() && self.pattern.is_none() {
-            return !(self.not_empty && inner.is_empty());
+            return true;
         }
         // An escape may stand for any letter.
         !inner.contains('\\')
-            && !(self.not_empty && inner.is_empty())
             && self.options.as_ref().is_none_or(|options| options.iter().any(|option| option == inner))
-            && !self.forbidden.iter().any(|forbidden| forbidden == inner)
+            && self.forbidden.iter().all(|forbidden| forbidden != inner)
             && self.pattern.is_none_or(|fits| fits(inner))
     }
 
@@ -370,7 +375,7 @@ fn merge(
 }
 
 /// The patterns that are known here, and what surely fits them.
-const PATTERNS: &[(&str, fn(&str) -> bool)] = &[
+const PATTERNS: &[(&str, Fits)] = &[
     (
         r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z$",
         is_time,

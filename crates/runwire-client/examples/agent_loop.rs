@@ -17,7 +17,7 @@ pub(crate) async fn agent(client: &Client, run: &str) -> Result<(), Box<dyn std:
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     engine.emit_question(Question::form("city", schema).title("Which city?")).await?;
     let city = match signals.next().await.transpose()? {
-        Some(Signal::Answer { values: Some(values), .. }) => values.to_value()["city"].clone(),
+        Some(Signal::Answer { values: Some(values), .. }) => values.to_value()?["city"].clone(),
         Some(Signal::Answer { .. }) => json!("Paris"),
         // A run that waits for a person is cancelled at once: nothing is left to say.
         _ => return Ok(()),

@@ -103,11 +103,13 @@ pub struct InboxPlace {
 impl Answer {
     /// Tells whether somebody has said just this before; how the JSON is laid out does not matter.
     pub fn is(&self, won: &Resolution) -> bool {
-        let values = |values: &Option<Json>| values.as_ref().map(Json::to_value);
         self.decision == won.decision
             && self.reason == won.reason
             && self.by == won.by
-            && (self.values == won.values || values(&self.values) == values(&won.values))
+            && match (&self.values, &won.values) {
+                (Some(values), Some(won)) => values.is_same_value(won),
+                (values, won) => values.is_none() && won.is_none(),
+            }
     }
 
     /// Makes the event that it becomes.

@@ -90,6 +90,9 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Extra(Vec<(String, Json)>);
 
+/// Fields up to which searching one by one is faster than an index.
+const SMALL_EXTRA: usize = 16;
+
 impl Extra {
     /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -116,9 +119,19 @@ impl Extra {
         Some(self.0.remove(at).1)
     }
 
-    /// Keeps the fields that another event has just so.
+    /// Keeps the fields that another event has with the same value.
+    ///
+    /// Takes time linear in the fields of both: a frame has room for a hundred thousand of them.
     pub(crate) fn retain_common(&mut self, other: &Self) {
-        self.0.retain(|(name, value)| other.get(name) == Some(value));
+        if self.0.len().min(other.0.len()) <= SMALL_EXTRA {
+            self.0.retain(|(name, value)| other.get(name) == Some(value));
+            return;
+        }
+        let mut values = std::collections::HashMap::with_capacity(other.0.len());
+        for (name, value) in other.iter() {
+            values.entry(name).or_insert(value);
+        }
+        self.0.retain(|(name, value)| values.get(name.as_str()) == Some(&value));
     }
 
     /// Keeps the fields that a function wants, which may change their values.
@@ -1013,5 +1026,33 @@ mod tests {
         let object = Object::parse(br#"{"call_id":"c","status":"odd"}"#).unwrap();
         let error = Event::read("tool.finished", object).unwrap_err();
         assert_eq!(error.to_string(), "field `status`: must be one of success failure partial, and is `odd`");
+    }
+
+    #[test]
+    fn common_fields_are_those_with_the_same_name_and_value() {
+        let extra = |fields: &[(&str, &str)]| {
+            let parsed = |(name, value): &(&str, &str)| ((*name).to_owned(), Json::parse(value).unwrap());
+            Extra(fields.iter().map(parsed).collect())
+        };
+        // Beyond the size that is searched field by field, too.
+        for more in [0, 2 * SMALL_EXTRA] {
+            let mut one = extra(&[("a", "1"), ("b", "2"), ("c", "3")]);
+            let mut other = extra(&[("c", "3"), ("b", "7"), ("a", "1"), ("a", "9"), ("d", "4")]);
+            let numbered =
+                |side: &str| -> Vec<_> { (0..more).map(|n| (format!("{side}{n}"), Json::null())).collect() };
+            one.0.extend(numbered("one"));
+            other.0.extend(numbered("other"));
+            one.retain_common(&other);
+            assert_eq!(one, extra(&[("a", "1"), ("c", "3")]));
+        }
+    }
+
+    /// Comparing each field with each would take 10¹¹ comparisons here.
+    #[test]
+    fn common_fields_of_many_are_found_in_linear_time() {
+        let many = || Extra((0..500_000).map(|n| (format!("field-{n}"), Json::null())).collect());
+        let (mut one, other) = (many(), many());
+        one.retain_common(&other);
+        assert_eq!(one.0.len(), 500_000);
     }
 }

@@ -16,6 +16,7 @@
 //! | `webhooks` | other servers that are told when a run asks or ends |
 //! | `interactions` | whether an answer fits its question |
 //! | `metrics` | what the server tells of itself |
+//! | `hosts` | the hosts that requests may be meant for |
 //! | `problem` | every way to say no, in one table |
 //! | `ids`, `query`, `json_body` | what comes in, turned into typed values at the edge |
 //! | `limits` | every number that bounds something |
@@ -39,6 +40,7 @@ mod demo;
 mod facade;
 mod feed;
 mod head;
+pub mod hosts;
 mod housekeeping;
 mod ids;
 pub mod interactions;
@@ -79,6 +81,8 @@ use tokio::sync::{Semaphore, watch};
 pub struct Config {
     /// Where it listens; port 0 takes any that is free.
     pub listen: SocketAddr,
+    /// The hosts that requests may name beside loopback names and the server's own addresses.
+    pub allowed_hosts: Vec<hosts::AllowedHost>,
     /// How many connections may be open at once.
     pub connections: usize,
     /// How long a client may take to send the head of a request.
@@ -126,6 +130,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7420)),
+            allowed_hosts: Vec::new(),
             connections: limits::CONNECTIONS,
             header_time: limits::HEADER_TIME,
             keep_alive: limits::KEEP_ALIVE_TIME,

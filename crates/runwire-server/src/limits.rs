@@ -120,6 +120,8 @@ pub const PAGE_BYTES: usize = 4 << 20;
 pub const RETRY_MILLIS: std::ops::Range<u64> = 500..5000;
 /// Bytes of one WebSocket message.
 pub const MESSAGE_BYTES: usize = 4 << 20;
+/// Bytes of the `id` of a WebSocket message, as JSON.
+pub const MESSAGE_ID_BYTES: usize = 256;
 /// Messages that wait to be sent on one WebSocket; subscriptions wait while it is full.
 pub const SOCKET_QUEUE: usize = 32;
 /// Time that the answer to a ping on a WebSocket waits for the leases to be renewed.
@@ -145,6 +147,10 @@ pub const SCHEMA_DEPTH: usize = 512;
 pub const PATTERN_STEPS: usize = 10_000;
 /// Bytes of a compiled pattern.
 pub const PATTERN_BYTES: usize = 1 << 20;
+/// Bytes of all compiled patterns of a question's schema.
+pub const PATTERNS_BYTES: usize = 4 << 20;
+/// Compiled bytes × bytes of text, summed over all patterns that checking an answer matches.
+pub const PATTERN_WORK: u64 = 4_000_000_000;
 /// Answers that are checked at once; others wait.
 pub const CHECKS: usize = 4;
 /// Time that checking an answer may take.

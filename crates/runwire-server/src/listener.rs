@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ use tower_service::Service;
 use crate::metrics::RouteClass;
 use crate::prefixed::Prefixed;
 use crate::read::lean;
-use crate::{Wire, limits, origin, router, write};
+use crate::{Wire, hosts, limits, origin, router, write};
 
 /// Takes an address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -207,7 +207,8 @@ async fn ordinary(
     let begun = entry.begun.clone();
     // hyper's own timer begins once it knows the version, for which a client may take its time.
     let opening_ends = opened + entry.wire.config.header_time;
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), entry));
+    let answering = Answering { local: stream.local_ip(), entry };
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), answering));
     let ended = tokio::select! {
         // First what has come already: also a server that stops answers it.
         biased;
@@ -254,22 +255,32 @@ struct Entry {
     place: Place,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Entry {
+/// Answers the requests of a connection that hyper reads.
+struct Answering {
+    entry: Entry,
+    /// The address that the connection came to.
+    local: Option<IpAddr>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Answering {
     type Response = Response;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.begun.store(true, Ordering::Relaxed);
+        let Entry { wire, router, begun, place } = &self.entry;
+        begun.store(true, Ordering::Relaxed);
         let class = RouteClass::of(request.method(), request.uri().path());
-        let metrics = self.wire.metrics.clone();
-        if let Err(problem) = origin::check_request(&request) {
+        let metrics = wire.metrics.clone();
+        let named = (request.version(), request.uri(), request.headers());
+        let checked = hosts::check(&wire.config.allowed_hosts, self.local, named);
+        if let Err(problem) = checked.and_then(|()| origin::check_request(&request)) {
             metrics.answered(class, problem.status());
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
         // The hottest request of all does without the router, and its body without a box.
         if let Some(run) = write::hot_run(request.method(), request.uri()) {
-            let (wire, run) = (self.wire.clone(), run.to_owned());
+            let (wire, run) = (wire.clone(), run.to_owned());
             return Box::pin(async move {
                 let response = write::to_run(wire, &run, request).await;
                 metrics.answered(class, response.status());
@@ -277,8 +288,8 @@ impl hyper::service::Service<Request<Incoming>> for Entry {
             });
         }
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(self.place.clone());
-        let answer = self.router.clone().call(request);
+        request.extensions_mut().insert(place.clone());
+        let answer = router.clone().call(request);
         Box::pin(async move {
             let response = answer.await?;
             metrics.answered(class, response.status());

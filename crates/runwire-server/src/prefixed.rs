@@ -1,6 +1,7 @@
 //! A socket with bytes that were read from it already.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -17,6 +18,11 @@ pub(crate) struct Prefixed {
 impl Prefixed {
     pub(crate) fn new(prefix: Vec<u8>, socket: TcpStream) -> Self {
         Self { prefix, given: 0, socket }
+    }
+
+    /// Tells the address that the connection came to.
+    pub(crate) fn local_ip(&self) -> Option<IpAddr> {
+        self.socket.local_addr().ok().map(|local| local.ip())
     }
 }
 

@@ -98,6 +98,24 @@ describe("reading", () => {
     expect(statuses).toEqual(["connecting", "catching-up", "live", "ended"]);
   });
 
+  test("from the end, only what happens from then on is handed out, and the place is known", async () => {
+    const run = await written(3, false);
+    const stream = client.runs.stream(run, { after: "end" });
+    const seen: string[] = [];
+    let start: string | undefined;
+    for await (const event of stream) {
+      seen.push(event.type);
+      if (!isCaughtUp(event)) continue;
+      start = stream.cursor;
+      await client.runs.write(run, [{ type: "text.delta", message_id: "m1", content: "!" }], { dialect: "runwire", end: true });
+    }
+    expect(seen).toEqual(["caught-up", "text.delta", "text.finished", "run.completed"]);
+    expect(start).toMatch(/^\d+$/);
+    const again = await all(client.runs.stream(run, { after: start }));
+    expect(again.events.map((event) => event.type)).toEqual(seen.slice(1));
+    expect((await all(client.runs.stream(run, { after: "end" }))).events).toEqual([]);
+  });
+
   test("without following, the stream ends at what is there", async () => {
     const run = await written(3, false);
     const { events } = await all(client.runs.stream(run, { follow: false }));

@@ -1,4 +1,5 @@
 //! The checks, held against the vectors of every dialect.
+#![expect(clippy::unwrap_used)]
 
 mod quick;
 mod strict;

@@ -44,6 +44,8 @@ pub(super) struct Ask {
     pub(super) dialect: Dialect,
     /// The last place that was handed out, or where to begin.
     pub(super) after: Option<Cursor>,
+    /// Whether to begin at the end while no place is known.
+    pub(super) from_end: bool,
     pub(super) follow: bool,
     /// Frames that are still wanted.
     pub(super) limit: Option<u64>,
@@ -61,6 +63,7 @@ impl Ask {
             place,
             dialect,
             after: None,
+            from_end: false,
             follow: true,
             limit: None,
             compact: false,
@@ -74,7 +77,12 @@ impl Ask {
 
     /// Whoever has a cursor has the past: a snapshot would tell it again.
     fn attaches(&self) -> bool {
-        self.attach && self.after.is_none()
+        self.attach && self.start().is_none()
+    }
+
+    /// Tells where to begin, as the server is told.
+    fn start(&self) -> Option<String> {
+        self.after.map(|after| after.to_string()).or_else(|| self.from_end.then(|| "end".to_owned()))
     }
 
     /// Returns what is asked for of the extension frames, unless it is all of them.
@@ -88,7 +96,7 @@ impl Ask {
             .target(http)
             .segment("events")
             .parameter("dialect", self.dialect.name())
-            .parameter_if("after", self.after)
+            .parameter_if("after", self.start())
             .parameter_if("follow", (!self.follow).then_some("false"))
             .parameter_if("limit", self.limit)
             .flag("compact", self.compact)
@@ -115,8 +123,8 @@ impl Ask {
         say("id", 1.into());
         say(kind, id.as_str().into());
         say("dialect", self.dialect.name().into());
-        if let Some(after) = self.after {
-            say("after", after.to_string().into());
+        if let Some(start) = self.start() {
+            say("after", start.into());
         }
         if let Some(slots) = self.slots() {
             say("slots", slots.into());

@@ -169,7 +169,10 @@ impl Follow {
         match heard {
             Heard::Frame(frame) => return self.hold(frame).map(Err),
             Heard::Place(place) => self.progress(place.or(self.ask.after)),
-            Heard::CaughtUp => {
+            Heard::CaughtUp(place) => {
+                if place.is_some() {
+                    self.progress(place);
+                }
                 self.is_caught_up = true;
                 // A WebSocket cannot be asked to end at what is there.
                 if !self.ask.follow && self.ask.transport == Transport::WebSocket {

@@ -21,8 +21,8 @@ pub(super) enum Heard {
     Frame(Frame),
     /// The server lives, and this is where the stream is.
     Place(Option<Cursor>),
-    /// Everything up to now has been sent.
-    CaughtUp,
+    /// Everything up to now has been sent; the place is told where it may not be known.
+    CaughtUp(Option<Cursor>),
     /// The server is about to stop, and asks to come back after this time.
     Leaving(Duration),
     /// The server ended the stream: the run may have ended, or only this connection.

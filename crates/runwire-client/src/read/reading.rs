@@ -97,7 +97,15 @@ impl<F: Form> Reading<F> {
 
     /// Begins after this place instead of at the start.
     pub fn after(mut self, cursor: Cursor) -> Self {
-        self.follow.ask.after = Some(cursor);
+        (self.follow.ask.after, self.follow.ask.from_end) = (Some(cursor), false);
+        self
+    }
+
+    /// Begins with what happens from now on, instead of at the start.
+    ///
+    /// A connection that breaks before the server has told the place begins at the end again.
+    pub fn from_end(mut self) -> Self {
+        (self.follow.ask.after, self.follow.ask.from_end) = (None, true);
         self
     }
 

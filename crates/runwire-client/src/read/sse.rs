@@ -73,7 +73,7 @@ impl Sse {
 fn heard(block: Block) -> Option<Heard> {
     match block {
         Block { data: Some(data), id, name, .. } => Some(Heard::Frame(Frame::new(id, name, data))),
-        Block { is_caught_up: true, .. } => Some(Heard::CaughtUp),
+        Block { is_caught_up: true, id, .. } => Some(Heard::CaughtUp(id)),
         Block { is_end: true, .. } => Some(Heard::Finished),
         Block { retry: Some(millis), .. } => Some(Heard::Leaving(Duration::from_millis(millis))),
         Block { id: Some(id), .. } => Some(Heard::Place(Some(id))),

@@ -127,7 +127,7 @@ impl WebSocket {
                 };
                 Some(Heard::Frame(Frame::new(message.cursor, None, data)))
             }
-            "caught_up" => Some(Heard::CaughtUp),
+            "caught_up" => Some(Heard::CaughtUp(message.cursor)),
             "end" => Some(Heard::Finished),
             "error" => {
                 let members = serde_json::from_str(text.as_str()).map_err(|error| odd(error.to_string()))?;

@@ -154,6 +154,30 @@ async fn a_stream_says_when_it_has_caught_up_and_goes_on_with_what_happens() {
 }
 
 #[tokio::test]
+async fn reading_from_the_end_gives_what_happens_from_then_on() {
+    let stage = Stage::start().await;
+    for carrier in CARRIERS {
+        let run = stage.client().run(format!("{carrier:?}"));
+        write(&run, &delta("one")).await;
+        let mut events = run.events().transport(carrier).from_end();
+        assert_eq!(events.cursor(), None);
+        assert_eq!(patient(events.signal()).await.unwrap().unwrap(), Signal::CaughtUp, "{carrier:?}");
+        let start = events.cursor().expect("the place is known");
+        write(&run, &(delta("two") + COMPLETED)).await;
+        let rest: Vec<_> =
+            patient(events.map_ok(|received| received.type_name()).try_collect()).await.unwrap();
+        assert_eq!(rest, ["text.delta", "text.finished", "run.completed"], "{carrier:?}");
+        // From the place that was told, nothing is missing.
+        let again = run.events().transport(carrier).after(start);
+        let again: Vec<_> =
+            patient(again.map_ok(|received| received.type_name()).try_collect()).await.unwrap();
+        assert_eq!(again, rest);
+        let mut closed = run.events().transport(carrier).from_end();
+        assert!(patient(closed.signal()).await.is_none(), "{carrier:?}");
+    }
+}
+
+#[tokio::test]
 async fn reading_begins_and_ends_where_it_is_asked_to() {
     let stage = Stage::start().await;
     let run = stage.client().run("r1");

@@ -149,10 +149,10 @@ impl Request {
             let Self { thread_id, agent, message, message_id, asked, .. } = request.clone();
             (thread_id, agent, message, message_id, asked)
         };
-        let input = |request: &Self| request.input.as_deref().map(serde_json::from_str::<serde_json::Value>);
+        let input = |request: &Self| request.input.as_deref().map(runwire_model::Json::parse);
         words(self) == words(other)
             && match (input(self), input(other)) {
-                (Some(Ok(one)), Some(Ok(another))) => one == another,
+                (Some(Ok(one)), Some(Ok(another))) => one.is_same_value(&another),
                 (None, None) => true,
                 _ => false,
             }

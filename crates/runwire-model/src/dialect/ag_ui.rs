@@ -495,8 +495,13 @@ impl Payload<'_, '_, '_> {
 
 /// Finds what the person asked last in a RunAgentInput.
 fn last_user_message(input: &Json) -> Option<(Option<String>, String)> {
-    let value = input.to_value();
-    let message = value.get("messages")?.as_array()?.last().filter(|message| message["role"] == "user")?;
+    let input = Object::of_json(input)?;
+    let messages: Vec<&serde_json::value::RawValue> =
+        serde_json::from_str(input.get("messages")?.get()).ok()?;
+    let message = Json::from_raw(messages.last()?).to_value().ok()?;
+    if message["role"] != "user" {
+        return None;
+    }
     let text = match &message["content"] {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Array(parts) => {

@@ -133,8 +133,10 @@ const APPROVAL_SCHEMA: &str =
 
 /// Tells whether a schema asks for a boolean `approved`, which makes the question an approval.
 fn asks_for_approval(schema: &Json) -> bool {
-    let property = schema.to_value();
-    property.pointer("/properties/approved/type").is_some_and(|kind| kind == "boolean")
+    use crate::json::Object;
+    let properties = Object::of_json(schema).and_then(|schema| Object::of(schema.get("properties")?));
+    let approved = properties.and_then(|properties| Object::of(properties.get("approved")?));
+    approved.is_some_and(|approved| approved.get_str("type").is_some_and(|kind| kind == "boolean"))
 }
 
 /// Copies the fields that are left in an object.

@@ -11,6 +11,6 @@ mod write;
 
 pub use object::{Field, FieldError, Object, Unreadable};
 pub use scan::{FrameFault, check_frame, check_nested};
-pub use value::Json;
+pub use value::{Json, ValueError};
 pub use write::ObjectWriter;
 pub(crate) use write::write_str;

@@ -69,7 +69,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    fn of_text(text: &'a str) -> Result<Self, serde_json::Error> {
+    pub(super) fn of_text(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use super::Object;
 use super::write::write_str;
+use crate::limits;
 
 /// A JSON value, kept as the text it came in.
 ///
@@ -105,14 +107,67 @@ impl Json {
     }
 
     /// Builds the tree, for the few places that must look inside.
-    pub fn to_value(&self) -> serde_json::Value {
-        serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Null)
+    ///
+    /// Fails where the text holds something that a tree cannot, such as a number beyond `f64`.
+    ///
+    /// ```
+    /// use runwire_model::Json;
+    ///
+    /// let error = Json::parse(r#"{"a": [1, 1e999]}"#).unwrap().to_value().unwrap_err();
+    /// assert_eq!(error.to_string(), "/a/1: number out of range");
+    /// ```
+    pub fn to_value(&self) -> Result<serde_json::Value, ValueError> {
+        serde_json::from_str(&self.0).map_err(|error| ValueError::locate(&self.0, error))
+    }
+
+    /// Tells whether two texts mean the same value, however they are laid out.
+    pub fn is_same_value(&self, other: &Self) -> bool {
+        self == other || self.to_value().is_ok_and(|value| other.to_value().is_ok_and(|other| value == other))
     }
 
     /// Takes a tree's text.
     pub fn from_value(value: &serde_json::Value) -> Self {
         Self(value.to_string().into_boxed_str())
     }
+}
+
+/// A part of a JSON text that a tree cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}", if pointer.is_empty() { "the value" } else { pointer })]
+pub struct ValueError {
+    /// Where the part stands, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl ValueError {
+    /// Finds the innermost part of a text that cannot be parsed into a tree.
+    fn locate(text: &str, error: serde_json::Error) -> Self {
+        let (mut text, mut error, mut pointer) = (text, error, String::new());
+        for _ in 0..limits::JSON_DEPTH {
+            let inner = parts(text).into_iter().find_map(|(name, part)| {
+                let error = serde_json::from_str::<serde_json::Value>(part.get()).err()?;
+                Some((name, part.get(), error))
+            });
+            let Some((name, part, inner)) = inner else { break };
+            pointer.push('/');
+            pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            (text, error) = (part, inner);
+        }
+        let problem = error.to_string();
+        let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
+        Self { pointer, problem }
+    }
+}
+
+/// Lists the members of an object or the items of an array, with their names in a JSON pointer.
+fn parts(text: &str) -> Vec<(Cow<'_, str>, &RawValue)> {
+    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) {
+        return items.into_iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect();
+    }
+    let members = Object::of_text(text).unwrap_or_default();
+    members.fields().map(|(name, value)| (name.to_owned().into(), value)).collect()
 }
 
 impl Default for Json {
@@ -145,4 +200,33 @@ impl<'de> serde::Deserialize<'de> for Json {
 /// Replaces line breaks by spaces. Inside strings JSON has none, so only white space is touched.
 fn join_lines(text: &str) -> String {
     text.chars().filter(|c| *c != '\r').map(|c| if c == '\n' { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tree_cannot_hold_is_an_error_with_its_place() {
+        for (text, pointer) in [
+            ("1e999", ""),
+            ("[0,-1e999]", "/1"),
+            (r#"{"a":{"b/c":[{},{"d~":1e400}]}}"#, "/a/b~1c/1/d~0"),
+            // The second one counts, but the first is no number either.
+            (r#"{"a":1e999,"a":1}"#, ""),
+            (r#"{"a":"\ud800"}"#, "/a"),
+        ] {
+            assert_eq!(Json::parse(text).unwrap().to_value().unwrap_err().pointer, pointer, "{text}");
+        }
+        let deep = format!("{}1e999{}", "[".repeat(1000), "]".repeat(1000));
+        assert!(Json::parse(&deep).unwrap().to_value().is_err());
+    }
+
+    #[test]
+    fn the_same_value_may_be_laid_out_differently() {
+        let same = |one, other| Json::parse(one).unwrap().is_same_value(&Json::parse(other).unwrap());
+        assert!(same(r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#));
+        assert!(same("1e999", "1e999"));
+        assert!(!same("1e999", "null") && !same("1e999", "1e998") && !same("1", "2"));
+    }
 }

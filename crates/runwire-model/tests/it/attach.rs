@@ -126,7 +126,7 @@ fn state_after(run: &Run, records: &[Record]) -> Option<Value> {
     // A last patch that did not fit has changed nothing.
     let nothing = Record { seq: 0, at: Timestamp(0), source_time: None, dialect: None, entries: Vec::new() };
     window.absorb(&nothing);
-    window.state().map(|state| state.to_value())
+    window.state().map(|state| state.to_value().unwrap())
 }
 
 /// What a person sees. A snapshot tells a call's arguments exactly, where a dialect leaves out a text that says the

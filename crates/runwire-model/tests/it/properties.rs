@@ -68,7 +68,7 @@ fn events(records: &[Record]) -> Vec<Event> {
 /// A frame of unknown type is kept as it came, and each reader gives it an envelope of its own.
 fn without_envelope(mut event: Event) -> Event {
     if let Body::Foreign(foreign) = &mut event.body
-        && let Value::Object(mut frame) = foreign.frame.to_value()
+        && let Ok(Value::Object(mut frame)) = foreign.frame.to_value()
     {
         frame.retain(|key, _| !ENVELOPE.contains(&key.as_str()));
         foreign.frame = Json::from_value(&Value::Object(frame));
@@ -119,7 +119,7 @@ pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
             let result = call.result.as_ref().map(|result| result.text_form().into_owned());
             json!({
                 "name": call.tool_name,
-                "arguments": call.arguments.to_value(),
+                "arguments": call.arguments.to_value().unwrap(),
                 "arguments_text": call.arguments_text,
                 "status": call.status,
                 "result": result.or(error).unwrap_or_default(),
@@ -132,8 +132,8 @@ pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
         .map(|block| {
             json!({
                 "type": block.data_type,
-                "data": block.data.to_value(),
-                "metadata": block.metadata.as_ref().map(Json::to_value),
+                "data": block.data.to_value().unwrap(),
+                "metadata": block.metadata.as_ref().map(|json| json.to_value().unwrap()),
                 "call": call_at(&block.tool_id),
             })
         })
@@ -147,10 +147,10 @@ pub(crate) fn seen(records: &[Record], dialect: Dialect) -> Value {
                 "status": asked.status,
                 "title": asked.title,
                 "description": asked.description,
-                "schema": asked.schema.as_ref().map(Json::to_value),
-                "ui": asked.ui.as_ref().map(Json::to_value),
+                "schema": asked.schema.as_ref().map(|json| json.to_value().unwrap()),
+                "ui": asked.ui.as_ref().map(|json| json.to_value().unwrap()),
                 "call": call_at(&asked.tool_id),
-                "values": asked.values.as_ref().map(Json::to_value),
+                "values": asked.values.as_ref().map(|json| json.to_value().unwrap()),
                 "reason": asked.reason,
             })
         })

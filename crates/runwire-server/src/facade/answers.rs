@@ -5,6 +5,7 @@ use runwire_model::Json;
 use runwire_model::event::{Decision, InteractionKind};
 use serde_json::Value;
 
+use crate::interactions::unreadable;
 use crate::problem::Problem;
 
 /// Makes an answer of what was filled in; `approved` decides an approval.
@@ -12,7 +13,8 @@ pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -
     let (decision, values) = match kind {
         InteractionKind::Form => (Decision::Submitted, values),
         InteractionKind::Approval => {
-            let said = values.as_ref().map(Json::to_value).unwrap_or_default();
+            let said = values.as_ref().map(Json::to_value).transpose().map_err(|error| unreadable(&error))?;
+            let said = said.unwrap_or_default();
             let approved = said.get("approved").and_then(Value::as_bool).or(said.as_bool());
             let Some(approved) = approved else {
                 let detail = format!("`{id}` is an approval: `approved` must be `true` or `false`");
@@ -46,5 +48,7 @@ mod tests {
         for wrong in ["{}", r#"{"approved":"yes"}"#, "null"] {
             assert_eq!(decided(wrong).unwrap_err().code(), "invalid_answer", "{wrong}");
         }
+        let beyond = decided(r#"{"approved":true,"sum":1e999}"#).unwrap_err().into_members();
+        assert_eq!(beyond["errors"][0]["pointer"], "/sum");
     }
 }

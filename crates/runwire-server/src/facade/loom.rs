@@ -318,7 +318,8 @@ fn read(text: &str) -> Result<Fields, Problem> {
 }
 
 fn is_id(id: &Json) -> bool {
-    id.text().len() <= 256 && (id.as_string().is_some() || id.text().parse::<i64>().is_ok())
+    id.text().len() <= limits::MESSAGE_ID_BYTES
+        && (id.as_string().is_some() || id.text().parse::<i64>().is_ok())
 }
 
 fn bad(detail: impl Into<String>) -> Problem {

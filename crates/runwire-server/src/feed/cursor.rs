@@ -20,6 +20,8 @@ impl Cursor {
     const WHOLE: u32 = u32::MAX;
     /// Before everything.
     pub(crate) const START: Self = Self::after(0);
+    /// After everything that there is when the reader begins.
+    pub(crate) const END: Self = Self::after(u64::MAX);
 
     /// The place after a whole record.
     pub(crate) const fn after(seq: u64) -> Self {
@@ -57,15 +59,17 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, NotACursor> {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let number = |text: &str| text.parse::<u64>().ok().filter(|_| digits(text)).ok_or(NotACursor);
-        match text.split_once('-') {
-            None => Ok(Self::after(number(text)?)),
+        let cursor = match text.split_once('-') {
+            None => Self::after(number(text)?),
             Some((seq, frame)) => {
                 let (seq, frame) = (number(seq)?, number(frame)?);
                 // No record has so many frames: the place is after all of them.
                 let frame = u32::try_from(frame).unwrap_or(Self::WHOLE);
-                Ok(if seq == 0 { Self::START } else { Self { seq, frame } })
+                if seq == 0 { Self::START } else { Self { seq, frame } }
             }
-        }
+        };
+        // No log has so many records: the place lies beyond the end, and is not the end.
+        Ok(if cursor == Self::END { Self { frame: 0, ..cursor } } else { cursor })
     }
 }
 
@@ -80,6 +84,9 @@ mod tests {
         }
         assert_eq!("0-0".parse(), Ok(Cursor::START));
         assert_eq!("3-99999999999".parse(), Ok(Cursor::after(3)));
+        for text in ["18446744073709551615", "18446744073709551615-99999999999"] {
+            assert_ne!(text.parse(), Ok(Cursor::END));
+        }
         for text in ["", "-", "1-", "-1", "a", "1-x", "+1", "1-2-3", " 1", "99999999999999999999"] {
             assert_eq!(text.parse::<Cursor>(), Err(NotACursor), "{text}");
         }

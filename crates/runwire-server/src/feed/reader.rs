@@ -31,6 +31,16 @@ enum Reach {
     Run,
 }
 
+/// Whether a reader has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ended {
+    No,
+    /// It hands out nothing more.
+    Reader,
+    /// It ended with the run itself.
+    Run,
+}
+
 /// What becomes of an outage of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outage {
@@ -52,6 +62,8 @@ pub(crate) struct Reader {
     /// What was found out before the reader began.
     first: Option<Arc<Segment>>,
     follow: bool,
+    /// Whether its client does not know where it began.
+    tells_start: bool,
     /// How far it reads where AG-UI ends a response.
     reach: Reach,
     compact: bool,
@@ -59,9 +71,7 @@ pub(crate) struct Reader {
     /// Whether the last frame ends an AG-UI response.
     finished: bool,
     caught_up: bool,
-    ended: bool,
-    /// Whether it ended with the run itself.
-    run_over: bool,
+    ended: Ended,
     outage: Outage,
 }
 
@@ -76,15 +86,26 @@ impl Reader {
             walk: None,
             first: None,
             follow,
+            tells_start: false,
             reach: Reach::Present,
             compact: false,
             left: usize::MAX,
             finished: false,
             caught_up: false,
-            ended: false,
-            run_over: false,
+            ended: Ended::No,
             outage: Outage::Told,
         }
+    }
+
+    /// Has the client told where the reader begins: one that asked for the end does not know.
+    pub(crate) fn tell_start(mut self, tells: bool) -> Self {
+        self.tells_start = tells;
+        self
+    }
+
+    /// Tells the place that the reader has come to, if its client must be told.
+    pub(crate) fn start_to_tell(&self) -> Option<Cursor> {
+        self.tells_start.then_some(self.at)
     }
 
     /// Merges neighbouring deltas while it catches up.
@@ -136,24 +157,29 @@ impl Reader {
 
     /// Tells whether the run has ended and everything of it was handed out.
     pub(crate) fn is_run_over(&self) -> bool {
-        self.run_over
+        self.ended == Ended::Run
+    }
+
+    /// Notes that the reader has come to its end.
+    fn end(&mut self, ended: Ended) {
+        self.ended = self.ended.max(ended);
     }
 
     /// Waits for what comes next. May be dropped and asked again, also after a failure; nothing is lost.
     pub(crate) async fn next(&mut self) -> Result<Next, LogError> {
         if let Some(present) = self.first.take() {
-            (self.ended, self.run_over) = (present.ends, present.ends);
+            self.ended = if present.ends { Ended::Run } else { Ended::No };
             let to = present.len();
             self.finished = present.finishes(to);
             // The present is told whole: half of it would be another one.
             self.left = self.left.saturating_sub(to);
-            self.ended |= self.finished && self.reach == Reach::Response;
+            self.end_response();
             if to > 0 {
                 return Ok(Next::Frames { segment: present, from: 0, to });
             }
         }
         loop {
-            if self.ended || self.left == 0 {
+            if self.ended != Ended::No || self.left == 0 {
                 return Ok(Next::Ended);
             }
             if self.outage == Outage::On {
@@ -178,17 +204,17 @@ impl Reader {
                 Ok(Found::Nothing | Found::Behind) => {
                     self.walk = None;
                     if !self.follow || head.deleted || (self.finished && self.ends_when_finished()) {
-                        self.ended = true;
+                        self.end(Ended::Reader);
                         continue;
                     }
                     if !std::mem::replace(&mut self.caught_up, true) {
                         return Ok(Next::CaughtUp);
                     }
                     if self.heads.changed().await.is_err() {
-                        self.ended = true;
+                        self.end(Ended::Reader);
                     }
                 }
-                Err(LogError::ThreadDeleted(_)) => self.ended = true,
+                Err(LogError::ThreadDeleted(_)) => self.end(Ended::Reader),
                 Err(error) if self.outage != Outage::Told && is_outage(&error) => {
                     self.feed.failed(&error);
                     self.outage = Outage::On;
@@ -238,15 +264,23 @@ impl Reader {
             self.walk = None;
         } else {
             self.at = self.at.max(Cursor::after(segment.upto));
-            self.ended |= segment.ends;
-            self.run_over |= segment.ends;
+            if segment.ends {
+                self.end(Ended::Run);
+            }
         }
         if to == from {
             return None;
         }
         self.finished = segment.finishes(to);
-        self.ended |= self.finished && self.reach == Reach::Response;
+        self.end_response();
         Some(Next::Frames { segment, from, to })
+    }
+
+    /// Ends the reader of one response where that has ended.
+    fn end_response(&mut self) {
+        if self.finished && self.reach == Reach::Response {
+            self.end(Ended::Reader);
+        }
     }
 
     /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
+use super::pattern::{Patterns, Work};
 use super::schema::anchors;
 use crate::limits;
 
@@ -20,7 +21,12 @@ pub(super) struct TooCostly;
 pub(super) struct Meter<'s> {
     root: &'s Value,
     anchors: HashMap<&'s str, &'s Value>,
+    patterns: &'s Patterns,
     left: usize,
+    /// What is left of the work that matching patterns may take.
+    work_left: u64,
+    /// The work of one try of each pattern that is matched by trying.
+    tried: u64,
 }
 
 /// What a place in a schema costs, beside one step.
@@ -33,13 +39,31 @@ const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 impl<'s> Meter<'s> {
-    pub(super) fn new(root: &'s Value) -> Self {
-        Self { root, anchors: anchors(root), left: limits::SCHEMA_STEPS }
+    pub(super) fn new(root: &'s Value, patterns: &'s Patterns) -> Self {
+        let (left, work_left) = (limits::SCHEMA_STEPS, limits::PATTERN_WORK);
+        Self { root, anchors: anchors(root), patterns, left, work_left, tried: 0 }
     }
 
-    /// Tells whether checking a value keeps within the limits.
-    pub(super) fn allows(mut self, value: &Value) -> Result<(), TooCostly> {
-        self.visit(self.root, value, 1, 0)
+    /// Tells whether checking a value keeps within the limits, and how often each pattern may be tried.
+    pub(super) fn allows(mut self, value: &Value) -> Result<usize, TooCostly> {
+        self.visit(self.root, value, 1, 0)?;
+        match self.work_left.checked_div(self.tried) {
+            None => Ok(limits::PATTERN_STEPS),
+            Some(0) => Err(TooCostly),
+            Some(tries) => Ok(usize::try_from(tries).unwrap_or(usize::MAX).min(limits::PATTERN_STEPS)),
+        }
+    }
+
+    /// Pays for matching a pattern on a text.
+    fn match_pattern(&mut self, pattern: &str, text: &str, weight: usize) -> Result<(), TooCostly> {
+        self.pay(weight.saturating_mul(PATTERN_COST + text.len() / 64))?;
+        let Work { steps, tries } = self.patterns.work(pattern, text.len());
+        let steps = steps.saturating_mul(weight as u64);
+        match tries {
+            true => self.tried = self.tried.saturating_add(steps),
+            false => self.work_left = self.work_left.checked_sub(steps).ok_or(TooCostly)?,
+        }
+        Ok(())
     }
 
     fn pay(&mut self, cost: usize) -> Result<(), TooCostly> {
@@ -60,6 +84,9 @@ impl<'s> Meter<'s> {
         }
         let Value::Object(schema) = schema else { return self.pay(weight) };
         self.pay(weight.saturating_mul(own_cost(schema, value)))?;
+        if let (Some(Value::String(pattern)), Value::String(text)) = (schema.get("pattern"), value) {
+            self.match_pattern(pattern, text, weight)?;
+        }
         let depth = depth + 1;
         // What is not evaluated elsewhere is found out by going through everything else again.
         let again = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
@@ -101,8 +128,8 @@ impl<'s> Meter<'s> {
             if let Some(inner) = map("properties").and_then(|properties| properties.get(name)) {
                 self.visit(inner, value, weight, depth)?;
             }
-            for inner in map("patternProperties").into_iter().flat_map(Map::values) {
-                self.pay(weight.saturating_mul(PATTERN_COST))?;
+            for (pattern, inner) in map("patternProperties").into_iter().flatten() {
+                self.match_pattern(pattern, name, weight)?;
                 self.visit(inner, value, weight, depth)?;
             }
             for key in ["additionalProperties", "unevaluatedProperties"] {
@@ -161,10 +188,8 @@ fn own_cost(schema: &Map<String, Value>, value: &Value) -> usize {
     let entries = |key: &str| schema.get(key).map_or(0, length);
     let mut cost = 1 + entries("enum") / 8 + entries("required") / 8;
     if let Value::String(text) = value {
-        // A format is a pattern, too.
-        let patterns =
-            usize::from(schema.contains_key("pattern")) + usize::from(schema.contains_key("format"));
-        cost += patterns * (PATTERN_COST + text.len() / 64);
+        // A format is matched as a small pattern is.
+        cost += usize::from(schema.contains_key("format")) * (PATTERN_COST + text.len() / 64);
     }
     if schema.contains_key("uniqueItems") {
         cost += length(value);

@@ -5,11 +5,12 @@
 
 mod check;
 mod meter;
+mod pattern;
 pub mod schema;
 
 use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};
 
-pub(crate) use check::decisions;
+pub(crate) use check::{decisions, unreadable};
 pub use schema::{Schema, Unusable, Wrong};
 
 use crate::problem::Problem;

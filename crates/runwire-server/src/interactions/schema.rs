@@ -8,14 +8,16 @@ use std::collections::HashMap;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::meter::Meter;
+use super::pattern::Patterns;
 use crate::limits;
 
 /// The schema of a question, ready to check answers.
 pub struct Schema {
     document: Value,
+    patterns: Patterns,
     validator: Validator,
 }
 
@@ -61,26 +63,27 @@ impl std::fmt::Debug for Schema {
 impl Schema {
     /// Compiles a schema, if it keeps within the limits.
     pub fn compile(document: Value) -> Result<Self, Unusable> {
-        Extent::new(&document).measure(&document, true)?;
-        let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(limits::PATTERN_STEPS)
-            .size_limit(limits::PATTERN_BYTES)
-            .dfa_size_limit(limits::PATTERN_BYTES);
-        let validator = jsonschema::options()
-            .offline()
-            .should_validate_formats(true)
-            .should_ignore_unknown_formats(true)
-            .with_pattern_options(patterns)
-            .build(&document)
-            .map_err(|error| Unusable::Invalid(shortened(&error.to_string())))?;
-        Ok(Self { document, validator })
+        let mut extent = Extent::new(&document);
+        extent.measure(&document, true)?;
+        let patterns = Patterns::measure(extent.patterns.into_iter())?;
+        let validator = compiled(&document, limits::PATTERN_STEPS)?;
+        Ok(Self { document, patterns, validator })
     }
 
     /// Lists what is wrong with values; nothing where they fit.
     pub fn check(&self, values: &Value) -> Result<Vec<Wrong>, Unusable> {
-        Meter::new(&self.document).allows(values).map_err(|_| Unusable::TooCostly)?;
+        let meter = Meter::new(&self.document, &self.patterns);
+        let tries = meter.allows(values).map_err(|_| Unusable::TooCostly)?;
+        let stricter;
+        let validator = match tries < limits::PATTERN_STEPS {
+            true => {
+                stricter = compiled(&self.document, tries)?;
+                &stricter
+            }
+            false => &self.validator,
+        };
         let mut wrong = Vec::new();
-        for error in self.validator.iter_errors(values) {
+        for error in validator.iter_errors(values) {
             explain(&error, &mut wrong)?;
             if wrong.len() >= limits::ANSWER_ERRORS {
                 wrong.truncate(limits::ANSWER_ERRORS);
@@ -89,6 +92,21 @@ impl Schema {
         }
         Ok(wrong)
     }
+}
+
+/// Compiles a schema whose patterns may be tried so often.
+fn compiled(document: &Value, tries: usize) -> Result<Validator, Unusable> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(tries)
+        .size_limit(limits::PATTERN_BYTES)
+        .dfa_size_limit(limits::PATTERN_BYTES);
+    jsonschema::options()
+        .offline()
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(true)
+        .with_pattern_options(patterns)
+        .build(document)
+        .map_err(|error| Unusable::Invalid(shortened(&error.to_string())))
 }
 
 /// Says what an error means for the field that it is about.
@@ -158,30 +176,52 @@ fn shortened(message: &str) -> String {
 }
 
 /// How much a schema has of what makes it expensive.
-struct Extent {
+struct Extent<'d> {
     nodes: usize,
-    patterns: usize,
+    patterns: Vec<&'d str>,
+    /// Patterns that count for more than one, since they are long.
+    long_patterns: usize,
     /// What the draft calls the address of a part.
     address: &'static str,
 }
 
-impl Extent {
+impl<'d> Extent<'d> {
     fn new(document: &Value) -> Self {
         let draft = document.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let address = if draft.contains("draft-04") { "id" } else { "$id" };
-        Self { nodes: 0, patterns: 0, address }
+        Self { nodes: 0, patterns: Vec::new(), long_patterns: 0, address }
     }
 
-    fn measure(&mut self, schema: &Value, root: bool) -> Result<(), Unusable> {
+    fn note_patterns(&mut self, object: &'d Map<String, Value>) {
+        if let Some(Value::String(pattern)) = object.get("pattern") {
+            self.patterns.push(pattern);
+            self.long_patterns += pattern.len() / 1024;
+        }
+        if let Some(Value::Object(patterns)) = object.get("patternProperties") {
+            self.patterns.extend(patterns.keys().map(String::as_str));
+        }
+    }
+
+    /// Notes the patterns in a value, as deep as they may be.
+    fn search_patterns(&mut self, value: &'d Value) {
+        let mut left = vec![value];
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Object(object) => {
+                    self.note_patterns(object);
+                    left.extend(object.values());
+                }
+                Value::Array(items) => left.extend(items),
+                _ => {}
+            }
+        }
+    }
+
+    fn measure(&mut self, schema: &'d Value, root: bool) -> Result<(), Unusable> {
         match schema {
             Value::Object(object) => {
                 self.nodes += 1;
-                if let Some(Value::String(pattern)) = object.get("pattern") {
-                    self.patterns += 1 + pattern.len() / 1024;
-                }
-                if let Some(Value::Object(patterns)) = object.get("patternProperties") {
-                    self.patterns += patterns.len();
-                }
+                self.note_patterns(object);
                 for (key, value) in object {
                     match (key.as_str(), value) {
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
@@ -193,8 +233,8 @@ impl Extent {
                         (key, Value::String(address)) if key == self.address && !root => {
                             return Err(Unusable::Reference(shortened(address)));
                         }
-                        // These hold values, not schemas.
-                        ("const" | "enum" | "default" | "examples", _) => {}
+                        // These hold values, not schemas; but a reference may lead into them.
+                        ("const" | "enum" | "default" | "examples", value) => self.search_patterns(value),
                         (_, value) => self.measure(value, false)?,
                     }
                 }
@@ -205,7 +245,7 @@ impl Extent {
         if self.nodes > limits::SCHEMA_NODES {
             return Err(Unusable::TooLarge { what: "parts", limit: limits::SCHEMA_NODES });
         }
-        if self.patterns > limits::SCHEMA_PATTERNS {
+        if self.patterns.len() + self.long_patterns > limits::SCHEMA_PATTERNS {
             return Err(Unusable::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS });
         }
         Ok(())

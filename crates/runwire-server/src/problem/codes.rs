@@ -272,6 +272,12 @@ pub const CODES: &[Code] = &[
         "The request is no WebSocket handshake",
         "Open the address with a WebSocket client.",
     ),
+    code(
+        "host_refused",
+        403,
+        "The request names a host that this server is not",
+        "Name the host in `allowed_hosts`, or ask by a host that is allowed.",
+    ),
     code("origin_refused", 403, "The page is of another site", "Serve the page from the same host."),
     code(
         "too_many_subscriptions",

@@ -59,7 +59,7 @@ impl Ask {
             Answer::Stream(Shape::Ndjson) if with_cursors => Answer::Stream(Shape::NdjsonWithCursors),
             answer => answer,
         };
-        let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
+        let after = query.take("after")?.map(|after| after_of(&after)).transpose()?;
         let last = last_event_id(headers)?;
         let attach = match query.take("attach")?.as_deref() {
             None => false,
@@ -125,7 +125,7 @@ impl Ask {
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(&thread).await?;
         let run = wire.log.run(key).await?;
-        check_after(self.after, self.form, info.head)?;
+        let after = self.after_in(info.head)?;
         if run.trimmed {
             let (run, oldest) = (run.run_id, info.oldest);
             return Err(LogError::RunTrimmed { run, oldest }.into());
@@ -138,14 +138,15 @@ impl Ask {
                 Walk::present(wire.log.clone(), view, form, key.id.clone(), Some(first_seq)).await?;
             return Ok(Some(Reader::new(feed, start, self.follow).attach(walk, present)));
         }
-        let at = self.after.unwrap_or(Cursor::START).max(start);
+        let at = after.unwrap_or(Cursor::START).max(start);
         if is_at_end(&run, at) {
             let mut probe = Reader::new(feed.clone(), at, false);
             if at.seq > run.last_seq || is_over(&mut probe).await?.is_none() {
                 return Ok(None);
             }
         }
-        Ok(Some(Reader::new(feed, at, self.follow).compact(self.compact)))
+        let reader = Reader::new(feed, at, self.follow).compact(self.compact);
+        Ok(Some(reader.tell_start(self.is_from_end())))
     }
 
     /// Makes the reader of a thread.
@@ -153,7 +154,7 @@ impl Ask {
         let view = View { thread: key.clone(), run: None, in_thread: true, form: self.form };
         let feed = wire.feeds.of(&wire.log, &view);
         let info = wire.log.thread(key).await?;
-        check_after(self.after, self.form, info.head)?;
+        let after = self.after_in(info.head)?;
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
             let detail =
                 format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
@@ -162,7 +163,7 @@ impl Ask {
         if self.attach {
             return Err(Problem::bad_query("attach", "attach to a run: /v1/runs/{run}/events"));
         }
-        let at = match self.after {
+        let at = match after {
             Some(after) => after,
             // From the start means from the oldest that is kept.
             None => Cursor::after(info.oldest - 1),
@@ -170,7 +171,31 @@ impl Ask {
         if at.whole_records() + 1 < info.oldest {
             return Err(LogError::CursorTrimmed { after: at.seq, oldest: info.oldest }.into());
         }
-        Ok(Reader::new(feed, at, self.follow).compact(self.compact && !info.parallel))
+        let reader = Reader::new(feed, at, self.follow).compact(self.compact && !info.parallel);
+        Ok(reader.tell_start(self.is_from_end()))
+    }
+
+    fn is_from_end(&self) -> bool {
+        self.after == Some(Cursor::END)
+    }
+
+    /// Tells the place to begin after in a thread whose last record is `head`.
+    fn after_in(&self, head: u64) -> Result<Option<Cursor>, Problem> {
+        match self.after {
+            Some(Cursor::END) => Ok(Some(Cursor::after(head))),
+            Some(after) if !after.is_valid_for(self.form.map_or(0, Form::first_frame)) => {
+                let detail = format!(
+                    "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
+                     after the whole record: `{}`",
+                    after.seq
+                );
+                Err(Problem::new("bad_cursor", detail))
+            }
+            Some(after) if after.seq > head => {
+                Err(LogError::CursorBeyondEnd { after: after.seq, head }.into())
+            }
+            after => Ok(after),
+        }
     }
 }
 
@@ -179,21 +204,9 @@ fn is_at_end(run: &RunInfo, at: Cursor) -> bool {
     run.status.is_closed() && at.seq >= run.last_seq
 }
 
-/// Refuses a cursor that lies beyond the end, or that was given for other options.
-fn check_after(after: Option<Cursor>, form: Option<Form>, head: u64) -> Result<(), Problem> {
-    let Some(after) = after else { return Ok(()) };
-    if !after.is_valid_for(form.map_or(0, Form::first_frame)) {
-        let detail = format!(
-            "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
-             after the whole record: `{}`",
-            after.seq
-        );
-        return Err(Problem::new("bad_cursor", detail));
-    }
-    if after.seq > head {
-        return Err(LogError::CursorBeyondEnd { after: after.seq, head }.into());
-    }
-    Ok(())
+/// Reads `after`: a cursor, or `end`.
+pub(crate) fn after_of(text: &str) -> Result<Cursor, Problem> {
+    if text == "end" { Ok(Cursor::END) } else { cursor_of("after", text) }
 }
 
 /// Reads a cursor.

@@ -16,9 +16,9 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
 use runwire_log::{RunKey, ThreadKey};
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -33,7 +33,7 @@ use crate::ids::from_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::write::lean::put_problem;
-use crate::{Wire, limits};
+use crate::{Wire, hosts, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
 const LENGTH_BYTES: usize = 18;
@@ -63,6 +63,11 @@ pub(crate) async fn open(
     mut peeked: Vec<u8>,
 ) -> io::Result<Option<Lean>> {
     let Some(request) = request_in(&peeked) else { return Ok(None) };
+    let local = socket.local_addr().ok().map(|local| local.ip());
+    let named = (request.version, &request.uri, &request.headers);
+    if hosts::check(&wire.config.allowed_hosts, local, named).is_err() {
+        return Ok(None);
+    }
     let reader = match reader_for(wire, &request).await {
         Ok(Some(reader)) => Ok(reader),
         Err(problem) if problem.is_outage() => Err(problem),
@@ -72,7 +77,10 @@ pub(crate) async fn open(
     let class = RouteClass::of(&request.method, request.uri.path());
     wire.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
-        Ok(reader) => Lean { ahead: head(), streaming: Some(Streaming::new(wire, Shape::Sse, reader)) },
+        Ok(reader) => {
+            let streaming = Streaming::new(wire, Shape::Sse, reader);
+            Lean { ahead: head(streaming.start_header()), streaming: Some(streaming) }
+        }
         Err(problem) => {
             let mut ahead = Vec::new();
             put_problem(&mut ahead, problem, "connection: close\r\n").await?;
@@ -139,14 +147,14 @@ async fn take(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
 }
 
 /// Writes the head of the answer.
-fn head() -> Vec<u8> {
+fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
     let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
     let mut field = |name: &str, value: &[u8]| {
         for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
             head.extend_from_slice(piece);
         }
     };
-    for (name, value) in headers(Shape::Sse) {
+    for (name, value) in headers(Shape::Sse).into_iter().chain(start) {
         field(name.as_str(), value.as_bytes());
     }
     field("transfer-encoding", b"chunked");

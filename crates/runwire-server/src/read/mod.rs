@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 pub(crate) use accept::Answer;
-pub(crate) use ask::{Ask, cursor_of};
+pub(crate) use ask::{Ask, after_of, cursor_of};
 pub(crate) use page::page;
 pub(crate) use stream::{Retell, retold, stream};
 

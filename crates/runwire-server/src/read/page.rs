@@ -12,7 +12,7 @@ pub(crate) struct Page {
     /// The frames alone, with commas between them.
     pub(crate) frames: Vec<u8>,
     pub(crate) count: usize,
-    /// Where the next page begins; none at the end.
+    /// Where the next page begins; none at the end, unless the end was asked for.
     pub(crate) next: Option<Cursor>,
 }
 
@@ -41,6 +41,9 @@ pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> 
                 return Ok(page);
             }
         }
+    }
+    if page.count == 0 {
+        page.next = reader.start_to_tell();
     }
     if page.count == limit {
         // The page is full: does anything follow?

@@ -18,6 +18,9 @@ use crate::feed::{Cursor, Next, Reader, Segment, Shape};
 use crate::metrics::OpenReader;
 use crate::{Wire, limits};
 
+/// The header that tells where a stream begins which was asked for from the end.
+const START_HEADER: HeaderName = HeaderName::from_static("runwire-cursor");
+
 /// Writes frames of a segment otherwise than all other readers get them.
 pub(crate) type Retell = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
 
@@ -33,12 +36,14 @@ pub(crate) fn retold(wire: &Arc<Wire>, reader: Reader, retell: Retell) -> Respon
 }
 
 fn respond(shape: Shape, streaming: Streaming) -> Response {
+    let start = streaming.start_header();
     let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next().await?;
         Some((Ok::<_, Infallible>(bytes), streaming))
     });
     let mut response = Body::from_stream(body).into_response();
     response.headers_mut().extend(headers(shape));
+    response.headers_mut().extend(start);
     response
 }
 
@@ -80,9 +85,17 @@ pub(super) struct Streaming {
 impl Streaming {
     pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
         let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
-        let (told, open) = (reader.at(), wire.metrics.reader(shape.into()));
+        let open = wire.metrics.reader(shape.into());
+        // What the client does not know counts as not told.
+        let told = if reader.start_to_tell().is_some() { Cursor::START } else { reader.at() };
         let reader = reader.patient();
         Self { reader, shape, shutdown, keep_alive, told, ended: false, _open: open, retell: None }
+    }
+
+    /// Makes the header that tells a client where its stream begins, if it does not know.
+    pub(super) fn start_header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let start = self.reader.start_to_tell()?.to_string();
+        Some((START_HEADER, HeaderValue::try_from(start).ok()?))
     }
 
     /// Waits for the next piece; nothing at the end. May be dropped and asked again.
@@ -116,7 +129,14 @@ impl Streaming {
                     });
                 }
                 Ok(Next::CaughtUp) if self.shape == Shape::Sse => {
-                    return Some(Bytes::from_static(b": caught-up\n\n"));
+                    return Some(match self.reader.start_to_tell() {
+                        // Else a client that is cut off before the next frame would not know where it was.
+                        Some(at) if self.told == Cursor::START => {
+                            self.told = at;
+                            format!("id: {at}\n\n: caught-up\n\n").into()
+                        }
+                        _ => Bytes::from_static(b": caught-up\n\n"),
+                    });
                 }
                 Ok(Next::CaughtUp) => {}
                 Ok(Next::Ended) => {

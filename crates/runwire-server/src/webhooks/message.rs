@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use runwire_log::{Notice, NoticeKind};
 use runwire_model::Json;
+use runwire_model::json::Object;
 use serde::Serialize;
 
 use crate::ids::segment;
@@ -27,9 +28,8 @@ pub(super) fn body(notice: &Notice, base_url: &str) -> Result<Bytes, serde_json:
     let run_id = &*notice.run.id;
     let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), segment(run_id));
     if notice.kind == NoticeKind::InteractionRequested {
-        let question = notice.event.to_value();
-        let id = question["interaction_id"].as_str().unwrap_or_default();
-        url = format!("{url}/interactions/{}", segment(id));
+        let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
+        url = format!("{url}/interactions/{}", segment(&id.unwrap_or_default()));
     }
     let message = Message {
         r#type: notice.kind.name(),

@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,7 +27,7 @@ use crate::auth::tenant_of;
 use crate::head::{Head, body_length};
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
-use crate::{Wire, ids, limits, origin};
+use crate::{Wire, hosts, ids, limits, origin};
 
 /// How every request begins that can be served here.
 const BEGINNING: &[u8] = b"POST /v1/runs/";
@@ -55,6 +56,7 @@ enum Next {
 
 /// Serves a connection until it ends, or until hyper has to go on with the bytes that are given back.
 pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+    let local = socket.local_addr().ok().map(|local| local.ip());
     let mut stopping = wire.shutdown.clone();
     let mut stopped = pin!(stopping.wait_for(|stopping| *stopping));
     let mut bytes = Vec::with_capacity(limits::PEEKED_BYTES);
@@ -67,7 +69,7 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
             Next::HandOver => return Ok(Some(bytes)),
             Next::Answer { request, body } => {
                 let end = body.end;
-                let written = take_in(wire, &request, &bytes[body]).await;
+                let written = take_in(wire, local, &request, &bytes[body]).await;
                 let status = written.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
                 wire.metrics.answered(RouteClass::Write, status);
                 let last = *wire.shutdown.borrow();
@@ -135,7 +137,13 @@ fn next(bytes: &[u8]) -> Next {
     }
 }
 
-async fn take_in(wire: &Wire, request: &Parts, body: &[u8]) -> Result<Written, Problem> {
+async fn take_in(
+    wire: &Wire,
+    local: Option<IpAddr>,
+    request: &Parts,
+    body: &[u8],
+) -> Result<Written, Problem> {
+    hosts::check(&wire.config.allowed_hosts, local, (request.version, &request.uri, &request.headers))?;
     origin::check(&request.headers)?;
     let run = super::hot_run(&request.method, &request.uri).unwrap_or_default();
     let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_segment("run", run)? };

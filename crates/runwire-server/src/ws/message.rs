@@ -3,15 +3,27 @@
 use runwire_log::{Appended, FrameBatch};
 use runwire_model::Json;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
+use runwire_model::json::{Object, check_nested};
+use runwire_model::limits::JSON_DEPTH;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::feed::Cursor;
+use crate::limits::MESSAGE_ID_BYTES;
 use crate::problem::Problem;
-use crate::read::cursor_of;
+use crate::read::after_of;
 
 /// What a client may ask for.
 pub(super) const OPS: [&str; 7] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "retry", "ping"];
+
+/// What a refusal needs of a message that cannot be read.
+#[derive(Debug, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    op: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
 
 /// A message of the client.
 #[derive(Debug, Deserialize)]
@@ -66,18 +78,22 @@ impl Incoming {
     /// Reads a message; one that is wrong is told with its id, if it has one. An answer in EasyFlow's form gives
     /// nothing: it has no `op`.
     pub(super) fn read(text: &str) -> Result<Option<Self>, Box<(Option<String>, Problem)>> {
-        let value = match serde_json::from_str::<serde_json::Value>(text) {
-            Ok(value) if value.is_object() => value,
-            Ok(_) => return Err(Box::new((None, bad("a message is a JSON object with an `op`")))),
-            Err(error) => return Err(Box::new((None, bad(format!("the message is no JSON: {error}"))))),
+        let unreadable = |detail: String| Box::new((None, bad(detail)));
+        // Values stay text, so nobody else would see how deep they are.
+        check_nested(text.as_bytes(), JSON_DEPTH).map_err(|fault| unreadable(fault.to_string()))?;
+        let head = match serde_json::from_str::<Head<'_>>(text) {
+            Ok(head) if text.trim_start().starts_with('{') => head,
+            Err(error) if !error.is_data() => {
+                return Err(unreadable(format!("the message is no JSON: {error}")));
+            }
+            _ => return Err(unreadable("a message is a JSON object with an `op`".to_owned())),
         };
-        let id = value.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
-        let id = id.map(ToString::to_string).filter(|id| id.len() <= 256);
-        let wrong = |detail: String| Box::new((id.clone(), bad(detail)));
-        match value.get("op").and_then(serde_json::Value::as_str) {
+        let id = head.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= MESSAGE_ID_BYTES);
+        let wrong = |detail: String| Box::new((id.map(ToOwned::to_owned), bad(detail)));
+        match head.op.and_then(|op| serde_json::from_str::<String>(op.get()).ok()).as_deref() {
             Some(op) if OPS.contains(&op) => {}
             Some(op) => return Err(wrong(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
-            None if value.get("op").is_none() && is_form_answer(&value) => return Ok(None),
+            None if head.op.is_none() && is_form_answer(text) => return Ok(None),
             None => return Err(wrong("the message has no `op`".to_owned())),
         }
         let read = serde_json::from_str(text).map(Some);
@@ -86,11 +102,9 @@ impl Incoming {
 
     /// Tells the id, which names a subscription or an answer; it is a string or a number.
     pub(super) fn id(&self) -> Result<&str, Problem> {
-        let id =
-            self.id.as_ref().map(|id| id.get()).filter(|id| id.starts_with('"') || id.parse::<i64>().is_ok());
-        match id {
-            Some(id) if id.len() <= 256 => Ok(id),
-            Some(_) => Err(bad("`id` has more than 256 bytes")),
+        match self.id.as_ref().map(|id| id.get()).filter(|id| is_id(id)) {
+            Some(id) if id.len() <= MESSAGE_ID_BYTES => Ok(id),
+            Some(_) => Err(bad(format!("`id` has more than {MESSAGE_ID_BYTES} bytes"))),
             None => Err(bad(format!("`{}` needs an `id`: a string or a whole number", self.op))),
         }
     }
@@ -112,7 +126,7 @@ impl Incoming {
     }
 
     pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
-        self.after.as_deref().map(|after| cursor_of("after", after)).transpose()
+        self.after.as_deref().map(after_of).transpose()
     }
 
     pub(super) fn attach(&self) -> Result<bool, Problem> {
@@ -133,10 +147,18 @@ impl Incoming {
     }
 }
 
-/// Tells whether a message is an answer as EasyFlow's document has it (§12), in either case of its names.
-fn is_form_answer(value: &serde_json::Value) -> bool {
-    let has = |names: [&str; 2]| names.iter().any(|name| value.get(name).is_some());
-    has(["conversation_id", "conversationId"]) && has(["form_id", "formId"])
+/// Returns whether a message is an answer as EasyFlow's document has it (§12), in either case of its names.
+fn is_form_answer(text: &str) -> bool {
+    let has = |object: &Object<'_>, names: [&str; 2]| names.iter().any(|name| object.has(name));
+    let message = serde_json::from_str::<&RawValue>(text).ok().and_then(Object::of);
+    message.is_some_and(|message| {
+        has(&message, ["conversation_id", "conversationId"]) && has(&message, ["form_id", "formId"])
+    })
+}
+
+/// Tells whether a JSON text can be the id of a message: a string or a whole number.
+fn is_id(text: &str) -> bool {
+    text.starts_with('"') || text.parse::<i64>().is_ok()
 }
 
 /// Makes the problem of a message that means nothing here.

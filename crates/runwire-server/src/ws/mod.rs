@@ -295,7 +295,11 @@ async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
                 }
             }
             Next::CaughtUp => {
-                if out.send(Message::Text(signal("caught_up", Some(&id)).into())).await.is_err() {
+                let told = match reader.start_to_tell() {
+                    Some(at) => format!(r#"{{"op":"caught_up","id":{id},"cursor":"{at}"}}"#),
+                    None => signal("caught_up", Some(&id)),
+                };
+                if out.send(Message::Text(told.into())).await.is_err() {
                     return;
                 }
             }

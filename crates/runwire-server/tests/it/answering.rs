@@ -109,6 +109,45 @@ async fn an_invalid_answer_changes_nothing_and_says_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn a_number_that_cannot_be_checked_is_refused_with_its_place_through_every_door() {
+    let served = Served::with(|config| config.agents = runwire_server::agents::demos(true)).await;
+    // Nothing is wrong with any value here, nor with null.
+    let question = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{}}"#;
+    let body = format!("{{\"type\":\"run.started\"}}\n{question}\n");
+    served.post("/v1/runs/r/events?dialect=runwire&thread=t", &body).await.written(2, 0);
+    let values = r#"{"a":[1,{"b/c":1e999}]}"#;
+    for (path, body) in [
+        ("/v1/runs/r/interactions/q", format!(r#"{{"decision":"submitted","values":{values}}}"#)),
+        ("/api/v1/bot/form", format!(r#"{{"conversation_id":"t","form_id":"q","values":{values}}}"#)),
+        (
+            "/ag-ui/demo",
+            format!(
+                r#"{{"threadId":"t","runId":"r2","messages":[],"resume":[{{"interruptId":"q","status":"resolved","payload":{values}}}]}}"#
+            ),
+        ),
+    ] {
+        let problem = served.post(path, &body).await.problem(422, "invalid_answer");
+        assert_eq!(problem["errors"][0]["pointer"], "/a/1/b~1c", "{path}");
+    }
+    let (mut socket, _) =
+        patient(tokio_tungstenite::connect_async(format!("ws://{}/v1/ws", served.address))).await.unwrap();
+    let message = format!(
+        r#"{{"op":"answer","id":1,"run":"r","interaction":"q","decision":"submitted","values":{values}}}"#
+    );
+    socket.send(Message::text(message)).await.unwrap();
+    let told: Value =
+        serde_json::from_str(patient(socket.next()).await.unwrap().unwrap().to_text().unwrap()).unwrap();
+    assert_eq!((&told["code"], &told["status"]), (&json!("invalid_answer"), &json!(422)), "{told}");
+    assert_eq!(told["errors"][0]["pointer"], "/a/1/b~1c");
+    assert_eq!(types(&served, "r").await.len(), 3, "nothing has changed");
+    assert_eq!(served.get("/v1/runs/r").await.json()["status"], "suspended");
+    // The largest number that can be checked is fine, and keeps its digits.
+    let fine =
+        served.post("/v1/runs/r/interactions/q", r#"{"decision":"submitted","values":1.70e308}"#).await;
+    assert!(fine.text.contains("1.70e308"), "{fine:?}");
+}
+
+#[tokio::test]
 async fn an_approval_is_decided_and_may_carry_values() {
     let served = Served::start().await;
     for (run, decision) in [("yes", "approved"), ("no", "rejected")] {
@@ -323,6 +362,25 @@ async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
     ask(&served, "good", FORM).await;
     let body = json!({"decision": "submitted", "values": {"email": "a@b.cn"}});
     assert_eq!(say(&served, "good", "q", &body).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn patterns_that_would_take_too_long_keep_nobody_from_answering() {
+    let served = Served::start().await;
+    let names: Vec<_> = (0..20).map(|n| format!("f{n}")).collect();
+    let fields: Value = names.iter().map(|name| (name, json!({"pattern": "a[ab]{9000}[cd]"}))).collect();
+    let values: Value = names.iter().map(|name| (name, json!("a".repeat(12_000)))).collect();
+    let question = json!({"type": "interaction.requested", "interaction_id": "q", "kind": "form", "schema": {"properties": fields}});
+    let hostile = async |run: &str| {
+        ask(&served, run, &question.to_string()).await;
+        let body = json!({"decision": "submitted", "values": values});
+        say(&served, run, "q", &body).await.problem(422, "schema_unusable");
+    };
+    // As many as are checked at once.
+    tokio::join!(hostile("r1"), hostile("r2"), hostile("r3"), hostile("r4"));
+    ask(&served, "good", FORM).await;
+    let body = json!({"decision": "submitted", "values": {"email": "a@b.cn"}});
+    assert_eq!(patient(say(&served, "good", "q", &body)).await.status, StatusCode::OK);
 }
 
 #[tokio::test]

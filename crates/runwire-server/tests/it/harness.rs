@@ -175,7 +175,7 @@ impl Served {
     /// Opens a body that stays open.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Raw {
         let mut raw = self.raw().await;
-        let mut head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n");
+        let mut head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -13,7 +13,7 @@ async fn still_serves(served: &Served) {
 async fn a_head_that_never_ends_is_given_up() {
     let served = Served::with(|config| config.header_time = Duration::from_millis(300)).await;
     for beginning in
-        ["", "P", "GET /hea", "GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ", "PRI * HTTP/2.0\r\n"]
+        ["", "P", "GET /hea", "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ", "PRI * HTTP/2.0\r\n"]
     {
         let mut raw = served.raw().await;
         raw.send(beginning.as_bytes()).await.unwrap();
@@ -33,7 +33,7 @@ async fn a_head_that_never_ends_is_given_up() {
 async fn a_hundred_thousand_headers_are_refused() {
     let served = Served::start().await;
     let mut raw = served.raw().await;
-    raw.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    raw.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
     let some = "x-header: 1\r\n".repeat(1000);
     for _ in 0..100 {
         if raw.send(some.as_bytes()).await.is_err() {
@@ -51,8 +51,8 @@ async fn a_hundred_thousand_headers_are_refused() {
 async fn a_head_that_is_too_large_is_refused() {
     let served = Served::start().await;
     for head in [
-        format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "y".repeat(200 << 10)),
-        format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(200 << 10)),
+        format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "y".repeat(200 << 10)),
+        format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "y".repeat(200 << 10)),
         format!("GET /healthz HTTP/1.1\r\n{}\r\n", "x-many: 1\r\n".repeat(120)),
     ] {
         let mut raw = served.raw().await;
@@ -156,7 +156,7 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     let first = served.open("/v1/runs/r/events", &[]).await;
     let second = served.open("/v1/runs/q/events", &[]).await;
     let mut third = served.raw().await;
-    third.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    third.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(third.answer_or_silence(Duration::from_millis(100)).await);
     drop(first);
     assert_eq!(third.answer().await.unwrap().status, 200);

@@ -8,7 +8,8 @@ use http::{HeaderMap, Method};
 use crate::harness::{Answer, COMPLETED, Raw, Served, delta, patient};
 use crate::reading::SSE;
 
-const REQUEST: &[u8] = b"GET /v1/runs/r/events HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n";
+const REQUEST: &[u8] =
+    b"GET /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
 const CAUGHT_UP: &str = ": caught-up\n\n\r\n";
 
 /// Serves a run that goes on.
@@ -82,7 +83,7 @@ async fn a_second_request_behind_the_first_is_answered() {
     let served = with_a_run(|_| {}).await;
     served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
     let mut raw = served.raw().await;
-    raw.send(&[REQUEST, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"].concat()).await.unwrap();
+    raw.send(&[REQUEST, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"].concat()).await.unwrap();
     assert!(!is_lean(&raw.answer().await.unwrap().headers));
     raw.until("\r\n0\r\n\r\n").await;
     assert_eq!(raw.answer().await.unwrap().status, 200);
@@ -92,7 +93,7 @@ async fn a_second_request_behind_the_first_is_answered() {
 async fn a_connection_that_was_used_before_becomes_a_stream() {
     let served = with_a_run(|_| {}).await;
     let mut raw = served.raw().await;
-    raw.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    raw.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert_eq!(raw.answer().await.unwrap().status, 200);
     raw.send(REQUEST).await.unwrap();
     assert!(!is_lean(&begun(&mut raw).await.headers));

@@ -6,7 +6,7 @@ use crate::harness::{Answer, Raw, Served, delta, patient};
 
 fn request(path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
-    format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{fields}\r\n{body}")
+    format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{fields}\r\n{body}")
 }
 
 async fn ask(raw: &mut Raw, request: &str) -> Answer {
@@ -41,9 +41,9 @@ async fn requests_of_one_connection_are_answered_in_order_however_they_are_cut()
 async fn a_connection_that_writes_may_go_on_with_anything_else() {
     let served = Served::start().await;
     let write = request("/v1/runs/r/events", "", &delta("a"));
-    let get = "GET /v1/runs/r HTTP/1.1\r\nhost: x\r\n\r\n";
+    let get = "GET /v1/runs/r HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let chunked = format!(
-        "POST /v1/runs/r/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+        "POST /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n",
         delta("a").len(),
         delta("a")
     );

@@ -64,7 +64,7 @@ async fn a_reader_is_counted_for_as_long_as_it_reads() {
     let served = Served::start().await;
     served.post("/v1/runs/r/events", STARTED).await.written(1, 0);
     let mut reader = served.raw().await;
-    let ask = "GET /v1/runs/r/events HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n";
+    let ask = "GET /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     reader.send(ask.as_bytes()).await.unwrap();
     let until = async |open: f64| {
         patient(async {

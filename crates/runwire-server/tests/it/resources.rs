@@ -26,6 +26,11 @@ async fn the_same_words_create_the_same_run_and_others_are_refused() {
     assert_eq!((again.status.as_u16(), &again.json()["run_id"]), (200, &"r".into()));
     let other = served.post("/v1/runs", r#"{"run_id":"r","thread_id":"t","message":"ho"}"#).await;
     assert_eq!(other.problem(409, "run_exists")["run_id"], "r");
+    // Also with a number that nothing can calculate with.
+    for status in [201, 200] {
+        let beyond = served.post("/v1/runs", r#"{"run_id":"beyond","input":{"n":1e999}}"#).await;
+        assert_eq!(beyond.status, status);
+    }
     let minted = served.post("/v1/runs", "").await;
     assert_eq!(minted.status, 201);
     assert!(minted.json()["run_id"].as_str().is_some_and(|id| !id.is_empty()));

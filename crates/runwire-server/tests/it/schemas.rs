@@ -83,6 +83,22 @@ fn chained(levels: usize, apply: impl Fn(Value) -> Value) -> Value {
     json!({"$defs": definitions, "$ref": "#/$defs/d0"})
 }
 
+/// A pattern of a few bytes that is compiled into some hundred thousand.
+const LARGE: &str = "a[ab]{9000}[cd]";
+
+#[test]
+fn patterns_that_people_write_are_matched_on_what_people_write() {
+    let password = json!({"pattern": r"^(?=.*[A-Z])(?=.*\d)(?!.*\s).{8,}$"});
+    for length in [10, 60, 200] {
+        let (right, wrong) = ("Aa1".repeat(length / 3 + 1), "aa1".repeat(length / 3 + 1));
+        assert_eq!(check(password.clone(), &json!(right)), Ok(Vec::new()), "{length}");
+        assert_eq!(check(password.clone(), &json!(wrong)).unwrap()[0].keyword, "pattern", "{length}");
+    }
+    let words = json!({"pattern": r"^[\p{L}\p{N} ,.-]+$"});
+    assert_eq!(check(words, &json!("很多字，ok ".replace('，', ",").repeat(500))), Ok(Vec::new()));
+    assert_eq!(check(json!({"pattern": LARGE}), &json!("a".repeat(2000))).unwrap()[0].keyword, "pattern");
+}
+
 #[test]
 fn what_would_never_end_is_refused_before_it_begins() {
     let mut deep = json!({});
@@ -108,6 +124,16 @@ fn what_would_never_end_is_refused_before_it_begins() {
         (json!({"items": {"enum": (0..2000).collect::<Vec<_>>()}}), json!(vec![1; 2000])),
         // It looks ahead and back, so it is matched by trying.
         (json!({"pattern": r"^(?=(a+)+$)(a|aa)+\1b$"}), json!("a".repeat(60))),
+        // Each try looks through the whole text again, once for each of its letters.
+        (json!({"pattern": "(?=(?:(?=.*b)a)*)c"}), json!("a".repeat(20_000))),
+        // Compiled, it is large: each letter of the text costs as much.
+        (json!({"pattern": LARGE}), json!("a".repeat(200_000))),
+        (json!({"patternProperties": {LARGE: {}}}), json!({"a".repeat(200_000): 1})),
+        (json!({"propertyNames": {"pattern": LARGE}}), json!({"a".repeat(200_000): 1})),
+        // Each alone would do.
+        (json!({"items": {"pattern": LARGE}}), json!(vec!["a".repeat(2000); 20])),
+        // Where values are, schemas may be referred to.
+        (json!({"not": {"const": {"pattern": LARGE}}, "$ref": "#/not/const"}), json!("a".repeat(200_000))),
     ] {
         let shown: String = schema.to_string().chars().take(200).collect();
         assert_eq!(check(schema, &values), Err(Unusable::TooCostly), "{shown}");
@@ -158,6 +184,10 @@ fn what_is_no_schema_or_too_large_says_so() {
     let patterns: Vec<_> = (0..200).map(|n| json!({"pattern": format!("^{n}$")})).collect();
     let found = check(json!({"anyOf": patterns}), &json!({}));
     assert_eq!(found, Err(Unusable::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS }));
+    let large: Vec<_> = (0..20).map(|n| json!({"pattern": format!("{n}{LARGE}")})).collect();
+    let found = check(json!({"anyOf": large}), &json!({}));
+    let what = "bytes of compiled patterns";
+    assert_eq!(found, Err(Unusable::TooLarge { what, limit: limits::PATTERNS_BYTES }));
     // So many parts as are allowed can be compiled, however they hang together.
     let longest = chained(limits::SCHEMA_NODES / 3 - 10, |next| json!({"properties": {"a": next}}));
     assert_eq!(check(longest, &json!({})), Ok(Vec::new()));

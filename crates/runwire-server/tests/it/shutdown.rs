@@ -22,7 +22,7 @@ async fn an_open_body_is_answered_with_what_was_written_when_the_server_stops() 
 async fn idle_connections_do_not_hold_up_the_stop() {
     let served = Served::start().await;
     let mut idle = served.raw().await;
-    idle.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    idle.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert_eq!(idle.answer().await.unwrap().status, 200);
     let silent = served.raw().await;
     patient(served.stopped()).await;
@@ -33,7 +33,7 @@ async fn idle_connections_do_not_hold_up_the_stop() {
 async fn what_does_not_finish_in_time_is_cut_off() {
     let served = Served::with(|config| config.grace = Duration::from_millis(200)).await;
     let mut stuck = served.raw().await;
-    stuck.send(b"POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").await.unwrap();
+    stuck.send(b"POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     patient(served.stopped()).await;
 }

@@ -90,7 +90,7 @@ async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same(
     let body = delta("a") + &delta("b");
     let length = body.len() + 1;
     let head = format!(
-        "POST /v1/runs/short/events?end=true HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"
+        "POST /v1/runs/short/events?end=true HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
     );
     short.send((head + &body).as_bytes()).await.unwrap();
     served.until_records("short", 2).await;
@@ -219,7 +219,7 @@ async fn a_client_that_asks_first_is_told_to_go_on() {
     let frame = delta("a");
     let length = frame.len();
     let head = format!(
-        "POST /v1/runs/r/events HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        "POST /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
     );
     raw.send(head.as_bytes()).await.unwrap();
     assert_eq!(raw.answer().await.unwrap().status, 100);

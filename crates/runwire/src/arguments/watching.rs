@@ -27,6 +27,9 @@ Examples:
   Print what is there and stop:
     runwire tail r1 --no-follow
 
+  See only what happens from now on, in all runs of a conversation:
+    runwire tail t1 --thread --new
+
   Go on after a cursor that `-o sse` has shown as `id`, or Ctrl-C has named:
     runwire tail r1 --after 12-0
 
@@ -123,6 +126,10 @@ pub(crate) struct TailArguments {
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<Cursor>,
 
+    /// Begin with what happens from now on
+    #[arg(long, conflicts_with = "after")]
+    pub(crate) new: bool,
+
     /// Stop at what is there now
     #[arg(long)]
     pub(crate) no_follow: bool,
@@ -138,7 +145,7 @@ pub(crate) struct TailArguments {
 
     /// Begin with the present state in one go instead of all that led to it (runwire, ag-ui, easyflow-chat,
     /// streaming-engine)
-    #[arg(long, conflicts_with_all = ["after", "thread"])]
+    #[arg(long, conflicts_with_all = ["after", "new", "thread"])]
     pub(crate) attach: bool,
 
     /// Read all runs of a thread

@@ -161,6 +161,7 @@ fn asked<F: Read>(reading: Reading<F>, arguments: &TailArguments) -> Reading<F> 
     let reading = reading.follow(!arguments.no_follow).compact(arguments.compact).attach(arguments.attach);
     match arguments.after {
         Some(after) => reading.after(after),
+        None if arguments.new => reading.from_end(),
         None => reading,
     }
 }

@@ -20,6 +20,7 @@ use runwire_log::cluster::redis::{RedisTail, TailError};
 use runwire_log::postgres::Postgres;
 use runwire_server::Facades;
 use runwire_server::agents::Agent;
+use runwire_server::hosts::AllowedHost;
 use runwire_server::webhooks::Webhook;
 
 pub(crate) use address::{Address, without_password};
@@ -27,7 +28,8 @@ pub(crate) use layers::{Line, Origin};
 pub(crate) use problem::Problem;
 pub(crate) use store::{LiveTail, Store, Trust};
 pub(crate) use value::{
-    Age, AgentRuns, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, ShownSlots, Switch,
+    Age, AgentRuns, AllowedHosts, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, ShownSlots,
+    Switch,
 };
 
 use crate::failure::Failure;
@@ -44,6 +46,11 @@ pub(crate) struct Flags {
     /// Where to listen; port 0 takes any that is free [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<Listen>,
+
+    /// The hosts that requests may name beside loopback names and this machine's addresses: names, *.NAME, IP
+    /// addresses, with commas between them, or * for any [default: none]
+    #[arg(long, value_name = "HOSTS")]
+    pub(crate) allowed_hosts: Option<AllowedHosts>,
 
     /// Where events are kept: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which many nodes may share
     /// [default: sqlite:runwire.db]
@@ -97,6 +104,7 @@ const AGENTS_OPEN: AgentRuns = AgentRuns(4096);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
+    pub(crate) allowed_hosts: Vec<AllowedHost>,
     pub(crate) store: Store,
     pub(crate) tail: Option<Tail>,
     pub(crate) lease: Duration,
@@ -163,6 +171,8 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
     }
     let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
     let listen = layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default());
+    let hosts = flags.allowed_hosts.clone().map(|value| ("--allowed-hosts", value));
+    let AllowedHosts(allowed_hosts) = layers.take("allowed_hosts", hosts, AllowedHosts::default());
     let store = layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default());
     if let Store::Postgres(address) = &store
         && let Err(error) = Postgres::check_address(address.whole())
@@ -173,6 +183,7 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
     let tail = take_tail(&mut layers, flags, &store);
     let settings = Settings {
         listen,
+        allowed_hosts,
         store,
         tail,
         lease: layers.take("lease_seconds", flags.lease.map(|value| ("--lease", value)), LEASE).duration(),
@@ -215,6 +226,13 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         let why = "its address is private; `allow_private = true` allows that";
         format!("the webhook {} is told nothing: {why}", webhook.name)
     }));
+    if !settings.listen.0.ip().is_loopback() && settings.allowed_hosts.is_empty() {
+        notes.push(
+            "`allowed_hosts` is not set: a request that names this server by anything but an IP address that it \
+             listens on, as one through a proxy may, is refused"
+                .to_owned(),
+        );
+    }
     Ok(Configuration { settings, lines, problems, notes })
 }
 

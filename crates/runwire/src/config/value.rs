@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use runwire_model::dialect::Slots;
+use runwire_server::hosts::AllowedHost;
 
 /// A kind of value: read from a flag, a variable or a file, and shown by `check-config` as it would be written.
 pub(crate) trait Setting: FromStr<Err = Wrong> + Display {
@@ -65,6 +66,36 @@ impl FromStr for Listen {
 impl Display for Listen {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
+    }
+}
+
+/// The hosts that requests may name, beside those that are always allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct AllowedHosts(pub(crate) Vec<AllowedHost>);
+
+impl Setting for AllowedHosts {
+    const ALLOWED: &'static str = "hosts without ports, with commas between them (`wire.example.com, *.internal, 192.0.2.7`), `*` for any, \
+         or `none`";
+    const FORM: Form = Form::Text;
+}
+
+impl FromStr for AllowedHosts {
+    type Err = Wrong;
+
+    fn from_str(text: &str) -> Result<Self, Wrong> {
+        if text == NONE {
+            return Ok(Self(Vec::new()));
+        }
+        let hosts = text.split(',').map(|host| host.trim().parse()).collect::<Result<_, _>>();
+        hosts.map(Self).map_err(|_| Wrong::not_allowed::<Self>())
+    }
+}
+
+impl Display for AllowedHosts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        formatter.write_str(if hosts.is_empty() { NONE } else { "" })?;
+        formatter.write_str(&hosts.join(", "))
     }
 }
 
@@ -379,6 +410,9 @@ mod tests {
         }
         assert_eq!(there_and_back::<Listen>("localhost:0"), "127.0.0.1:0");
         assert_eq!(there_and_back::<Listen>("[::1]:7420"), "[::1]:7420");
+        assert_eq!(there_and_back::<AllowedHosts>("A.example,*.b , [::1]"), "a.example, *.b, ::1");
+        assert_eq!(there_and_back::<AllowedHosts>("*"), "*");
+        assert_eq!(there_and_back::<AllowedHosts>("none"), "none");
         assert_eq!(there_and_back::<Store>("sqlite://a/b.db"), "sqlite:a/b.db");
         assert_eq!(there_and_back::<Store>("postgres://ann@db/x"), "postgres://ann@db/x");
         assert_eq!(there_and_back::<Store>("postgresql://ann:secret@db/x"), "postgresql://ann:***@db/x");
@@ -403,6 +437,10 @@ mod tests {
             text.parse::<T>().is_err_and(|wrong| wrong.to_string().contains(T::ALLOWED))
         }
         assert!(wrong::<Listen>("7420"));
+        assert!(wrong::<AllowedHosts>(""));
+        assert!(wrong::<AllowedHosts>("a, , b"));
+        assert!(wrong::<AllowedHosts>("a:7420"));
+        assert!(wrong::<AllowedHosts>("https://a"));
         assert!(wrong::<Store>("runwire.db"));
         assert!(wrong::<Store>("sqlite:"));
         assert!(wrong::<Store>("mysql://localhost/runwire"));

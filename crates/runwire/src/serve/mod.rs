@@ -83,6 +83,7 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     };
     let config = Config {
         listen: settings.listen.0,
+        allowed_hosts: settings.allowed_hosts.clone(),
         keep_alive: settings.keep_alive,
         body_idle: Config::default().body_idle.min(settings.lease),
         beat: Config::default().beat.min(settings.lease / 4),

@@ -16,8 +16,9 @@ const ADDRESS_BYTES: usize = 500;
 
 /// Draws a block of data within a width.
 pub(super) fn lines(block: &Data, width: usize) -> Vec<Line> {
-    let data = block.data.to_value();
-    let about = block.metadata.as_ref().map(runwire_model::Json::to_value).unwrap_or_default();
+    // What cannot be looked into is shown as it came.
+    let data = block.data.to_value().unwrap_or_default();
+    let about = block.metadata.as_ref().and_then(|about| about.to_value().ok()).unwrap_or_default();
     let mut lines = heading(&data, &about, width);
     let drawn = match block.data_type.as_str() {
         "chart" => Chart::of(&data).map(|chart| chart.lines(width)).or_else(|| rows(&data, width)),

@@ -150,7 +150,7 @@ impl Told {
     fn of(error: &ErrorInfo) -> Self {
         let details = error.details.as_ref().filter(|details| !details.is_null());
         let hint = error.extra.get("hint").map(short).or_else(|| {
-            let hint = details?.to_value().get("hint")?.as_str()?.to_owned();
+            let hint = details?.to_value().ok()?.get("hint")?.as_str()?.to_owned();
             Some(cut(&hint, 2000).to_owned())
         });
         let mut rest = Vec::new();

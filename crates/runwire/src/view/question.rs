@@ -102,7 +102,7 @@ struct Field {
 
 /// Reads the fields of a form from the schema of its answer.
 fn fields(schema: &runwire_model::Json) -> Vec<Field> {
-    let schema = schema.to_value();
+    let schema = schema.to_value().unwrap_or_default();
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(Value::Object(properties)) = schema.get("properties") else { return Vec::new() };
     let field = |(name, schema): (&String, &Value)| Field {
@@ -205,7 +205,7 @@ impl Drawn {
     /// Shows what a tool would be given, a line each.
     fn call(&mut self, asked: &InteractionRequested) {
         let Some(given) = asked.arguments.as_ref().filter(|given| !given.is_null()) else { return };
-        let Value::Object(members) = given.to_value() else {
+        let Ok(Value::Object(members)) = given.to_value() else {
             return self.text(Paint::Plain, &short(given), 2);
         };
         for (name, value) in members.iter().take(FIELDS) {

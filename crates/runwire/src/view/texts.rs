@@ -135,7 +135,7 @@ impl<W: Write> View<W> {
         for (listed, sign, paint) in
             [(&finished.key_points, "• ", Paint::Plain), (&finished.suggested_actions, "→ ", Paint::Accent)]
         {
-            let Some(Value::Array(items)) = listed.as_ref().map(runwire_model::Json::to_value) else {
+            let Some(Ok(Value::Array(items))) = listed.as_ref().map(runwire_model::Json::to_value) else {
                 continue;
             };
             for item in items.iter().take(LISTED) {

@@ -17,7 +17,7 @@ const KEPT_BYTES: usize = 200;
 
 /// Reads the thoughts that a tree has grown, shortened.
 pub(super) fn candidates(json: &Json) -> Vec<String> {
-    let Value::Array(candidates) = json.to_value() else {
+    let Ok(Value::Array(candidates)) = json.to_value() else {
         return vec![cut(&short(json), KEPT_BYTES).to_owned()];
     };
     let text = |candidate: &Value| {
@@ -35,10 +35,11 @@ pub(super) fn expanded(candidates: &[String], width: usize) -> Vec<Line> {
 /// Draws how the thoughts of a tree are judged: the chosen one, and the scores of all.
 pub(super) fn evaluated(judged: &TotEvaluated, thoughts: &[String], width: usize) -> Line {
     let scores = match judged.scores.to_value() {
-        Value::Array(scores) => scores.iter().take(KEPT).map(short_value).collect(),
-        other => vec![short_value(&other)],
+        Ok(Value::Array(scores)) => scores.iter().take(KEPT).map(short_value).collect(),
+        Ok(other) => vec![short_value(&other)],
+        Err(_) => vec![short(&judged.scores)],
     };
-    let chosen = judged.chosen.to_value().as_u64().and_then(|chosen| usize::try_from(chosen).ok());
+    let chosen = judged.chosen.text().parse::<usize>().ok();
     let name = chosen.and_then(|chosen| thoughts.get(chosen)).cloned();
     let name = name.unwrap_or_else(|| format!("thought {}", short(&judged.chosen)));
     let mut line = Line::of(Paint::Accent, "◆ ").and(Paint::Plain, &name);
@@ -64,11 +65,11 @@ pub(super) fn backtracked(reason: Option<&str>, to_depth: &Json, width: usize) -
 
 /// Draws the layout of a thought graph.
 pub(super) fn planned(planned: &GotPlanned, width: usize) -> Line {
-    let number = |json: &Option<Json>| json.as_ref().and_then(|json| json.to_value().as_u64());
+    let number = |json: &Option<Json>| json.as_ref().and_then(|json| json.text().parse().ok());
     let counts = [(number(&planned.node_count), "node"), (number(&planned.edge_count), "edge")];
     let counts = counts.into_iter().filter_map(|(count, one)| Some(counted(count?, one)));
     let mut words = vec![counts.collect::<Vec<_>>().join(", ")];
-    if let Some(Value::Array(ids)) = planned.node_ids.as_ref().map(Json::to_value) {
+    if let Some(Ok(Value::Array(ids))) = planned.node_ids.as_ref().map(Json::to_value) {
         words.push(ids.iter().take(KEPT).map(short_value).collect::<Vec<_>>().join(", "));
     }
     words.retain(|word| !word.is_empty());

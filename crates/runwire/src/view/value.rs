@@ -32,7 +32,7 @@ pub(super) fn short_value(value: &Value) -> String {
 
 /// Shows the arguments of a call: `city: Paris, days: 3`.
 pub(super) fn arguments(json: &Json) -> String {
-    let Value::Object(object) = json.to_value() else { return short(json) };
+    let Ok(Value::Object(object)) = json.to_value() else { return short(json) };
     let mut shown = String::new();
     for (name, value) in &object {
         if shown.len() > VALUE_BYTES {

@@ -232,7 +232,7 @@ fn post(server: &Server, run_id: &str, n: usize) -> Option<u16> {
     let body = format!(r#"{{"decision":"submitted","values":{{"n":{n}}}}}"#);
     let mut stream = TcpStream::connect(server.address()).ok()?;
     let head = format!(
-        "POST /v1/runs/{run_id}/interactions/q HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/runs/{run_id}/interactions/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).ok()?;

@@ -47,6 +47,7 @@ console = false
 agents_at_once = 15
 agents_open = 16
 default_agent = "show"
+allowed_hosts = "file.example"
 
 [log]
 level = "warn"
@@ -72,7 +73,7 @@ script = "demo"
 type Row =
     (&'static str, u64, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
 
-const EVERY_SETTING: [Row; 16] = [
+const EVERY_SETTING: [Row; 17] = [
     ("listen", 2, "127.0.0.1:8001", "RUNWIRE_LISTEN", "127.0.0.1:8002", Some(("--listen", "127.0.0.1:8003"))),
     (
         "store",
@@ -97,12 +98,20 @@ const EVERY_SETTING: [Row; 16] = [
     ("agents_at_once", 10, "15", "RUNWIRE_AGENTS_AT_ONCE", "25", None),
     ("agents_open", 11, "16", "RUNWIRE_AGENTS_OPEN", "26", None),
     ("default_agent", 12, "show", "RUNWIRE_DEFAULT_AGENT", "demo", None),
-    ("log.level", 15, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
-    ("log.format", 16, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
-    ("retention.age", 19, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
-    ("retention.bytes", 20, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
-    ("slots.agio", 23, "all", "RUNWIRE_SLOTS_AGIO", "none", None),
-    ("slots.social_app", 24, "none", "RUNWIRE_SLOTS_SOCIAL_APP", "asks", None),
+    (
+        "allowed_hosts",
+        13,
+        "file.example",
+        "RUNWIRE_ALLOWED_HOSTS",
+        "*.variable, 192.0.2.7",
+        Some(("--allowed-hosts", "*")),
+    ),
+    ("log.level", 16, "warn", "RUNWIRE_LOG_LEVEL", "debug", Some(("--log-level", "error"))),
+    ("log.format", 17, "json", "RUNWIRE_LOG_FORMAT", "text", Some(("--log-format", "json"))),
+    ("retention.age", 20, "15d", "RUNWIRE_RETENTION_AGE", "25h", Some(("--retention-age", "35m"))),
+    ("retention.bytes", 21, "16GiB", "RUNWIRE_RETENTION_BYTES", "26MB", Some(("--retention-bytes", "36KiB"))),
+    ("slots.agio", 24, "all", "RUNWIRE_SLOTS_AGIO", "none", None),
+    ("slots.social_app", 25, "none", "RUNWIRE_SLOTS_SOCIAL_APP", "asks", None),
 ];
 
 #[test]
@@ -132,6 +141,7 @@ fn check_config_shows_each_setting_with_its_value_and_where_it_comes_from() {
     let expected = "\
 SETTING                 VALUE              FROM
 listen                  127.0.0.1:0        --listen
+allowed_hosts           none               default
 store                   sqlite:runwire.db  default
 tail                    none               default
 tail_trust              none               default
@@ -221,7 +231,7 @@ kind = "dmeo"
     let variables =
         [("RUNWIRE_STORE", "mysql://ann:secret@localhost/runwire"), ("RUNWIRE_LISTN", "127.0.0.1:1")];
     let outcome = place.run(&variables, &["check-config"]);
-    let all = "there are listen, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
+    let all = "there are listen, allowed_hosts, store, tail, tail_trust, lease_seconds, cancel_seconds, keep_alive_seconds, connections, \
                agents_at_once, agents_open, default_agent, console, log.level, log.format, retention.age, retention.bytes, \
                slots.ag_ui, slots.agio, slots.easyflow_chat, slots.loom, slots.social_app, slots.streaming_engine";
     let expected = format!(

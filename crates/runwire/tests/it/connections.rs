@@ -88,6 +88,22 @@ fn an_event_that_a_break_cuts_off_is_asked_for_again_and_printed_once() {
 }
 
 #[test]
+fn a_reader_that_begins_at_the_end_comes_back_to_the_place_that_it_was_told() {
+    let script = Script::play(vec![
+        // Nothing was told yet.
+        cut(""),
+        cut("id: 7\n\n: caught-up\n\n"),
+        ended("id: 8-0\ndata: {\"n\":8}\n\n"),
+        over(),
+    ]);
+    let (outcome, requests) = script.tail(&["--new"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "{\"n\":8}\n"), "{}", outcome.stderr);
+    let after = |request: &String| target(request).split_once("after=").map(|(_, after)| after.to_owned());
+    let cursors: Vec<_> = requests.iter().filter_map(after).collect();
+    assert_eq!(cursors, ["end", "end", "7", "8-0"]);
+}
+
+#[test]
 fn a_snapshot_that_a_break_cuts_off_is_not_printed_by_halves() {
     let script = Script::play(vec![
         cut("data: {\"snapshot\":1}\n\n"),

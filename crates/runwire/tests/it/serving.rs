@@ -1,7 +1,7 @@
 //! Starting and stopping the server.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use rustix::process::Signal;
 
@@ -34,6 +34,35 @@ fn an_address_that_others_can_reach_needs_an_explicit_word() {
     let outcome = run(&["dev", "--listen", "0.0.0.0:0"], "");
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("`runwire dev` is for this machine alone"), "{}", outcome.stderr);
+}
+
+/// Asks a server by a host, and gives the status.
+fn asked_by(address: SocketAddr, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET /v1/runs HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_server_answers_by_loopback_names_and_those_that_it_is_told() {
+    let server = Server::start();
+    for (host, status) in [("localhost:1", "200"), ("127.0.0.1", "200"), ("wire.example.com", "403")] {
+        assert_eq!(asked_by(server.address(), host), status, "{host}");
+    }
+    let server = Server::start_with(&["--allowed-hosts", "wire.example.com,*.internal"]);
+    for (host, status) in [("wire.example.com", "200"), ("a.internal:80", "200"), ("evil.example", "403")] {
+        assert_eq!(asked_by(server.address(), host), status, "{host}");
+    }
+    let server = Server::configured("allowed_hosts = \"*\"\n");
+    assert_eq!(asked_by(server.address(), "evil.example"), "200");
+    // Who is to be reached by others is told that a name is needed.
+    let told = run(&["check-config", "--listen", "0.0.0.0:7420"], "");
+    assert!(told.code == 0 && told.stderr.contains("`allowed_hosts` is not set"), "{}", told.stderr);
+    let told = run(&["check-config", "--listen", "0.0.0.0:7420", "--allowed-hosts", "a"], "");
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
 }
 
 #[test]
@@ -77,6 +106,10 @@ fn dev_says_where_it_is_and_what_to_try() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim_end().strip_prefix("runwire listening on ").unwrap().to_owned();
+    // A page that has made its name point here is not let in.
+    let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+    assert_eq!(asked_by(address, "localhost:7420"), "200");
+    assert_eq!(asked_by(address, "evil.example:7420"), "403");
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let tries =
         stderr.lines().map(Result::unwrap).filter(|line| line.trim_start().starts_with("curl ")).take(3);

@@ -49,6 +49,7 @@ export interface WriteOptions {
 
 /** Which part of a run is read as a page. */
 export interface PageOptions {
+  /** Begin after this cursor; of the page at the `end`, `next` tells the place. */
   after?: string | undefined;
   limit?: number | undefined;
   dialect?: string | undefined;

@@ -13,7 +13,7 @@ export type Slots = "all" | "asks" | "none";
 
 /** What a reader asks for. */
 export interface StreamOptions<D extends Dialect = "runwire"> {
-  /** Begin after this cursor; without it, at the start. */
+  /** Begin after this cursor, or with what happens from now on: `end`; without it, at the start. */
   after?: string | undefined;
   /** The dialect of what is handed out; `runwire` without it. */
   dialect?: D | undefined;

@@ -412,7 +412,7 @@ fn same_arguments(sent: &str, called: &ToolCalled) -> bool {
         Some(text) => text.trim() == sent.trim(),
         None if sent == called.arguments.text() => true,
         None => serde_json::from_str::<serde_json::Value>(sent)
-            .is_ok_and(|sent| sent == called.arguments.to_value()),
+            .is_ok_and(|sent| called.arguments.to_value().is_ok_and(|arguments| sent == arguments)),
     }
 }
 
@@ -484,8 +484,7 @@ fn write_interrupt(out: &mut Vec<u8>, turn: &Turn<'_>, asked: &InteractionReques
 
 /// Tells whether the official client would take these messages.
 pub(crate) fn are_messages(messages: &Json) -> bool {
-    let value = messages.to_value();
-    let Some(items) = value.as_array() else { return false };
+    let Ok(serde_json::Value::Array(items)) = messages.to_value() else { return false };
     items.iter().all(|message| {
         let text = |key: &str| message[key].is_string();
         let content = &message["content"];
@@ -517,7 +516,7 @@ fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
 
 /// Tells whether the official client would take this for a JSON Patch.
 fn is_patch(patch: &Json) -> bool {
-    let value = patch.to_value();
+    let Ok(serde_json::Value::Array(operations)) = patch.to_value() else { return false };
     let is_pointer = |pointer: &serde_json::Value| {
         pointer.as_str().is_some_and(|text| {
             let escapes = text
@@ -535,7 +534,7 @@ fn is_patch(patch: &Json) -> bool {
         };
         rest && is_pointer(&operation["path"])
     };
-    value.as_array().is_some_and(|operations| operations.iter().all(fits))
+    operations.iter().all(fits)
 }
 
 impl Encode for Encoder {

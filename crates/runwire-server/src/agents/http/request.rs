@@ -1,13 +1,18 @@
 //! Requests in the form that each dialect's own system has.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use runwire_log::LogError;
 use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Decision, InteractionResolved};
+use runwire_model::json::Object;
 use runwire_model::record::Earlier;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use crate::agents::config::HttpAgent;
 use crate::agents::conversation;
@@ -21,6 +26,9 @@ pub(super) struct Prepared {
     /// Whether an answer that is no stream of frames is fine.
     pub(super) takes_acknowledgement: bool,
 }
+
+/// The fields of a body. Their values stay text, so that numbers of any size are handed on as they came.
+type Fields = BTreeMap<String, Json>;
 
 /// Tells whether a dialect's own request carries answers.
 pub(super) fn resumes(dialect: Dialect) -> bool {
@@ -38,7 +46,7 @@ pub(super) async fn start(job: &Job, agent: &HttpAgent) -> Result<Prepared, LogE
 }
 
 /// Makes the request of a system that has no `RunAgentInput`.
-fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Value {
+fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let message = job.input.message.as_deref();
     let said = message.unwrap_or_default();
@@ -53,13 +61,13 @@ fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Value {
             json!({"type": "run", "id": run, "message": said, "agent": job.agent.name, "thread_id": thread}),
         ),
         // Those of `RunAgentInput` do not come here.
-        Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => json!({
-            "thread_id": thread,
-            "run_id": run,
-            "agent": job.agent.name,
-            "message": message,
-            "input": input.as_ref().map(Json::to_value),
-        }),
+        Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => {
+            let own =
+                json!({"thread_id": thread, "run_id": run, "agent": job.agent.name, "message": message});
+            let mut fields = fields_of(&Json::from_value(&own)).unwrap_or_default();
+            fields.insert("input".into(), input.unwrap_or_default());
+            fields
+        }
     }
 }
 
@@ -89,7 +97,7 @@ pub(super) fn cancel(job: &Job, agent: &HttpAgent, reason: Option<&str>) -> Opti
     agent.cancel_url.as_ref().map(|url| prepared(job, url, &body, true))
 }
 
-fn prepared(job: &Job, url: &str, body: &Value, takes_acknowledgement: bool) -> Prepared {
+fn prepared(job: &Job, url: &str, body: &impl Serialize, takes_acknowledgement: bool) -> Prepared {
     let message = job.input.message.as_deref().unwrap_or_default();
     let mut url = url.to_owned();
     for (name, value) in [("{message}", message), ("{run}", &job.run.id), ("{thread}", &job.thread.id)] {
@@ -97,100 +105,153 @@ fn prepared(job: &Job, url: &str, body: &Value, takes_acknowledgement: bool) -> 
             url = url.replace(name, &utf8_percent_encode(value, NON_ALPHANUMERIC).to_string());
         }
     }
-    Prepared { url, body: body.to_string().into(), takes_acknowledgement }
+    Prepared { url, body: json_of(body).text().to_owned().into(), takes_acknowledgement }
 }
 
 /// Adds what the run was given beside its message; the dialect's own fields win.
-fn with_input(given: Option<Json>, own: Value) -> Value {
-    let given = given.as_ref().map(Json::to_value);
+fn with_input(given: Option<Json>, own: Value) -> Fields {
     let mut fields = match given {
-        Some(Value::Object(fields)) => fields,
-        Some(other) => Map::from_iter([("input".to_owned(), other)]),
-        None => Map::new(),
+        Some(given) => fields_of(&given).unwrap_or_else(|| Fields::from([("input".to_owned(), given)])),
+        None => Fields::new(),
     };
-    let Value::Object(own) = own else { return own };
-    for (name, value) in own {
+    for (name, value) in fields_of(&Json::from_value(&own)).unwrap_or_default() {
         // A run without a message may have said it in its input.
-        let says_nothing = value.as_str() == Some("") && fields.contains_key(&name);
+        let says_nothing = value.text() == "\"\"" && fields.contains_key(&name);
         if !says_nothing {
             fields.insert(name, value);
         }
     }
-    Value::Object(fields)
+    fields
+}
+
+/// Reads the fields of an object.
+fn fields_of(json: &Json) -> Option<Fields> {
+    let object = Object::of_json(json)?;
+    Some(object.fields().map(|(name, value)| (name.to_owned(), Json::from_raw(value))).collect())
+}
+
+/// Writes a value that is made of JSON.
+fn json_of(value: &impl Serialize) -> Json {
+    to_raw_value(value).map(|raw| Json::from_raw(&raw)).unwrap_or_default()
 }
 
 /// Makes AG-UI's `RunAgentInput`: the thread's messages and state, and what the run was given.
-async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Value>>) -> Result<Value, LogError> {
+async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> Result<Fields, LogError> {
     let window = job.window().await?;
     let mut messages = window.messages();
     if resume.is_none() {
         messages.extend(job.asked());
     }
-    let given = job.input.input.as_ref().map(|input| conversation::restored(input, &messages).to_value());
+    let given = job.input.input.as_ref().map(|input| conversation::restored(input, &messages));
     // A façade hands on the whole input of its own request.
     let mut input = match given {
-        Some(Value::Object(fields)) => fields,
-        Some(other) => Map::from_iter([("forwardedProps".to_owned(), json!({"input": other}))]),
-        None => Map::new(),
+        Some(given) => fields_of(&given).unwrap_or_else(|| {
+            let props = json_of(&Fields::from([("input".to_owned(), given)]));
+            Fields::from([("forwardedProps".to_owned(), props)])
+        }),
+        None => Fields::new(),
     };
-    input.insert("threadId".into(), (&*job.thread.id).into());
-    input.insert("runId".into(), run.into());
-    let given = input.get_mut("messages").and_then(Value::as_array_mut);
-    let has_messages = given.is_some_and(|given| {
-        // Of one that has only its id, retention has removed the rest.
-        given.retain(|message| message.get("role").is_some());
-        !given.is_empty()
-    });
-    if !has_messages || resume.is_some() {
-        input.insert("messages".into(), messages.iter().map(conversation::told_in_full).collect());
-    }
-    let state = window.state().map_or_else(|| json!({}), |state| state.to_value());
+    input.insert("threadId".into(), Json::string(&job.thread.id));
+    input.insert("runId".into(), Json::string(run));
+    let given = input.get("messages").and_then(whole_messages);
+    let told = match given {
+        Some(given) if resume.is_none() => given,
+        _ => json_of(&messages.iter().map(conversation::told_in_full).collect::<Vec<_>>()),
+    };
+    input.insert("messages".into(), told);
     if resume.is_some() || !input.contains_key("state") {
-        input.insert("state".into(), state);
+        input.insert("state".into(), window.state().unwrap_or_else(Json::empty_object));
     }
     for (name, default) in [("tools", json!([])), ("context", json!([])), ("forwardedProps", json!({}))] {
-        input.entry(name).or_insert(default);
+        input.entry(name.to_owned()).or_insert_with(|| Json::from_value(&default));
     }
     match resume {
-        Some(resume) => input.insert("resume".into(), resume.into()),
+        Some(resume) => input.insert("resume".into(), json_of(&resume)),
         None => input.remove("resume"),
     };
-    Ok(Value::Object(input))
+    Ok(input)
+}
+
+/// Drops messages that have only their id left: retention has removed the rest. None where no message is left.
+fn whole_messages(given: &Json) -> Option<Json> {
+    let mut messages: Vec<&RawValue> = serde_json::from_str(given.text()).ok()?;
+    messages.retain(|message| Object::of(message).is_some_and(|message| message.has("role")));
+    (!messages.is_empty()).then(|| json_of(&messages))
 }
 
 /// Makes an entry of AG-UI's `resume`.
-fn resume_entry(answer: &InteractionResolved) -> Value {
-    let id = &answer.interaction_id;
-    match answered_values(answer) {
-        Some(payload) => json!({"interruptId": id, "status": "resolved", "payload": payload}),
-        None => json!({"interruptId": id, "status": "cancelled"}),
-    }
+fn resume_entry(answer: &InteractionResolved) -> Fields {
+    let payload = answered_values(answer);
+    let status = if payload.is_some() { "resolved" } else { "cancelled" };
+    let mut entry = Fields::from([
+        ("interruptId".to_owned(), Json::string(&answer.interaction_id)),
+        ("status".to_owned(), Json::string(status)),
+    ]);
+    entry.extend(payload.map(|payload| ("payload".to_owned(), payload)));
+    entry
 }
 
 /// Makes EasyFlow's answer to a form (its §12), with what became of the question.
-fn form_answer(job: &Job, answer: &InteractionResolved) -> Value {
-    json!({
+fn form_answer(job: &Job, answer: &InteractionResolved) -> Fields {
+    let own = json!({
         "conversation_id": &*job.thread.id,
         "form_id": answer.interaction_id,
-        "values": answered_values(answer).unwrap_or_else(|| json!({})),
         "decision": answer.decision.as_str(),
         "reason": answer.reason,
         "run_id": &*job.run.id,
-    })
+    });
+    let mut fields = fields_of(&Json::from_value(&own)).unwrap_or_default();
+    fields.insert("values".into(), answered_values(answer).unwrap_or_else(Json::empty_object));
+    fields
 }
 
 /// Tells what was answered; nothing where nobody has.
-fn answered_values(answer: &InteractionResolved) -> Option<Value> {
+fn answered_values(answer: &InteractionResolved) -> Option<Json> {
     let approved = match answer.decision {
-        Decision::Submitted => return Some(answer.values.as_ref().map_or_else(|| json!({}), Json::to_value)),
+        Decision::Submitted => return Some(answer.values.clone().unwrap_or_else(Json::empty_object)),
         Decision::Approved => true,
         Decision::Rejected => false,
         Decision::Cancelled | Decision::Expired => return None,
     };
-    let mut values = match answer.values.as_ref().map(Json::to_value) {
-        Some(Value::Object(values)) => values,
-        _ => Map::new(),
-    };
-    values.insert("approved".into(), approved.into());
-    Some(Value::Object(values))
+    let mut values = answer.values.as_ref().and_then(fields_of).unwrap_or_default();
+    values.insert("approved".into(), Json::parse(if approved { "true" } else { "false" }).ok()?);
+    Some(json_of(&values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_size_reach_an_agent_as_they_came() {
+        let given = |text: &str| Json::parse(text).ok();
+        let written = |fields: &Fields| json_of(fields).text().to_owned();
+        let own = json!({"query": ""});
+        let body = with_input(given(r#"{"n":1e999,"query":"hi"}"#), own.clone());
+        assert_eq!(written(&body), r#"{"n":1e999,"query":"hi"}"#);
+        assert_eq!(written(&with_input(given("[1.50]"), own)), r#"{"input":[1.50],"query":""}"#);
+        let answer = |decision, values| InteractionResolved {
+            interaction_id: "q".into(),
+            decision,
+            values: given(values),
+            ..InteractionResolved::default()
+        };
+        let resumed = resume_entry(&answer(Decision::Approved, r#"{"n":1e999}"#));
+        assert_eq!(
+            written(&resumed),
+            r#"{"interruptId":"q","payload":{"approved":true,"n":1e999},"status":"resolved"}"#
+        );
+        let submitted = answered_values(&answer(Decision::Submitted, "1e999"));
+        assert_eq!(submitted.unwrap().text(), "1e999");
+    }
+
+    #[test]
+    fn messages_of_which_only_the_id_is_left_are_not_told() {
+        let whole =
+            |text: &str| whole_messages(&Json::parse(text).unwrap()).map(|json| json.text().to_owned());
+        let told = r#"[{"id":"a"},{"id":"b","role":"user","n":1e999},7]"#;
+        assert_eq!(whole(told).as_deref(), Some(r#"[{"id":"b","role":"user","n":1e999}]"#));
+        assert_eq!(whole(r#"[{"id":"a"}]"#), None);
+        assert_eq!(whole("{}"), None);
+    }
 }

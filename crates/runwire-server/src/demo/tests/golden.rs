@@ -94,7 +94,7 @@ fn piece(event: &Event) -> Option<(&'static str, String)> {
 }
 
 fn line(event: &Event) -> String {
-    let Value::Object(mut fields) = event.to_json().to_value() else { return String::new() };
+    let Ok(Value::Object(mut fields)) = event.to_json().to_value() else { return String::new() };
     fields.shift_remove("type");
     format!("{}  {}", event.body.type_name(), Value::Object(fields))
 }

@@ -167,7 +167,7 @@ fn the_form_is_a_schema_that_takes_its_own_defaults() {
             Body::InteractionRequested(asked) if asked.kind == InteractionKind::Form => Some(asked),
             _ => None,
         });
-        let schema = asked.unwrap().schema.as_ref().unwrap().to_value();
+        let schema = asked.unwrap().schema.as_ref().unwrap().to_value().unwrap();
         let form = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         let mut values = json!({"name": "林", "email": "lin@example.com", "departure": "2027-01-02"});
         for (name, field) in schema["properties"].as_object().unwrap() {
@@ -204,14 +204,14 @@ fn a_tree_goes_back_once_and_follows_the_best_score() {
         let count = |name: &str| played.told.iter().filter(|event| event.body.type_name() == name).count();
         assert_eq!(count("tot.backtracked"), 1);
         assert_eq!((count("tot.expanded"), count("tot.evaluated")), (5, 5));
-        let list = |json: &Json| json.to_value().as_array().unwrap().clone();
+        let list = |json: &Json| json.to_value().unwrap().as_array().unwrap().clone();
         let mut grown = 0;
         for event in &played.told {
             match &event.body {
                 Body::TotExpanded(expanded) => grown = list(&expanded.candidates).len(),
                 Body::TotEvaluated(judged) => {
                     let scores: Vec<f64> = list(&judged.scores).iter().map(|s| s.as_f64().unwrap()).collect();
-                    let chosen = judged.chosen.to_value().as_u64().unwrap() as usize;
+                    let chosen = judged.chosen.to_value().unwrap().as_u64().unwrap() as usize;
                     assert_eq!(scores.len(), grown);
                     assert!(scores.iter().all(|score| *score <= scores[chosen]), "{scores:?}, {chosen}");
                 }

@@ -171,7 +171,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Reads the values. Whoever delivers them has checked them; what does not fit all the same is a default.
     pub(super) fn read(values: Option<&Json>) -> Self {
-        let values = values.map(Json::to_value).unwrap_or_default();
+        let values = values.and_then(|values| values.to_value().ok()).unwrap_or_default();
         let text = |pointer: &str| {
             let text = values.pointer(pointer).and_then(Value::as_str).map(|text| quoted(text, 60));
             text.filter(|text| !text.is_empty())

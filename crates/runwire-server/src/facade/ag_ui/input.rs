@@ -57,7 +57,12 @@ impl RunInput {
             Some(messages) => serde_json::from_str(messages.get())
                 .map_err(|_| Problem::new("bad_body", "`messages` must be an array"))?,
         };
-        let last = messages.last().map(|last| Json::from_raw(last).to_value()).unwrap_or_default();
+        let last = messages.last().map(|last| Json::from_raw(last).to_value()).transpose();
+        let last = last.map_err(|error| {
+            Problem::new("bad_body", format!("the last message cannot be read: {error}"))
+                .with("field", "messages")
+        })?;
+        let last = last.unwrap_or_default();
         let message = said_by_person(&last);
         let message_id = last["id"].as_str().filter(|id| message.is_some() && ids::check("id", id).is_ok());
         let message_id = message_id.map(ToOwned::to_owned);
@@ -129,6 +134,7 @@ mod tests {
             r#"{"runId":"r"}"#,
             r#"{"threadId":"t"}"#,
             r#"{"threadId":"t","runId":"r","messages":{}}"#,
+            r#"{"threadId":"t","runId":"r","messages":[{"role":"user","content":"a","n":1e999}]}"#,
             r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a"}]}"#,
             r#"{"threadId":"t","runId":"r","resume":[{"interruptId":"a","status":"maybe"}]}"#,
         ] {

@@ -147,6 +147,9 @@ async fn questions_are_answered_over_the_socket_that_started_the_run() {
         let told = next(&mut socket).await;
         assert_eq!((&told["type"], &told["problem"]["code"]), (&"error".into(), &code.into()), "{wrong}");
     }
+    let beyond = r#"{"type":"answer","id":"a","call_id":"c1","approved":true,"values":{"n":1e999}}"#;
+    socket.send(Message::text(beyond)).await.unwrap();
+    assert_eq!(next(&mut socket).await["problem"]["errors"][0]["pointer"], "/n");
     // The same answer again is fine, and another is told which one won.
     for (approved, told) in [(true, "answered"), (true, "answered"), (false, "error")] {
         send(&mut socket, json!({"type": "answer", "id": "a", "call_id": "c1", "approved": approved})).await;

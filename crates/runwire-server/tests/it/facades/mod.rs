@@ -28,7 +28,7 @@ async fn open(served: &Served, path: &str, body: &Value) -> Raw {
     let mut raw = served.raw().await;
     let body = body.to_string();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     raw.send(head.as_bytes()).await.unwrap();

@@ -29,7 +29,7 @@ async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answ
     let mut client = served.raw().await;
     let length = NEW.len();
     let head = format!(
-        "POST /v1/runs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}"
+        "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}"
     );
     client.send(format!("{head}\r\n\r\n{NEW}").as_bytes()).await.unwrap();
     store.until_refused("creation", 1).await;

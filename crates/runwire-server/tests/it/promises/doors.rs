@@ -52,7 +52,8 @@ impl Door {
         };
         let body = body.to_string();
         let mut raw = served.raw().await;
-        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head =
+            format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
         raw.send(format!("{head}{body}").as_bytes()).await.unwrap();
         let answer = raw.answer().await.unwrap();
         (answer.status.as_u16(), serde_json::from_str(&answer.text).unwrap_or_default())

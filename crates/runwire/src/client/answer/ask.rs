@@ -77,14 +77,16 @@ impl<'a> Asking<'a> {
         if let Some(name) = asked.name.as_ref().filter(|name| *name != title) {
             line(format_args!("{}", shown(name)));
         }
-        match asked.arguments.as_ref().map(Json::to_value) {
-            Some(Value::Object(arguments)) => {
+        let Some(arguments) = &asked.arguments else { return };
+        match arguments.to_value() {
+            Ok(Value::Object(arguments)) => {
                 for (name, value) in &arguments {
                     line(format_args!("  {QUIET}{}:{QUIET:#} {}", shown(name), shown(&typed(value))));
                 }
             }
-            Some(other) if !other.is_null() => line(format_args!("  {}", shown(&typed(&other)))),
-            _ => {}
+            Ok(Value::Null) => {}
+            Ok(other) => line(format_args!("  {}", shown(&typed(&other)))),
+            Err(_) => line(format_args!("  {}", shown(arguments.text()))),
         }
     }
 
@@ -114,7 +116,10 @@ impl<'a> Asking<'a> {
             let Some(said) = prompt("the answer, as JSON:")? else { return Ok(None) };
             match Json::parse(&said) {
                 Ok(values) => {
-                    let wrong = self.form.check(&values.to_value());
+                    let wrong = match values.to_value() {
+                        Ok(tree) => self.form.check(&tree),
+                        Err(error) => vec![(error.pointer, error.problem)],
+                    };
                     if wrong.is_empty() {
                         return Ok(Some(Answer::submitted(values)));
                     }

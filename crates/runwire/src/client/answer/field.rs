@@ -41,7 +41,9 @@ enum Kind {
 
 impl Form {
     pub(super) fn of(asked: &Interaction) -> Self {
-        let root = asked.schema.as_ref().map_or_else(|| json!({}), runwire_client::Json::to_value);
+        // A schema that cannot be read is the server's to refuse.
+        let root = asked.schema.as_ref().and_then(|schema| schema.to_value().ok());
+        let root = root.unwrap_or_else(|| json!({}));
         let mut form = Self { root, fields: Vec::new() };
         let root = form.resolve(&form.root.clone());
         form.gather(&root, &[], true);
