@@ -48,7 +48,9 @@ export class Server {
   /** Reads what a run or a thread has, as NDJSON in a dialect. */
   async read(path, dialect, query = "") {
     const text = await this.text(`${path}?dialect=${dialect}&follow=false${query}`, "application/x-ndjson");
-    return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
+    const lines = text.split("\n").filter((line) => line !== "");
+    assert.notEqual(lines.length, 0, `nothing came from ${path} in ${dialect}`);
+    return lines.map((line) => JSON.parse(line));
   }
 
   /** Gets a body as text. */
@@ -81,6 +83,8 @@ export class Server {
       const child = execFile(this.program, options, { env: { ...process.env, RUNWIRE_URL: this.address } }, (error, stdout, stderr) => {
         resolve({ code: error?.code ?? 0, stdout, stderr });
       });
+      // A program that ends without reading its input is judged by its exit code.
+      child.stdin.on("error", () => {});
       child.stdin.end(input);
     });
   }
@@ -124,6 +128,7 @@ export async function events(response, enough = () => false) {
     seen.push(event);
     if (await enough(event.frame, event)) break;
   }
+  assert.notEqual(seen.length, 0, `nothing came from ${response.url}`);
   return seen;
 }
 
@@ -233,6 +238,13 @@ export function assertFields(object, fields, where) {
     const wanted = Array.isArray(kind) ? kind.join(" | ") : typeof kind === "function" ? "what the document says" : kind;
     assert.ok(fits, `${where}: \`${name}\` must be ${wanted}, and is ${JSON.stringify(object[name])} in ${JSON.stringify(object)}`);
   }
+}
+
+/** Gives those of some frames for which something is so; there must be one, or the test would show nothing. */
+export function some(frames, isWanted, where) {
+  const found = frames.filter(isWanted);
+  assert.notEqual(found.length, 0, `${where}: none came`);
+  return found;
 }
 
 /** Asserts that an object has at least these members, with these values. */

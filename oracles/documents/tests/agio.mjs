@@ -1,7 +1,7 @@
 // Agio's document, played by its JavaScript sample and by producers that are written from it alone.
 import assert from "node:assert/strict";
 import { ANSWER, CALLS, WORDS, corpusRun, fromEveryDocument, fromOtherDocuments, wordsInEveryDialect } from "../corpus.mjs";
-import { assertFields, assertHas, blocks, events, shared, without } from "../client.mjs";
+import { assertFields, assertHas, events, shared, some, without } from "../client.mjs";
 
 const D = "agio";
 const EVENT = { type: "string", run_id: "string", timestamp: "string", data: "object", metadata: "object" };
@@ -207,7 +207,7 @@ export const tests = {
 
   async text_delta_has_content_and_step(server) {
     await fromEveryDocument(server, D, (frames, source) => {
-      for (const { data } of of(frames, "text_delta")) assertFields(data, TYPES.text_delta, source);
+      for (const { data } of some(frames, ({ type }) => type === "text_delta", source)) assertFields(data, TYPES.text_delta, source);
     });
   },
 
@@ -225,7 +225,7 @@ export const tests = {
 
   async tool_call_completed_has_its_fields(server) {
     await fromEveryDocument(server, D, (frames, source) => {
-      for (const { data } of of(frames, "tool_call_completed")) assertFields(data, TYPES.tool_call_completed, source);
+      for (const { data } of some(frames, ({ type }) => type === "tool_call_completed", source)) assertFields(data, TYPES.tool_call_completed, source);
     });
   },
 
@@ -329,10 +329,9 @@ export const tests = {
   },
 
   async an_event_is_one_data_line_and_a_blank_line(server) {
-    for await (const block of blocks(await stream(server, { query: "line\nbreak" }))) {
-      if (block.data === undefined) continue;
-      assert.equal(block.text.split("\n").filter((line) => line.startsWith("data:")).length, 1, block.text);
-      assertFields(JSON.parse(block.data), EVENT, "an event");
+    for (const { text, frame } of await events(await stream(server, { query: "line\nbreak" }))) {
+      assert.equal(text.split("\n").filter((line) => line.startsWith("data:")).length, 1, text);
+      assertFields(frame, EVENT, "an event");
     }
   },
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
 import { ANSWER, CALLS, WORDS, corpusRun, fromEveryDocument, fromOtherDocuments, wordsInEveryDialect } from "../corpus.mjs";
-import { assertFields, assertHas, blocks, events, framed, rawRequest, shared } from "../client.mjs";
+import { assertFields, assertHas, events, framed, rawRequest, shared } from "../client.mjs";
 
 const D = "easyflow-chat";
 const DOMAINS = ["llm", "tool", "system", "business", "workflow", "interaction", "debug"];
@@ -139,6 +139,8 @@ export const tests = {
 
   async http2_has_no_connection_header(server) {
     const session = http2.connect(server.address);
+    // What breaks the connection is told by the request.
+    session.on("error", () => {});
     try {
       const request = session.request({ ":method": "POST", ":path": "/api/v1/bot/chat", "content-type": "application/json" });
       request.end(JSON.stringify({ prompt: "fail", botId: "easyflow", conversationId: "conv_http2" }));
@@ -154,7 +156,7 @@ export const tests = {
 
   async all_data_is_json(server) {
     const response = await chat(server, { prompt: "fail", botId: "easyflow", conversationId: "conv_json" });
-    for await (const { data } of blocks(response)) if (data !== undefined) assertFields(JSON.parse(data), ENVELOPE, "data");
+    for (const { frame } of await events(response)) assertFields(frame, ENVELOPE, "data");
   },
 
   async the_stream_is_utf8(server) {
@@ -259,6 +261,12 @@ export const tests = {
     const frames = await roundTrip(server, "whole-thinking", [running, event("llm", "thinking", { content: "分析用户需求" }), event("system", "done", {})]);
     assert.deepEqual(payloads(frames, "llm/thinking"), [{ content: "分析用户需求" }]);
     assert.equal((await server.get("/v1/runs/ef-whole-thinking/message")).thinkingContent, "分析用户需求");
+  },
+
+  async whole_thinking_is_seen_once(server) {
+    const deltas = ["分析", "用户需求"].map((delta, index) => event("llm", "thinking", { delta }, { message_id: "m", index }));
+    await server.run("ef-thinking-once", D, [running, ...deltas, event("llm", "thinking", { content: "分析用户需求" }, { message_id: "m" }), event("system", "done", {})]);
+    assert.equal((await server.get("/v1/runs/ef-thinking-once/message")).thinkingContent, "分析用户需求");
   },
 
   async type_message(server) {

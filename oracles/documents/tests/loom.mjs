@@ -675,6 +675,11 @@ export const tests = {
   async interleaved_sessions_are_judged_each_by_itself(server) {
     const { code, stdout, stderr } = await server.command(["validate", "--dialect", "loom"], framed(interleaved("val-a", "val-b")));
     assert.equal(code, 0, `${stdout}${stderr}`);
+    // A slip of one session is found, at its line.
+    const broken = interleaved("val-c", "val-d").map((frame, at) => (at === 5 ? { ...frame, content: 7 } : frame));
+    const judged = await server.command(["validate", "--dialect", "loom"], framed(broken));
+    assert.equal(judged.code, 1, judged.stdout);
+    assert.match(judged.stdout, /line 6/);
   },
 
   async new_types_pass(server) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { ANSWER, CALLS, WORDS, corpusRun, fromEveryDocument, fromOtherDocuments, wordsInEveryDialect } from "../corpus.mjs";
 import { ROOT } from "../checklist.mjs";
-import { assertFields, assertHas, events, shared } from "../client.mjs";
+import { assertFields, assertHas, events, shared, some } from "../client.mjs";
 
 const D = "streaming-engine";
 const isError = (error) => error === undefined || (typeof error.message === "string" && ["string", "undefined"].includes(typeof error.code));
@@ -276,7 +276,7 @@ export const tests = {
 
   async no_format_is_markdown(server) {
     await server.run("se-no-format", D, [{ type: "content", data: { content: "*x*" } }, { type: "session_end", data: { status: "completed" } }]);
-    for (const { data } of of(await server.frames("se-no-format", D), "content")) assertFields(data, { "format?": ["markdown"] }, "content");
+    for (const { data } of some(await server.frames("se-no-format", D), ({ type }) => type === "content", "content")) assertFields(data, { "format?": ["markdown"] }, "content");
   },
 
   async the_last_piece_is_complete(server) {
@@ -562,6 +562,7 @@ export const tests = {
     await server.run("se-merge", D, [emit("session_start", { session_id: "s", request_id: "r" }), ...pieces, emit("session_end", { status: "completed" })]);
     const all = await server.frames("se-merge", D);
     const merged = await server.frames("se-merge", D, "&compact=true");
+    assert.equal(WORDS[D](all), pieces.map(({ data }) => data.content).join(""));
     assert.equal(WORDS[D](merged), WORDS[D](all));
     assert.ok(of(merged, "content").length < 5, `${of(merged, "content").length} pieces`);
   },
