@@ -51,6 +51,7 @@ fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
         frames,
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     }
 }
 

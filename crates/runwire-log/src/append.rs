@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use runwire_model::dialect::Dialect;
+use runwire_model::run::WholePolicy;
 
 use crate::error::Fault;
 use crate::key::{RunKey, ThreadKey};
@@ -104,6 +105,8 @@ pub struct Append {
     pub end: bool,
     /// How strictly frames are held against their dialect's document.
     pub check: Check,
+    /// What becomes of a whole text that differs from what its run has told.
+    pub whole: WholePolicy,
 }
 
 /// How strictly frames are held against their dialect's document.

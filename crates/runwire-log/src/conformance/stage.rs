@@ -53,6 +53,7 @@ pub(super) fn append(target: Target, frames: &[impl AsRef<str>]) -> Append {
         frames: batch(frames),
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     }
 }
 

@@ -205,7 +205,8 @@ impl<S: Store> Work<S> {
         let time = opened.envelope.time;
         let names_session = decoder.dialect() == Dialect::Loom && opened.envelope.thread.is_some();
         let decoded = self.with_state(thread, run, |state, look, seq, entries| {
-            let mut weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
+            let weave = Weave::new(state, look, Authority::Producer, decoder.dialect(), seq, entries);
+            let mut weave = weave.with_whole(checking.whole);
             decoder.decode(opened, &mut weave)
         })?;
         let entries = match decoded {

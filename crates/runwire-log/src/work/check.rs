@@ -5,16 +5,18 @@
 
 use runwire_check::{CheckState, Finding, Frame, Side};
 use runwire_model::dialect::Dialect;
+use runwire_model::run::WholePolicy;
 
 use super::heads::{RunHead, ThreadHead};
 use super::{Store, Tried, Work};
 use crate::append::{Append, Check, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
-/// How the frames of an append are checked.
+/// How the frames of an append are checked and read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checking {
     pub(crate) mode: Check,
+    pub(crate) whole: WholePolicy,
     /// A hash of who writes.
     writer: u64,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Checking {
 impl Checking {
     pub(crate) fn of(append: &Append) -> Self {
         let writer = append.stamp.as_ref().map_or(0, |stamp| hash(stamp.producer.as_bytes(), stamp.epoch));
-        Self { mode: append.check, writer }
+        Self { mode: append.check, whole: append.whole, writer }
     }
 
     /// Refuses a frame that its document does not allow, and tells the state of the check after one that it does.

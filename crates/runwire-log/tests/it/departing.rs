@@ -73,6 +73,7 @@ fn frames(id: &str, stamp: Option<(u64, u64)>, frames: &[&str]) -> Append {
         frames: batch,
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     }
 }
 

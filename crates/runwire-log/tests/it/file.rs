@@ -27,6 +27,7 @@ fn append(run: &str, frames: &[&str]) -> Append {
         frames: batch,
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     }
 }
 

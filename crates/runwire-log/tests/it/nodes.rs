@@ -31,6 +31,7 @@ fn frame(producer: usize, index: u64) -> Append {
         frames,
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     }
 }
 

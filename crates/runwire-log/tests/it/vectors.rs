@@ -130,6 +130,7 @@ async fn write(
             frames,
             end: false,
             check: Default::default(),
+            whole: Default::default(),
         };
         let appended = log.append(append).await.unwrap();
         assert_eq!(appended.fault, None, "{} frame {}", case.label, at + 1);
@@ -266,6 +267,7 @@ async fn append_all(
             frames,
             end: false,
             check: Default::default(),
+            whole: Default::default(),
         };
         assert_eq!(log.append(append).await.unwrap().fault, None, "{} frame {}", case.label, at + 1);
     }

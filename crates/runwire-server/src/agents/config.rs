@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use runwire_model::dialect::Dialect;
+use runwire_model::run::WholePolicy;
 
 use crate::{demo, limits};
 
@@ -37,6 +38,8 @@ pub struct HttpAgent {
     pub dialect: Dialect,
     /// Whether frames are refused that its dialect's document does not allow.
     pub strict: bool,
+    /// What becomes of a whole text that differs from what the run has told.
+    pub whole: WholePolicy,
     /// Headers of every request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Where answers are posted, for dialects whose own request cannot carry them.
@@ -60,6 +63,7 @@ impl HttpAgent {
             url: url.into(),
             dialect,
             strict: false,
+            whole: WholePolicy::Add,
             headers: Vec::new(),
             answer_url: None,
             cancel_url: None,
@@ -80,6 +84,8 @@ pub struct ExecAgent {
     pub dialect: Dialect,
     /// Whether frames are refused that its dialect's document does not allow.
     pub strict: bool,
+    /// What becomes of a whole text that differs from what the run has told.
+    pub whole: WholePolicy,
     /// Variables of its environment, beside those of the server.
     pub env: Vec<(String, String)>,
     /// The directory that it starts in.
@@ -90,7 +96,7 @@ impl ExecAgent {
     /// Makes an agent of a command.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>, dialect: Dialect) -> Self {
         let command = command.into_iter().map(Into::into).collect();
-        Self { command, dialect, strict: false, env: Vec::new(), directory: None }
+        Self { command, dialect, strict: false, whole: WholePolicy::Add, env: Vec::new(), directory: None }
     }
 }
 
@@ -124,6 +130,15 @@ impl AgentKind {
             Self::Http(_) => "http",
             Self::Exec(_) => "exec",
             Self::Demo(_) => "demo",
+        }
+    }
+
+    /// Returns what becomes of a whole text that differs from what the run has told.
+    pub fn whole(&self) -> WholePolicy {
+        match self {
+            Self::Http(http) => http.whole,
+            Self::Exec(exec) => exec.whole,
+            Self::Demo(_) => WholePolicy::Add,
         }
     }
 

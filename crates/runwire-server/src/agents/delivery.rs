@@ -13,6 +13,7 @@ use runwire_log::{Append, Check, FrameBatch, Log, LogError, ProducerInfo, RunKey
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
+use runwire_model::run::WholePolicy;
 use tokio::sync::watch;
 
 use super::ending::Ending;
@@ -75,6 +76,7 @@ struct Lane {
     next: u64,
     dialect: Dialect,
     check: Check,
+    whole: WholePolicy,
 }
 
 impl Delivery {
@@ -106,7 +108,7 @@ impl Delivery {
     fn at(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect, known: &Known, epoch: u64) -> Self {
         let lane = |name: &str, dialect, known: &Option<ProducerInfo>| {
             let next = known.as_ref().map_or(0, |known| known.next);
-            Lane { producer: name.into(), epoch, next, dialect, check: Check::Warn }
+            Lane { producer: name.into(), epoch, next, dialect, check: Check::Warn, whole: WholePolicy::Add }
         };
         let [agent, own] = known;
         Self {
@@ -129,6 +131,12 @@ impl Delivery {
     /// Refuses frames of the agent that its dialect's document does not allow.
     pub(super) fn strict(mut self, strict: bool) -> Self {
         self.agent.check = check_of(strict);
+        self
+    }
+
+    /// Sets what becomes of a whole text of the agent that differs from what the run has told.
+    pub(super) fn whole(mut self, whole: WholePolicy) -> Self {
+        self.agent.whole = whole;
         self
     }
 
@@ -297,6 +305,7 @@ impl Lane {
             frames,
             end,
             check: self.check,
+            whole: self.whole,
         }
     }
 }

@@ -86,7 +86,8 @@ impl Job {
                 (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
             }
         };
-        let delivery = delivery.until(self.shutdown.clone()).strict(self.agent.kind.is_strict());
+        let delivery = delivery.until(self.shutdown.clone());
+        let delivery = delivery.strict(self.agent.kind.is_strict()).whole(self.agent.kind.whole());
         match &self.agent.kind {
             AgentKind::Http(agent) => http::run(self, agent, delivery, follower, left).await,
             AgentKind::Exec(agent) => exec::run(self, agent, delivery, follower).await,

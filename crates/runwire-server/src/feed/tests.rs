@@ -74,6 +74,7 @@ impl Store {
             frames: batch,
             end,
             check: Default::default(),
+            whole: Default::default(),
         };
         let appended = self.log.append(append).await.unwrap();
         assert_eq!(appended.fault, None);

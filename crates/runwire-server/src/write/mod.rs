@@ -21,6 +21,7 @@ use http_body::Body;
 use runwire_log::{Check, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
+use runwire_model::run::WholePolicy;
 
 use crate::auth::tenant_of;
 use crate::ids::{self, RunAt, ThreadAt};
@@ -48,6 +49,7 @@ struct Writing {
     /// Whether a thread that does not exist yet takes several runs at once.
     parallel: bool,
     check: Check,
+    whole: WholePolicy,
 }
 
 /// Writes to a run.
@@ -143,9 +145,14 @@ impl Writing {
             return Err(Problem::needs_run(dialect));
         }
         let check = check_of(query.flag("strict")?.unwrap_or(false));
+        let whole = match query.take("whole")? {
+            None => WholePolicy::default(),
+            Some(name) => WholePolicy::from_name(&name)
+                .ok_or_else(|| Problem::bad_query("whole", "`whole` is `add`, `ignore` or `replace`"))?,
+        };
         query.finish()?;
         let framing = media::framing_of(headers)?;
-        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel, check })
+        Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel, check, whole })
     }
 }
 

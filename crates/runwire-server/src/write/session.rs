@@ -268,6 +268,7 @@ impl<'a> Session<'a> {
             frames,
             end,
             check: self.writing.check,
+            whole: self.writing.whole,
         };
         let (wire, is_open) = (self.wire, self.is_open);
         let appending = async move {

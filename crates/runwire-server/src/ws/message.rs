@@ -5,6 +5,7 @@ use runwire_model::Json;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 use runwire_model::json::{Object, check_nested};
 use runwire_model::limits::JSON_DEPTH;
+use runwire_model::run::WholePolicy;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -64,6 +65,8 @@ pub(super) struct Incoming {
     pub(super) end: bool,
     #[serde(default)]
     pub(super) strict: bool,
+    #[serde(default)]
+    pub(super) whole: Option<WholePolicy>,
     #[serde(default)]
     pub(super) interaction: Option<String>,
     #[serde(default)]

@@ -197,6 +197,7 @@ impl Session {
             frames,
             end: incoming.end,
             check: check_of(incoming.strict),
+            whole: incoming.whole.unwrap_or_default(),
         };
         let appended = match outage::append(&self.wire, append).await {
             Ok(appended) => appended,

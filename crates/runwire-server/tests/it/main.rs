@@ -34,4 +34,5 @@ mod strict;
 mod vanishing;
 mod vectors;
 mod webhooks;
+mod whole;
 mod writing;

@@ -46,6 +46,7 @@ async fn write(served: &Served, case: &Case) -> String {
         frames,
         end: true,
         check: Default::default(),
+        whole: Default::default(),
     };
     assert_eq!(served.log.append(append).await.unwrap().fault, None);
     path

@@ -2,17 +2,19 @@
 
 use http::{HeaderName, HeaderValue, Uri};
 use runwire_model::dialect::Dialect;
+use runwire_model::run::WholePolicy;
 use runwire_server::agents::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names};
 use toml::de::{DeTable, DeValue};
 
 use super::named::{self, Reading, Section, Source, text_of, words};
 
 const KINDS: [&str; 3] = ["http", "exec", "demo"];
-const HTTP: [&str; 11] = [
+const HTTP: [&str; 12] = [
     "kind",
     "url",
     "dialect",
     "strict",
+    "whole",
     "headers",
     "answer_url",
     "cancel_url",
@@ -21,7 +23,7 @@ const HTTP: [&str; 11] = [
     "answer_seconds",
     "silence_seconds",
 ];
-const EXEC: [&str; 6] = ["kind", "command", "dialect", "strict", "env", "cwd"];
+const EXEC: [&str; 7] = ["kind", "command", "dialect", "strict", "whole", "env", "cwd"];
 const DEMO: [&str; 3] = ["kind", "script", "fast"];
 
 /// Reads the table of agents, and tells everything that is wrong with it.
@@ -55,6 +57,7 @@ impl Reading<'_, '_> {
         let url = self.required("url", address);
         let dialect = self.dialect();
         let strict = self.flag("strict");
+        let whole = self.whole_policy();
         let headers = self.headers();
         let answer_url = self.optional("answer_url", address);
         let cancel_url = self.optional("cancel_url", address);
@@ -63,7 +66,7 @@ impl Reading<'_, '_> {
         // Every part was read, so that all mistakes are told at once.
         let mut agent = HttpAgent::new(url?, dialect?);
         (agent.headers, agent.answer_url, agent.cancel_url) = (headers, answer_url, cancel_url);
-        (agent.trusted, agent.strict) = (trusted, strict);
+        (agent.trusted, agent.strict, agent.whole) = (trusted, strict, whole);
         let own = [&mut agent.connect_time, &mut agent.answer_time, &mut agent.silence_time];
         for (own, time) in own.into_iter().zip(times) {
             *own = time.unwrap_or(*own);
@@ -77,13 +80,21 @@ impl Reading<'_, '_> {
         let command = self.command();
         let dialect = self.dialect();
         let strict = self.flag("strict");
+        let whole = self.whole_policy();
         let env = self.texts("env");
         let cwd = self.plain("cwd");
         let mut agent = ExecAgent::new(command?, dialect?);
-        (agent.env, agent.directory, agent.strict) = (env, cwd.map(Into::into), strict);
+        (agent.env, agent.directory) = (env, cwd.map(Into::into));
+        (agent.strict, agent.whole) = (strict, whole);
         let shown =
             format!("exec, {}{}, {}", agent.dialect.name(), strictly(strict), agent.command.join(" "));
         Some((AgentKind::Exec(agent), shown))
+    }
+
+    fn whole_policy(&mut self) -> WholePolicy {
+        let names = WholePolicy::ALL.map(WholePolicy::name);
+        let name = self.optional("whole", Self::one_of(&names));
+        name.and_then(|name| WholePolicy::from_name(&name)).unwrap_or_default()
     }
 
     fn demo(&mut self) -> Option<(AgentKind, String)> {

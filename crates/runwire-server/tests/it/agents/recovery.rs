@@ -76,6 +76,7 @@ async fn the_runs_of_every_tenant_are_taken_up() {
             frames,
             end: false,
             check: Default::default(),
+            whole: Default::default(),
         };
         assert_eq!(served.log.append(append).await.unwrap().accepted, 1);
     }
@@ -146,6 +147,7 @@ async fn an_agent_that_takes_its_servers_down_is_not_started_for_ever() {
         frames: FrameBatch::default(),
         end: false,
         check: Default::default(),
+        whole: Default::default(),
     };
     served.log.append(append).await.unwrap();
     let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;

@@ -252,6 +252,7 @@ async fn a_server_whose_run_another_has_taken_over_stops_its_program_and_writes_
             frames: FrameBatch::default(),
             end: false,
             check: Default::default(),
+            whole: Default::default(),
         };
         assert_eq!(store.append(append).await.unwrap().accepted, 0);
     }

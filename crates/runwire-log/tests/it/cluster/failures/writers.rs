@@ -67,7 +67,16 @@ pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     let mut frames = FrameBatch::default();
     frames.push(1, None, format!(r#"{{"type":"custom","name":"it","value":"{value}"}}"#).as_bytes());
     let target = Target::Run(RunKey::new("tenant", run));
-    Append { target, thread: None, dialect: None, stamp: None, frames, end: false, check: Default::default() }
+    Append {
+        target,
+        thread: None,
+        dialect: None,
+        stamp: None,
+        frames,
+        end: false,
+        check: Default::default(),
+        whole: Default::default(),
+    }
 }
 
 type Told = Vec<(String, String, Result<(), LogError>)>;

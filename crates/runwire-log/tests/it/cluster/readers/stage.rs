@@ -70,6 +70,7 @@ impl Node {
             frames,
             end: false,
             check: Default::default(),
+            whole: Default::default(),
         };
         self.log.append(append).await.unwrap();
     }
