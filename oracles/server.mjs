@@ -24,7 +24,8 @@ function addressOf(child) {
   });
 }
 
-function withPatience(promise, name) {
+/** Fails where nothing happens for a long time. */
+export function withPatience(promise, name) {
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${name}: nothing happened for a long time`)), 30_000);
@@ -56,22 +57,37 @@ export async function quietly(doing) {
   }
 }
 
-/** Runs checks, each a function of the server's address, and tells how many failed. A complaint is a failure. */
-export async function runChecks(program, config, checks) {
+/** Starts a server with a configuration and a store of its own; `stop` ends it and removes both. */
+export async function startServer(program, config) {
   const folder = mkdtempSync(path.join(tmpdir(), "runwire-oracle-"));
   const file = path.join(folder, "runwire.toml");
   writeFileSync(file, config);
   const options = ["--listen", "127.0.0.1:0", "--store", `sqlite:${folder}/runwire.db`, "--config", file];
   const server = spawn(path.resolve(program), ["serve", ...options], { stdio: ["ignore", "pipe", "pipe"] });
   const exited = new Promise((resolve) => server.once("exit", resolve));
+  const stop = async () => {
+    server.kill("SIGTERM");
+    await exited;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    return { address: await addressOf(server), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Runs checks, each a function of the server's address, and tells how many failed. A complaint is a failure. */
+export async function runChecks(program, config, checks) {
+  const server = await startServer(program, config);
   const complaints = listenToComplaints();
   let failed = 0;
   try {
-    const address = await addressOf(server);
     for (const [name, check] of Object.entries(checks)) {
       complaints.length = 0;
       try {
-        await withPatience(check(address), name);
+        await withPatience(check(server.address), name);
         assert.deepEqual(complaints, [], "the client complained");
         console.log(`${name}: ok`);
       } catch (error) {
@@ -80,9 +96,7 @@ export async function runChecks(program, config, checks) {
       }
     }
   } finally {
-    server.kill("SIGTERM");
-    await exited;
-    rmSync(folder, { recursive: true, force: true });
+    await server.stop();
   }
   return failed;
 }

@@ -52,6 +52,8 @@ fn stages(context: &Context) -> Vec<Stage> {
         Stage { name: "ag-ui oracle", run: ag_ui_oracle },
         Stage { name: "clients", run: clients },
         Stage { name: "sdk", run: web::sdk },
+        // After the SDK, whose build it uses.
+        Stage { name: "documents", run: documents },
         Stage { name: "console", run: web::console },
         Stage { name: "browser", run: web::browser },
         Stage { name: "deploy", run: deploy::check },
@@ -197,6 +199,15 @@ fn clients(context: &Context) -> Result<(), Failure> {
     let oracle = Package::install(&context.root, "oracles/clients")?;
     // Those whose documents have samples in TypeScript are compiled, strictly.
     run(&mut oracle.node("node_modules/typescript/bin/tsc"))?;
+    run(oracle.node("check.mjs").arg(build_runwire(context)?))
+}
+
+/// Plays every requirement of the five documents with clients and back ends written from them alone. The canary
+/// comes first: it shows that broken checklists are found.
+fn documents(context: &Context) -> Result<(), Failure> {
+    tools::python()?;
+    let oracle = Package::install(&context.root, "oracles/documents")?;
+    run(&mut oracle.node("canary.mjs"))?;
     run(oracle.node("check.mjs").arg(build_runwire(context)?))
 }
 

@@ -76,6 +76,11 @@ pub(crate) fn engines() -> Result<(), Failure> {
     ])
 }
 
+/// Finds Python, or installs it.
+pub(crate) fn python() -> Result<(), Failure> {
+    ensure(&[Needed { name: "python", package: "python3", version: || version("python3", "--version") }])
+}
+
 /// Finds what the files in `deploy/` are checked with, or installs it.
 pub(crate) fn deploy() -> Result<(), Failure> {
     ensure(&[
