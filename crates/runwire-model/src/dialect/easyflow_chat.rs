@@ -123,6 +123,7 @@ fn take_terminal(name: Option<&str>, meta: Option<&mut Object<'_>>) -> Option<bo
 /// What a frame says.
 enum Said {
     Thinking { id: Option<String>, content: String },
+    WholeThinking { id: Option<String>, content: String },
     Text { id: Option<String>, content: String },
     WholeText { id: Option<String>, content: String },
     Called { id: Option<String>, called: ToolCalled },
@@ -153,8 +154,11 @@ impl Reader<'_> {
     ) -> Result<Option<Said>, FieldError> {
         Ok(Some(match (self.domain, self.kind) {
             ("llm", "thinking") => {
-                let content = piece(payload)?.0;
-                Said::Thinking { id: self.message_id.map(|id| id + THINKING), content }
+                let id = self.message_id.map(|id| id + THINKING);
+                match piece(payload)? {
+                    (content, false) => Said::Thinking { id, content },
+                    (content, true) => Said::WholeThinking { id, content },
+                }
             }
             ("llm", "message") => match piece(payload)? {
                 (content, false) => Said::Text { id: self.message_id, content },
@@ -311,6 +315,7 @@ fn form(payload: &mut Object<'_>) -> Result<InteractionRequested, FieldError> {
 fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
     match said {
         Said::Thinking { id, content } => weave.thinking(id, content.into(), None, extra)?,
+        Said::WholeThinking { id, content } => weave.complete_thought(id, content, extra)?,
         Said::Text { id, content } => weave.text(id, content.into(), None, extra)?,
         Said::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
         Said::Called { id, called } => weave.called(id, called, extra)?,
@@ -781,7 +786,8 @@ fn came_whole(turn: &Turn<'_>, id: &str) -> bool {
             Body::ThinkingStarted(started) => begun |= started.message_id == id,
             Body::TextDelta(delta) if delta.message_id == id => pieces += 1,
             Body::ThinkingDelta(delta) if delta.message_id == id => pieces += 1,
-            Body::TextFinished(finished) => ended |= finished.message_id == id,
+            // An end that says more follows in a slot, which must find the text open.
+            Body::TextFinished(finished) => ended |= finished.message_id == id && !finished.says_more(),
             Body::ThinkingFinished(finished) => ended |= finished.message_id == id,
             _ => {}
         }

@@ -393,13 +393,7 @@ impl<'a> Weave<'a> {
         });
         self.state.check_limits(&body)?;
         self.end_texts(true)?;
-        let known = match &message_id {
-            Some(id) => {
-                let current = self.state.thought_id(id);
-                self.state.thoughts.iter().find(|thought| thought.id == current)
-            }
-            None => self.state.thoughts.iter().rfind(|thought| thought.minted),
-        };
+        let known = self.open_thought(message_id.as_deref());
         let id = match known {
             Some(thought) => thought.id.clone(),
             None => {
@@ -423,6 +417,43 @@ impl<'a> Weave<'a> {
             delta.message_id = id;
         }
         self.say(body, extra)
+    }
+
+    /// Finds the open thought that a piece belongs to.
+    fn open_thought(&self, message_id: Option<&str>) -> Option<&OpenText> {
+        match message_id {
+            Some(id) => {
+                let current = self.state.thought_id(id);
+                self.state.thoughts.iter().find(|thought| thought.id == current)
+            }
+            None => self.state.thoughts.iter().rfind(|thought| thought.minted),
+        }
+    }
+
+    /// Adds a whole thought, as far as its pieces have not told it, and ends it.
+    pub(crate) fn complete_thought(
+        &mut self,
+        message_id: Option<String>,
+        whole: String,
+        extra: Extra,
+    ) -> Woven {
+        let open =
+            self.open_thought(message_id.as_deref()).map(|thought| (thought.id.clone(), thought.start));
+        let Some((id, start)) = open else {
+            self.thinking(message_id, whole.into(), None, extra)?;
+            return self.end_thoughts(true);
+        };
+        let told = Digest::without_whitespace(&self.earlier.text(start, &id));
+        let compared = Whole::new(&whole);
+        let rest = if compared.is(told) { Some("") } else { compared.rest_after(told) };
+        match rest {
+            Some("") => self.imply(ThinkingFinished { message_id: id, content: None }),
+            Some(rest) => {
+                self.thinking(Some(id.clone()), Cow::Borrowed(rest), None, extra)?;
+                self.imply(ThinkingFinished { message_id: id, content: None })
+            }
+            None => self.say(ThinkingFinished { message_id: id, content: Some(whole) }, extra),
+        }
     }
 
     /// Adds the whole thinking of a run that has told none.

@@ -183,3 +183,35 @@ fn the_first_frame_names_the_run() {
         assert_eq!(frames[0]["meta"]["run_id"], "r", "{}", frames[0]);
     }
 }
+
+#[test]
+fn a_whole_thought_is_told_once_and_comes_back_whole() {
+    let thinking = |payload: Value| frame("llm", "thinking", payload);
+    let whole = shown(&[thinking(json!({"content": "分析用户需求"})), frame("system", "done", json!({}))]);
+    assert_eq!(whole[1]["payload"], json!({"content": "分析用户需求"}));
+    let after_pieces = shown(&[
+        thinking(json!({"delta": "分析"})),
+        thinking(json!({"delta": "用户"})),
+        thinking(json!({"content": "分析用户需求"})),
+        frame("system", "done", json!({})),
+    ]);
+    let pieces = after_pieces.iter().filter(|frame| frame["type"] == "thinking");
+    let text: String = pieces.map(|frame| frame["payload"]["delta"].as_str().unwrap()).collect();
+    assert_eq!(text, "分析用户需求");
+}
+
+#[test]
+fn what_the_end_of_a_text_says_comes_back_from_easyflow() {
+    let end = json!({"type": "TEXT_MESSAGE_END", "threadId": "t", "runId": "r", "messageId": "m", "role": "assistant",
+        "stage": "worker", "status": "success", "answer": "Hi", "key_points": ["a"], "result_type": "clarification",
+        "suggested_actions": [], "error": null, "ui_schema": {}});
+    let options = |from, to| Options { from: Some(from), ..Options::to(to) };
+    let there =
+        convert(&[(None, end.to_string().into_bytes())], options(Dialect::SocialApp, Dialect::EasyflowChat));
+    let frames: Vec<_> = there.unwrap().frames.into_iter().map(|(_, name, data)| (name, data)).collect();
+    let back = convert(&frames, options(Dialect::EasyflowChat, Dialect::SocialApp)).unwrap();
+    let frames: Vec<Value> =
+        back.frames.iter().map(|(_, _, data)| serde_json::from_slice(data).unwrap()).collect();
+    let back = frames.iter().find(|frame| frame["type"] == "TEXT_MESSAGE_END").unwrap();
+    assert_eq!((&back["key_points"], &back["result_type"]), (&json!(["a"]), &json!("clarification")));
+}
