@@ -10,18 +10,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use runwire_log::{Cancel, NewRun, RunKey};
 use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::start::{Fields, From, agent_in_query, agent_of, ask, missing_field, start};
@@ -31,7 +29,8 @@ use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits, origin};
+use crate::socket::{self, Outbox};
+use crate::{Wire, limits};
 
 /// What a message may be.
 const KINDS: &str = "run, answer, cancel, ping";
@@ -47,16 +46,11 @@ async fn upgrade(
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
-    origin::check(&headers)?;
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
     let frames = OutFrames::in_query(query.as_deref())?;
-    let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
-    let serve = async move |socket| {
-        serve(wire, tenant, agent, frames, socket).await;
-        drop(place);
-    };
-    Ok(upgrade.on_upgrade(serve).into_response())
+    let of = wire.clone();
+    let session = move |out| Session { wire: of, tenant, agent, frames, out, runs: HashMap::new() };
+    socket::open(&wire, place, &headers, upgrade, session)
 }
 
 /// How the frames of runs are written.
@@ -78,79 +72,18 @@ impl OutFrames {
     }
 }
 
-async fn serve(
-    wire: Arc<Wire>,
-    tenant: Arc<str>,
-    agent: Option<String>,
-    frames: OutFrames,
-    socket: WebSocket,
-) {
-    let (mut sink, mut stream) = socket.split();
-    let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
-    let (mut shutdown, beat) = (wire.shutdown.clone(), wire.config.keep_alive);
-    let writing = tokio::spawn(async move {
-        loop {
-            let message = tokio::select! {
-                message = queue.recv() => message,
-                () = tokio::time::sleep(beat) => Some(Message::Ping(bytes::Bytes::new())),
-            };
-            let Some(message) = message else { break };
-            let closes = matches!(message, Message::Close(_));
-            if sink.send(message).await.is_err() || closes {
-                break;
-            }
-        }
-        let _ = sink.close().await;
-    });
-    let mut session = Session { wire, tenant, agent, frames, out, runs: HashMap::new() };
-    loop {
-        let message = tokio::select! {
-            biased;
-            _ = shutdown.wait_for(|stops| *stops) => None,
-            message = stream.next() => Some(message),
-        };
-        let Some(message) = message else {
-            let frame = CloseFrame { code: close_code::AWAY, reason: "the server stops; come back".into() };
-            let _ = session.out.send(Message::Close(Some(frame))).await;
-            break;
-        };
-        let goes_on = match message {
-            Some(Ok(Message::Text(text))) => session.take(&text).await,
-            Some(Ok(Message::Binary(_))) => {
-                session.say(error(None, bad("messages are text, not bytes"))).await
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => true,
-            Some(Ok(Message::Close(_)) | Err(_)) | None => false,
-        };
-        if !goes_on {
-            break;
-        }
-    }
-    for (_, (_, watching)) in session.runs.drain() {
-        watching.abort();
-    }
-    drop(session);
-    let _ = writing.await;
-}
-
 struct Session {
     wire: Arc<Wire>,
     tenant: Arc<str>,
     /// The agent of runs that name none.
     agent: Option<String>,
     frames: OutFrames,
-    out: mpsc::Sender<Message>,
+    out: Outbox,
     /// The runs that are told, under the ids of their messages.
     runs: HashMap<String, (RunKey, JoinHandle<()>)>,
 }
 
-impl Session {
-    /// Queues a message; false means that the socket is gone.
-    async fn say(&self, text: String) -> bool {
-        self.out.send(Message::Text(text.into())).await.is_ok()
-    }
-
-    /// Does what a message asks for; false means that the socket is gone.
+impl socket::Session for Session {
     async fn take(&mut self, text: &str) -> bool {
         let mut fields = match read(text) {
             Ok(fields) => fields,
@@ -169,6 +102,21 @@ impl Session {
             Ok(Some(answer)) => self.say(answer).await,
             Err(problem) => self.say(error(id.as_ref(), problem)).await,
         }
+    }
+
+    async fn refuse(&mut self, problem: Problem) -> bool {
+        self.say(error(None, problem)).await
+    }
+
+    fn close(&mut self) {
+        self.runs.drain().for_each(|(_, (_, watching))| watching.abort());
+    }
+}
+
+impl Session {
+    /// Queues a message; false means that the socket is gone.
+    async fn say(&self, text: String) -> bool {
+        self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
     async fn act(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
@@ -242,13 +190,7 @@ impl Session {
 }
 
 /// Tells a run to its end.
-async fn watch(
-    mut reader: Reader,
-    id: Json,
-    frames: OutFrames,
-    out: mpsc::Sender<Message>,
-    _open: OpenReader,
-) {
+async fn watch(mut reader: Reader, id: Json, frames: OutFrames, out: Outbox, _open: OpenReader) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
