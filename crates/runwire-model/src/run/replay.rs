@@ -71,6 +71,7 @@ impl RunState {
         calls(&mut self.carried, &known.carried);
         if known.is_within_limits() {
             self.renamed.clone_from(&known.renamed);
+            self.told.compared = known.told.compared;
             self.counts.messages = known.counts.messages;
             self.counts.thoughts = known.counts.thoughts;
             self.counts.calls = known.counts.calls;
