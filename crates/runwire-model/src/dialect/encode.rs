@@ -512,10 +512,10 @@ impl Encoder {
         self.dialect
     }
 
-    /// Returns whether an event is the first piece of a text that continues the one before it.
+    /// Returns whether the frame of an event says that it is the first piece of a continuation.
     pub(crate) fn begins_continuation(&self, event: &Event) -> bool {
         let Body::TextDelta(delta) = &event.body else { return false };
-        self.track.begins_continuation(&delta.message_id)
+        self.state.tells_continuations() && self.track.begins_continuation(&delta.message_id)
     }
 
     /// Adds the frames that a record becomes.
@@ -580,6 +580,11 @@ impl Encoder {
 }
 
 impl State {
+    /// Returns whether the dialect's pieces have no id, so that the first of a continuation must say what it is.
+    fn tells_continuations(&self) -> bool {
+        matches!(self, Self::Loom(_) | Self::LoomExport(_) | Self::StreamingEngine(_) | Self::Agio(_))
+    }
+
     fn dialect(&mut self) -> &mut dyn Encode {
         match self {
             Self::Runwire(encoder) => encoder,

@@ -86,8 +86,8 @@ fn webhooks_are_shown_without_what_the_environment_says() {
     let outcome = Place::with(WEBHOOKS).run(&variables, &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for line in [
-        "webhooks.desk       https://desk.example.org/hook?key=${HOOK_KEY}, interaction.requested run.failed ",
-        "webhooks.next door  http://10.0.0.7:8080/, interaction.requested run.completed run.failed run.cancelled, \
+        "webhooks.desk           https://desk.example.org/hook?key=${HOOK_KEY}, interaction.requested run.failed ",
+        "webhooks.next door      http://10.0.0.7:8080/, interaction.requested run.completed run.failed run.cancelled, \
          may be private  runwire.toml:9",
     ] {
         assert!(outcome.stdout.contains(line), "{line}\n{}", outcome.stdout);

@@ -118,6 +118,20 @@ fn judge(played: &Played, dialect: Dialect, fidelity: Fidelity) {
 
 /// Reads a run back from what was written of it in full, and finds the same events.
 #[track_caller]
+fn without_tokens(event: &Event, dialect: Dialect) -> Event {
+    let mut event = event.clone();
+    let summary = match &mut event.body {
+        Body::RunCompleted(completed) => completed.summary.as_mut(),
+        Body::RunFailed(failed) => failed.summary.as_mut(),
+        Body::RunCancelled(cancelled) => cancelled.summary.as_mut(),
+        _ => None,
+    };
+    if let Some(summary) = summary.filter(|_| dialect == Dialect::SocialApp) {
+        (summary.prompt_tokens, summary.completion_tokens, summary.total_tokens) = (None, None, None);
+    }
+    event
+}
+
 fn read_back(played: &Played, dialect: Dialect) {
     let (mut state, mut window) = (RunState::new(THREAD, RUN), Window::default());
     let (mut decoder, mut events) = (Decoder::new(dialect), Vec::new());
@@ -132,7 +146,8 @@ fn read_back(played: &Played, dialect: Dialect) {
     }
     // social-app shows no figures of the back end, whatever the fidelity.
     let shown = |event: &&Event| dialect != Dialect::SocialApp || !matches!(event.body, Body::Usage(_));
-    let told: Vec<&Event> = played.events().filter(shown).collect();
+    let told: Vec<Event> =
+        played.events().filter(shown).map(|event| without_tokens(event, dialect)).collect();
     // Questions that an end settles look like answered ones when they are read one by one.
     if let [.., Event { body: Body::RunResumed(_), .. }, _] = events.as_slice()
         && !matches!(told.as_slice(), [.., Event { body: Body::RunResumed(_), .. }, _])
@@ -142,7 +157,7 @@ fn read_back(played: &Played, dialect: Dialect) {
     assert_eq!(events.iter().filter(|event| event.body.is_terminal()).count(), 1);
     assert!(events.iter().all(|event| !matches!(event.body, Body::Foreign(_))), "{dialect}");
     for (read, told) in events.iter().zip(&told) {
-        assert_eq!(read, *told, "{dialect}");
+        assert_eq!(read, told, "{dialect}");
     }
     assert_eq!(events.len(), told.len(), "{dialect}");
 }

@@ -199,5 +199,6 @@ async fn plain_frames_are_those_of_the_document() {
     // Everything else stays a message.
     send(&mut socket, json!({"type": "ping", "id": 1})).await;
     assert_eq!(next(&mut socket).await, json!({"type": "pong", "id": 1}));
-    served.get("/loom?frames=bare").await.problem(426, "not_a_websocket");
+    served.get("/loom").await.problem(426, "not_a_websocket");
+    served.get("/loom?frames=bare").await.problem(400, "bad_query");
 }
