@@ -8,5 +8,7 @@ pub const REMEMBERED_RUNS: usize = 8;
 pub const REMEMBERED_ID_BYTES: usize = 48;
 /// Bytes of a finding's message, field or hint that are kept.
 pub const FINDING_BYTES: usize = 512;
+/// Errors of a schema in one frame that are explained, and unknown keys that are compared with the known ones.
+pub const EXPLAINED_ERRORS: usize = 64;
 /// Findings of one frame that are told.
 pub const FINDINGS_OF_FRAME: usize = 16;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::keys::escaped;
 use crate::members::Visit;
-use crate::typo;
+use crate::{limits, typo};
 
 /// The tables of one dialect.
 pub(crate) struct Quick {
@@ -152,21 +152,37 @@ impl Quick {
     pub(crate) fn slips<'v>(&'v self, kind: &str, frame: &'v Value) -> Vec<Slip<'v>> {
         let mut slips = Vec::new();
         if let Some(root) = self.root(kind) {
-            self.find_slips(root, frame, String::new(), &mut slips);
+            let mut left = limits::EXPLAINED_ERRORS;
+            self.find_slips(root, frame, &mut String::new(), &mut left, &mut slips);
         }
         slips
     }
 
-    fn find_slips<'v>(&'v self, node: usize, value: &'v Value, at: String, slips: &mut Vec<Slip<'v>>) {
+    /// Compares unknown keys with the known ones that are absent, as many as are `left`.
+    fn find_slips<'v>(
+        &'v self,
+        node: usize,
+        value: &'v Value,
+        at: &mut String,
+        left: &mut usize,
+        slips: &mut Vec<Slip<'v>>,
+    ) {
         let node = &self.nodes[node];
+        let length = at.len();
         match value {
             Value::Object(object) if !node.properties.is_empty() => {
                 for (key, value) in object {
-                    let pointer = || format!("{at}/{}", escaped(key));
+                    if *left == 0 {
+                        return;
+                    }
                     if let Some((_, inner)) = node.properties.iter().find(|(known, _)| known == key) {
-                        self.find_slips(*inner, value, pointer(), slips);
+                        at.push('/');
+                        at.push_str(&escaped(key));
+                        self.find_slips(*inner, value, at, left, slips);
+                        at.truncate(length);
                         continue;
                     }
+                    *left -= 1;
                     let absent = node.properties.iter().filter(|(known, _)| !object.contains_key(known));
                     if let Some((meant, _)) =
                         absent.into_iter().find(|(known, _)| typo::is_likely(key, known))
@@ -177,7 +193,9 @@ impl Quick {
             }
             Value::Array(items) if node.items != ANY => {
                 for (index, item) in items.iter().enumerate() {
-                    self.find_slips(node.items, item, format!("{at}/{index}"), slips);
+                    at.push_str(&format!("/{index}"));
+                    self.find_slips(node.items, item, at, left, slips);
+                    at.truncate(length);
                 }
             }
             _ => {}

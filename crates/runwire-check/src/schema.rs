@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::finding::Finding;
 use crate::quick::{Look, Quick};
-use crate::{Side, explain};
+use crate::{Side, explain, limits};
 
 /// A dialect's schema, ready to check frames.
 pub(crate) struct Schema {
@@ -72,7 +72,8 @@ impl Schema {
     pub(crate) fn check(&self, kind: &str, frame: &Value) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !self.validator.is_valid(frame) {
-            let errors: Vec<_> = self.validator.iter_errors(frame).collect();
+            // A frame may break the schema in as many places as it has values.
+            let errors: Vec<_> = self.validator.iter_errors(frame).take(limits::EXPLAINED_ERRORS).collect();
             findings = explain::all(&errors, self);
         }
         for slip in self.quick.slips(kind, frame) {

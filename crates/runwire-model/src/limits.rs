@@ -9,7 +9,7 @@ pub const FRAME_BYTES: usize = 1 << 20;
 pub const JSON_DEPTH: usize = 128;
 /// Bytes of text and thinking that one run may gather.
 pub const RUN_TEXT_BYTES: u64 = 8 << 20;
-/// Bytes of stored text that the whole texts of one run may be compared with.
+/// Bytes of stored text that the whole texts of one run are compared with.
 pub const RUN_COMPARED_BYTES: u64 = 64 << 20;
 /// Bytes of streamed arguments that one tool call may gather.
 pub const CALL_ARGUMENT_BYTES: u64 = 1 << 20;

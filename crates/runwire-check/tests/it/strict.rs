@@ -153,3 +153,18 @@ fn a_state_is_small_and_the_same_after_it_was_stored() {
         assert_eq!(serde_json::from_str::<CheckState>(&json).unwrap(), state);
     }
 }
+
+#[test]
+fn a_frame_with_a_fault_in_every_value_is_explained_in_part() {
+    let operations = vec![serde_json::json!({"op": "x", "pth": "/a"}); 50_000];
+    let frame = serde_json::json!({"type": "STATE_DELTA", "delta": operations}).to_string();
+    let keys: serde_json::Map<_, _> =
+        (0..50_000).map(|n| (format!("toolCallI{n}"), serde_json::Value::Null)).collect();
+    let many_keys =
+        serde_json::Value::Object(keys).to_string().replacen('{', "{\"type\":\"TOOL_CALL_START\",", 1);
+    for frame in [frame, many_keys] {
+        let mut state = CheckState::joined(Dialect::AgUi);
+        let findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, Side::Producer);
+        assert!((1..=runwire_check::limits::FINDINGS_OF_FRAME).contains(&findings.len()), "{findings:?}");
+    }
+}

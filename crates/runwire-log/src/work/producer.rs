@@ -6,7 +6,7 @@ use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
 use runwire_model::json::Object;
 
 use super::heads::ProducerHead;
-use crate::append::{Append, FrameIn, Stamp};
+use crate::append::{Append, FrameIn, Stamp, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::limits;
 
@@ -78,7 +78,10 @@ pub(crate) fn decoder_for(
     append: &Append,
     skip: usize,
 ) -> Result<Option<Decoder>, Undecided> {
-    match (&producer.speech.decoder, append.dialect) {
+    // The anonymous writers of a tenant are many, and each speaks what it speaks.
+    let is_anyone = append.stamp.is_none() && matches!(append.target, Target::Tenant(_));
+    let pinned = producer.speech.decoder.as_ref().filter(|_| !is_anyone);
+    match (pinned, append.dialect) {
         (Some(decoder), None) => Ok(Some(decoder.clone())),
         (Some(decoder), Some(named)) => {
             let pinned = decoder.dialect();

@@ -497,8 +497,8 @@ impl Encode for Encoder {
     }
 
     /// The document's clients show deltas only: what a whole text adds is told as one.
-    fn shows_implied(&self, event: &Event) -> bool {
-        matches!(event.body, Body::TextDelta(_))
+    fn shows_implied(&self, turn: &Turn<'_>) -> bool {
+        matches!(turn.event().body, Body::TextDelta(_)) || turn.ends_before_addition()
     }
 
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {

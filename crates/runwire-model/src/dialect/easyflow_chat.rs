@@ -401,7 +401,7 @@ fn whole_text(
         if content.is_some() {
             weave.say(TextFinished { message_id, content, ..Default::default() }, extra)?;
         }
-    } else if !weave.is_told(content)? {
+    } else if !weave.is_told(content) {
         weave.text(Some(id), Cow::Borrowed(content), None, extra)?;
     }
     Ok(weave.end_texts(false)?)
@@ -638,6 +638,10 @@ impl Encoder {
     /// Tells that the innermost step waits, unless it was told so before.
     fn suspend_node(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let Some(step) = turn.track.steps.last() else { return };
+        // A source that has said which of its nodes waits speaks for all of them.
+        if turn.own && !self.waiting.is_empty() {
+            return;
+        }
         if self.waiting.iter().all(|waiting| waiting.node != step.name) {
             let waiting = Waiting { node: step.name.clone(), reason: None };
             node(turn, out, &waiting, "suspend");

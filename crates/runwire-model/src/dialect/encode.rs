@@ -207,7 +207,7 @@ pub(super) trait Encode {
     }
 
     /// Returns whether the dialect shows an event that decoding added to one of its own frames.
-    fn shows_implied(&self, _event: &Event) -> bool {
+    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
         false
     }
 
@@ -403,6 +403,12 @@ impl Turn<'_> {
         (before, rest.get(1..).unwrap_or_default())
     }
 
+    /// Returns whether the event ends a text before the record adds another one: a whole that is new.
+    pub(super) fn ends_before_addition(&self) -> bool {
+        let is_piece = |entry: &Entry| matches!(entry.event.body, Body::TextDelta(_));
+        matches!(self.event().body, Body::TextFinished(_)) && self.neighbours().1.iter().any(is_piece)
+    }
+
     /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
@@ -560,7 +566,7 @@ impl Encoder {
                 beside,
             };
             let dialect = self.state.dialect();
-            if turn.is_silent() && !dialect.shows_implied(&entry.event) {
+            if turn.is_silent() && !dialect.shows_implied(&turn) {
                 let order = dialect.order().map(|order| *order);
                 dialect.event(&turn, &mut Frames::default());
                 if let (Some(order), Some(now)) = (order, dialect.order()) {

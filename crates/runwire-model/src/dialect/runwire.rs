@@ -99,7 +99,7 @@ impl Encode for Encoder {
         self.event(turn, out);
     }
 
-    fn shows_implied(&self, _event: &Event) -> bool {
+    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
         true
     }
 }

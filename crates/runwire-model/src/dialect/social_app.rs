@@ -391,8 +391,8 @@ impl Encode for Encoder {
     }
 
     /// What chunks of AG-UI began is told at its end, which the decoder adds.
-    fn shows_implied(&self, event: &Event) -> bool {
-        match &event.body {
+    fn shows_implied(&self, turn: &Turn<'_>) -> bool {
+        match &turn.event().body {
             Body::TextFinished(_) | Body::ThinkingFinished(_) | Body::ToolArgsStarted(_) => true,
             Body::ToolCalled(called) => self.begun.iter().any(|(id, _)| *id == called.call_id),
             _ => false,

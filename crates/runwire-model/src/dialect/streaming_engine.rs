@@ -394,7 +394,8 @@ impl Encoder {
         replacement: Option<&str>,
     ) {
         // An end that the decoder added is not written, so it completes nothing.
-        let is_silent = turn.own && !turn.full && turn.entry.by == By::Decoder;
+        let is_silent =
+            turn.own && !turn.full && turn.entry.by == By::Decoder && !turn.ends_before_addition();
         let is_empty = turn.track.text(&finished.message_id).is_none_or(|text| !text.told);
         if is_silent || is_empty && !finished.says_more() && replacement.is_none() {
             return;
@@ -677,6 +678,11 @@ impl Encode for Encoder {
         self.metadata(turn, &mut object, |_| {});
         object.end();
         out.end(None);
+    }
+
+    /// The document's clients append pieces: a whole that is new must not run into the text before it.
+    fn shows_implied(&self, turn: &Turn<'_>) -> bool {
+        turn.ends_before_addition()
     }
 
     fn order(&mut self) -> Option<&mut u64> {

@@ -289,7 +289,7 @@ impl<'a> Weave<'a> {
         if whole.trim().is_empty() {
             return Ok(());
         }
-        let compared = self.state.compare(&Whole::new(whole), self.earlier)?;
+        let compared = self.state.compare(&Whole::new(whole), self.earlier);
         let policy = if compared == Compared::First { WholePolicy::Add } else { self.whole };
         match (policy, compared) {
             (_, Compared::Told) | (WholePolicy::Ignore, _) => Ok(()),
@@ -310,10 +310,20 @@ impl<'a> Weave<'a> {
                     content: whole.to_owned(),
                     ..Default::default()
                 }))?;
-                self.end_texts(true)?;
+                self.end_answer()?;
                 self.add_text(None, whole, by, extra)
             }
         }
+    }
+
+    /// Ends the assistant's open texts outside subagents, whoever gave them their ids.
+    fn end_answer(&mut self) -> Woven {
+        let is_answer = |text: &&OpenText| text.minted || (text.assistant && text.subagent.is_none());
+        while let Some(text) = self.state.texts.iter().find(is_answer) {
+            let message_id = text.id.clone();
+            self.imply(TextFinished { message_id, ..Default::default() })?;
+        }
+        Ok(())
     }
 
     /// Adds a piece to a text; one that is closed is continued under another id.
@@ -359,8 +369,8 @@ impl<'a> Weave<'a> {
     }
 
     /// Returns whether a whole text adds nothing to what the run has told.
-    pub(crate) fn is_told(&mut self, whole: &str) -> Result<bool, Refusal> {
-        Ok(self.state.compare(&Whole::new(whole), self.earlier)? == Compared::Told)
+    pub(crate) fn is_told(&mut self, whole: &str) -> bool {
+        self.state.compare(&Whole::new(whole), self.earlier) == Compared::Told
     }
 
     /// Adds a new text under the source's id, and leaves it open.

@@ -11,7 +11,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
-use super::guard::Refusal;
 use super::state::RunState;
 use crate::limits;
 use crate::record::Earlier;
@@ -106,29 +105,24 @@ impl<'w> Whole<'w> {
 
 impl RunState {
     /// Compares a whole text with what the run has told.
-    pub(crate) fn compare<'w>(
-        &mut self,
-        whole: &Whole<'w>,
-        earlier: &dyn Earlier,
-    ) -> Result<Compared<'w>, Refusal> {
+    pub(crate) fn compare<'w>(&mut self, whole: &Whole<'w>, earlier: &dyn Earlier) -> Compared<'w> {
         let told = &self.told;
         if told.is_empty() {
-            return Ok(Compared::First);
+            return Compared::First;
         }
         if !told.mixed {
             if [told.last, told.all()].contains(&whole.digest) {
-                return Ok(Compared::Told);
+                return Compared::Told;
             }
             if let Some(rest) = whole.rest_after(told.all()) {
-                return Ok(Compared::Rest(self.without_trailing(rest)));
+                return Compared::Rest(self.without_trailing(rest));
             }
         }
         // Digests are kept of the last message and of all; anything else is looked up.
-        self.told.compared += self.text_bytes;
         if self.told.compared > limits::RUN_COMPARED_BYTES {
-            let what = "the text that the run's whole texts are compared with";
-            return Err(Refusal::TooLarge { what, limit: limits::RUN_COMPARED_BYTES });
+            return Compared::New;
         }
+        self.told.compared += self.text_bytes;
         let texts: Vec<String> = earlier.run_texts().iter().map(|text| words(&text.content)).collect();
         let text = words(whole.text);
         let is_beginning = |told: &str| told.starts_with(&text);
@@ -137,15 +131,15 @@ impl RunState {
             || texts.last().is_some_and(|last| is_beginning(last))
             || is_beginning(&texts.concat())
         {
-            return Ok(Compared::Told);
+            return Compared::Told;
         }
         match longest_tail(&texts, &text) {
-            Some(len) if len == text.len() => Ok(Compared::Told),
+            Some(len) if len == text.len() => Compared::Told,
             Some(len) => {
                 let rest = whole.after(len as u64).map_or("", |(_, rest)| rest);
-                Ok(Compared::Rest(self.without_trailing(rest)))
+                Compared::Rest(self.without_trailing(rest))
             }
-            None => Ok(Compared::New),
+            None => Compared::New,
         }
     }
 

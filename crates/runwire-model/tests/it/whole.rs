@@ -255,3 +255,45 @@ fn a_text_that_only_repeats_its_pieces_is_told_once() {
         assert_eq!(words(&shown(&outcome.frames, to, false)), "Four.", "{to}");
     }
 }
+
+#[test]
+fn a_whole_that_is_new_is_seen_beside_a_message_that_its_source_left_open() {
+    let frames = [
+        r#"{"type":"run.started","run_id":"r","thread_id":"t"}"#,
+        r#"{"type":"text.started","run_id":"r","message_id":"m0"}"#,
+        r#"{"type":"text.delta","run_id":"r","message_id":"m0","content":"Let me look."}"#,
+        r#"{"type":"run.completed","run_id":"r","reply":"It is sunny."}"#,
+    ];
+    let input: Vec<_> = frames.iter().map(|frame| (None, frame.as_bytes().to_vec())).collect();
+    for to in Dialect::ALL {
+        let options = Options { from: Some(Dialect::Runwire), ..Options::to(to) };
+        let outcome = convert(&input, options).unwrap();
+        assert_eq!(words(&shown(&outcome.frames, to, false)), "Letmelook.Itissunny.", "{to}");
+    }
+}
+
+#[test]
+fn what_a_dialect_writes_of_its_own_wholes_reads_back_the_same() {
+    for case in CASES {
+        for (dialect, input) in [(Dialect::Agio, agio(case)), (Dialect::StreamingEngine, legacy(case))] {
+            let own = || Options { from: Some(dialect), ..Options::to(dialect) };
+            let once = convert(&input, own()).unwrap();
+            let frames: Vec<_> = once.frames.into_iter().map(|(_, name, data)| (name, data)).collect();
+            let twice = convert(&frames, own()).unwrap();
+            let label = format!("{}: {dialect}", case.what);
+            assert_eq!(twice.messages[0].main_content, once.messages[0].main_content, "{label}");
+        }
+    }
+}
+
+#[test]
+fn many_whole_messages_without_ids_are_all_told() {
+    let message = |n: usize| {
+        let content = format!("{n} {}", "x".repeat(2000));
+        serde_json::json!({"domain": "llm", "type": "message", "conversation_id": "c", "payload": {"content": content}})
+    };
+    let input: Vec<_> = (0..500).map(|n| (None, message(n).to_string().into_bytes())).collect();
+    let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(Dialect::Text) };
+    let outcome = convert(&input, options).unwrap();
+    assert_eq!(outcome.messages[0].main_content.matches(" xx").count(), 500);
+}

@@ -23,6 +23,8 @@ use crate::{limits, outage};
 
 /// What the agent is called as a producer.
 const AGENT: &str = "runwire-agent";
+/// The dialect of a frame that a strict agent's document does not allow.
+const REFUSED: &str = "refused";
 /// What the server is called as a producer beside it.
 const OWN: &str = "runwire-agent-own";
 /// The epoch of the server that has created a run.
@@ -166,7 +168,10 @@ impl Delivery {
             for (index, frame) in frames.iter().enumerate().skip(at) {
                 if index == at {
                     let why = explained(&why, frame.data);
-                    self.stray(frame.line, frame.name, frame.data, &why).await?;
+                    // What is refused is shown to nobody as the agent's own frame.
+                    let dialect = self.agent.dialect.name();
+                    let dialect = if code == "breaks_document" { REFUSED } else { dialect };
+                    self.stray(frame.line, frame.name, frame.data, &why, dialect).await?;
                     if code == "breaks_document" {
                         self.warn(code, format!("line {} of the agent is refused: {why}", frame.line))
                             .await?;
@@ -219,10 +224,17 @@ impl Delivery {
     }
 
     /// Keeps a frame that the agent's dialect cannot read.
-    async fn stray(&mut self, line: u64, name: Option<&str>, data: &[u8], why: &str) -> Result<(), Stop> {
+    async fn stray(
+        &mut self,
+        line: u64,
+        name: Option<&str>,
+        data: &[u8],
+        why: &str,
+        dialect: &'static str,
+    ) -> Result<(), Stop> {
         self.count_stray(line, why)?;
         let mut frames = FrameBatch::default();
-        frames.push(line, None, foreign(self.agent.dialect, name, data).as_bytes());
+        frames.push(line, None, foreign(dialect, name, data).as_bytes());
         match self.append(Who::Server, &frames, false).await? {
             None => Ok(()),
             Some((_, "run_closed", _)) => Err(Stop::Closed),
@@ -337,12 +349,12 @@ fn explained(why: &str, data: &[u8]) -> String {
 }
 
 /// Wraps a frame that its dialect cannot read; what is no JSON object goes on as its text.
-fn foreign(dialect: Dialect, name: Option<&str>, data: &[u8]) -> String {
+fn foreign(dialect: &str, name: Option<&str>, data: &[u8]) -> String {
     let text = String::from_utf8_lossy(data);
     let frame = match Object::parse(data) {
         Ok(_) => text.into_owned(),
         Err(_) => serde_json::Value::from(text).to_string(),
     };
     let name = name.map(|name| format!(r#","name":{}"#, serde_json::Value::from(name))).unwrap_or_default();
-    format!(r#"{{"type":"foreign","dialect":"{}","frame":{frame}{name}}}"#, dialect.name())
+    format!(r#"{{"type":"foreign","dialect":"{dialect}","frame":{frame}{name}}}"#)
 }

@@ -214,7 +214,7 @@ pub(crate) fn cursor_of(place: &str, text: &str) -> Result<Cursor, Problem> {
     text.parse().map_err(|NotACursor| {
         let shown: String = text.chars().take(64).collect();
         let detail =
-            format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it, or `0` for the start");
+            format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it; `0` is the start, and `after=end` the end");
         Problem::new("bad_cursor", detail).with("parameter", place)
     })
 }

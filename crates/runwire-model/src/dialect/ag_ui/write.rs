@@ -879,7 +879,7 @@ impl Encode for Encoder {
         out.end(None);
     }
 
-    fn shows_implied(&self, _event: &Event) -> bool {
+    fn shows_implied(&self, _turn: &Turn<'_>) -> bool {
         true
     }
 }

@@ -71,6 +71,8 @@ pub(super) fn scrubbed(event: &Event) -> Option<Event> {
             event.extra.take("ui_schema");
         }
         Body::Data(data) => scrub_value(data.metadata.as_mut()),
+        // What a business rule says is business data.
+        Body::Notice(notice) if notice.domain.as_deref() == Some("business") => {}
         Body::Notice(notice) => scrub_value(notice.details.as_mut()),
         Body::Foreign(foreign) => scrub_foreign(foreign),
         _ => {}
