@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use runwire_log::{LogError, RunSpan, Stored, ThreadKey};
+use runwire_log::{LogError, RunQuery, RunSpan, Stored, ThreadKey};
 use runwire_model::Timestamp;
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::fold::MessageState;
@@ -59,6 +59,10 @@ pub(crate) async fn of_thread(
     let before = query.id("before")?;
     query.finish()?;
     let mut spans = wire.log.spans(&thread).await?;
+    let waiting = match before {
+        Some(_) => Vec::new(),
+        None => waiting(&wire, &thread).await?,
+    };
     if let Some(before) = before {
         let at = spans.iter().position(|span| span.run_id == before);
         spans.truncate(at.ok_or(LogError::RunUnknown(before))?);
@@ -67,8 +71,26 @@ pub(crate) async fn of_thread(
     let newest = &spans[older..];
     let next = newest.first().filter(|_| older > 0).map(|span| span.run_id.clone());
     let runs = fold(&wire, &thread, newest).await?;
-    let messages = runs.into_iter().flat_map(RunMessages::in_order).collect();
+    let messages = runs.into_iter().flat_map(RunMessages::in_order).chain(waiting).collect();
     Ok(Json(MessageList { messages, next }))
+}
+
+/// Lists what people said to runs that nothing was written to yet, oldest first; of a very long text the beginning.
+async fn waiting(wire: &Wire, thread: &ThreadKey) -> Result<Vec<MessageState>, Problem> {
+    let query = RunQuery {
+        tenant: thread.tenant.to_string(),
+        statuses: vec![Status::Pending],
+        thread: Some(thread.id.to_string()),
+        limit: limits::FOLDED_RUNS,
+        ..RunQuery::default()
+    };
+    let pending = wire.log.runs(query).await?.into_iter().rev();
+    let said = pending.filter_map(|run| {
+        let message = run.summary.message.as_ref()?;
+        let id = user_message_id(&run.run_id);
+        Some(MessageState::of_user(id, run.run_id.clone(), message, run.created_at))
+    });
+    Ok(said.collect())
 }
 
 /// Folds runs in one pass over the part of the thread that they lie in.

@@ -153,6 +153,10 @@ async fn a_threads_messages_have_what_people_said_in_order() {
     assert_eq!(said(&older), first);
     // A run's own message is the assistant's.
     assert_eq!(served.get("/v1/runs/r1/message").await.json()["role"], "assistant");
+    let asked = json!({"run_id": "r3", "thread_id": "t", "message": "Still there?"});
+    assert_eq!(served.post("/v1/runs", &asked.to_string()).await.status, 201);
+    let page = served.get("/v1/threads/t/messages").await.json();
+    assert_eq!(said(&page).last().unwrap(), &of("user", "r3:user", "Still there?"));
 }
 
 #[tokio::test]
