@@ -12,11 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::failure::{Db, Failure};
 use crate::work::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
 
-/// Tells how a note is written: whoever changes the form gives it another number, and goes on reading the old one. A test
-/// among those of the cluster pins it.
+/// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
+/// read too. A test among those of the cluster pins it.
 const FORM: u8 = 2;
-/// The form before frames were checked: its head ends where the check's state begins now.
-const UNCHECKED: u8 = 1;
 
 /// What stands in the row of a thread.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +60,7 @@ impl Note {
     /// Reads a note.
     pub(super) fn read(note: &[u8]) -> Db<Self> {
         match note.split_first() {
-            Some((&(FORM | UNCHECKED), note)) => Ok(whole(note)?),
+            Some((&FORM, note)) => Ok(whole(note)?),
             _ => Err(Failure::Damaged("the note of a run has a form that is not known here".into())),
         }
     }
@@ -131,13 +129,6 @@ mod tests {
         let producer = &behind.producers["p"];
         assert_eq!((producer.epoch, producer.next, producer.dirty), (3, 200, true));
         assert_eq!(producer.speech, run.producers["p"].speech);
-    }
-
-    #[test]
-    fn a_note_from_before_frames_were_checked_is_read() {
-        let mut note = Note::write(&run()).unwrap();
-        note[0] = UNCHECKED;
-        assert_eq!(Note::read(&note).unwrap().last_seq, 300);
     }
 
     #[test]

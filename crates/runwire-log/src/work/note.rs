@@ -1,8 +1,8 @@
 //! A run's head as it is written many thousand times a second: short, without names.
 //!
 //! The questions, the error and the warnings, which most runs have not, stand as JSON beside it. What the check of frames
-//! remembers comes after all that, where a note has it: older ones do not. What the person asked is told by the
-//! first record, which also writes the run's row, and does not change: it stays there.
+//! remembers comes after all that. What the person asked is told by the first record, which also writes the run's row,
+//! and does not change: it stays there.
 
 use runwire_model::run::RunState;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,6 @@ struct HeadNote<S> {
 struct Rare {
     interactions: Vec<InteractionInfo>,
     error: Option<RunError>,
-    /// Older notes end before.
-    #[serde(default)]
     warnings: Warnings,
 }
 
@@ -95,7 +93,7 @@ impl Head {
     /// Reads the note of a head; what the person asked is not in it.
     pub(crate) fn of_note(note: &[u8]) -> Result<Self, NoteError> {
         let (note, rest): (HeadNote<RunState>, _) = postcard::take_from_bytes(note)?;
-        let check = if rest.is_empty() { None } else { whole(rest)? };
+        let check = whole(rest)?;
         let Rare { interactions, error, warnings } = match note.rare {
             Some(rare) => serde_json::from_str(&rare)?,
             None => Rare::default(),

@@ -70,6 +70,7 @@ pub struct OpenText {
     /// Where it began.
     pub start: Place,
     /// Whether it has said anything.
+    #[serde(default)]
     pub told: bool,
 }
 
@@ -154,6 +155,7 @@ pub(crate) struct Renamed {
 ///
 /// White space is left out, so that it does not matter how messages are joined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Told {
     /// The last message.
     pub(crate) last_id: Option<String>,
