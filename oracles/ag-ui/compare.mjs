@@ -6,8 +6,11 @@ import { isDeepStrictEqual } from "node:util";
  */
 export function viewOfRun(messages, ids) {
   const own = messages.filter(({ id }) => ids.has(id));
-  const texts = (role) =>
-    own.filter((message) => message.role === role && message.content).map(({ content }) => content).join("\n\n");
+  const texts = (role) => {
+    const said = own.filter((message) => message.role === role && message.content);
+    const isContinued = (at) => role === "assistant" && at > 0 && continues(said[at - 1].id, said[at].id);
+    return said.map(({ content }, at) => (at === 0 || isContinued(at) ? "" : "\n\n") + content).join("");
+  };
   const calls = own
     .flatMap(({ toolCalls = [] }) => toolCalls)
     .map((call) => ({ id: call.id, name: call.function.name, argumentsText: call.function.arguments }));
@@ -15,6 +18,12 @@ export function viewOfRun(messages, ids) {
     .filter(({ role }) => role === "tool")
     .map(({ toolCallId, content }) => ({ toolCallId, content }));
   return { text: texts("assistant"), thinking: texts("reasoning"), calls, results };
+}
+
+/** Tells whether a message continues the one before it: `m1#2` after `m1`. */
+function continues(previous, id) {
+  const base = (id) => /^(.*)#\d+$/s.exec(id)?.[1];
+  return base(id) !== undefined && (previous === base(id) || base(previous) === base(id));
 }
 
 /** Lists how the client's view and our fold differ; `takenCallIds` are those of earlier calls in the thread. */
@@ -57,6 +66,8 @@ export function differences(view, fold, takenCallIds) {
 }
 
 function compareResult(id, content, our, expect) {
+  // A failed call carries its error.
+  if (our.status === "failed" && our.error !== undefined) return expect(`tool call ${id} result`, content, our.error.message);
   const hasResult = our.result !== undefined;
   const text = !hasResult || typeof our.result === "string" ? (our.result ?? our.error?.message) : JSON.stringify(our.result);
   if (hasResult && typeof our.result !== "string" && isSameJson(content, our.result)) return;
