@@ -141,7 +141,7 @@ impl Place<'_> {
         keys.map(String::as_str).filter(|key| !is_known(key)).collect()
     }
 
-    /// Tells whether the object around the field must have it.
+    /// Returns whether the object around the field must have it.
     fn is_required(&self) -> bool {
         let Some((around, property)) = self.around.rsplit_once("/properties/") else { return false };
         let required = self.schema.node(around).and_then(|node| node.get("required")?.as_array());
@@ -250,7 +250,7 @@ impl Place<'_> {
         node.get("description").and_then(Value::as_str).map(|text| text.trim_end_matches('.'))
     }
 
-    /// Tells what a schema expects, in a few words.
+    /// Returns what a schema expects, in a few words.
     fn expected(&self, node: &Value) -> Option<String> {
         if let Some(target) = node.get("$ref").and_then(Value::as_str) {
             return self.expected(self.schema.resolve(target)?);

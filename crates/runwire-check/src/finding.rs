@@ -49,7 +49,7 @@ impl Finding {
         Self { severity: Severity::Note, ..Self::problem(code, message) }
     }
 
-    /// Tells whether the frame breaks its document.
+    /// Returns whether the frame breaks its document.
     pub fn is_problem(&self) -> bool {
         self.severity == Severity::Problem
     }

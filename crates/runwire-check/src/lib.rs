@@ -76,7 +76,7 @@ impl CheckState {
         Self { writer: 0, joined: self.joined, order: self.order.next() }
     }
 
-    /// Tells the dialect whose document is applied.
+    /// Returns the dialect whose document is applied.
     pub fn dialect(&self) -> Dialect {
         self.order.dialect()
     }
@@ -93,7 +93,7 @@ impl CheckState {
         }
     }
 
-    /// Tells whether a run is still open, for the end of a stream.
+    /// Returns whether a run is still open, for the end of a stream.
     pub fn has_open_run(&self) -> bool {
         self.order.has_open_run()
     }
@@ -134,7 +134,7 @@ impl CheckState {
         findings
     }
 
-    /// Tells whether a finding about the order holds with what is known of the frames before.
+    /// Returns whether a finding about the order holds with what is known of the frames before.
     fn holds(&self, finding: &Finding, goes_on: bool) -> bool {
         match finding.code {
             order::NOT_STARTED | order::NOT_OPEN => !self.joined,
@@ -174,7 +174,7 @@ impl CheckState {
         }
     }
 
-    /// Tells which part of the document, if any, a frame is of.
+    /// Returns which part of the document, if any, a frame is of.
     fn form(&self, schema: &Schema, name: Option<&str>, kind: &str, members: &Members<'_>) -> Shape {
         let has = |key: &str| members.at(&[key]).is_some();
         match self.dialect() {
@@ -203,7 +203,7 @@ impl CheckState {
         findings
     }
 
-    /// Tells of a type that the document has not: it allows new ones, but not slips of its own.
+    /// Reports a type that the document has not: it allows new ones, but not slips of its own.
     fn unknown(&self, schema: &Schema, kind: &str, data: &[u8], breaks_schema: bool) -> Finding {
         let known: Vec<&str> = schema.kinds().iter().map(String::as_str).collect();
         // A frame in the dialect's own envelope is not another's; Loom's may have none.
@@ -248,7 +248,7 @@ const LEFT_OUT: &[(Dialect, &str, &str)] = &[
 /// Official events that are read and never written, so that the schema does not describe them.
 const CHUNKS: &[&str] = &["TEXT_MESSAGE_CHUNK", "TOOL_CALL_CHUNK", "REASONING_MESSAGE_CHUNK"];
 
-/// Tells the kind of event that a frame is: its type, or what the dialect has in its place.
+/// Returns the kind of event that a frame is: its type, or what the dialect has in its place.
 fn kind_of<'a>(dialect: Dialect, name: Option<&'a str>, members: &Members<'a>) -> Cow<'a, str> {
     let text = |key: &str| members.text(&[key]);
     match dialect {
@@ -267,7 +267,7 @@ fn kind_of<'a>(dialect: Dialect, name: Option<&'a str>, members: &Members<'a>) -
     }
 }
 
-/// Tells the probable kind of a frame by a look at few of its bytes; [`kind_of`] decides.
+/// Returns the probable kind of a frame by a look at few of its bytes; [`kind_of`] decides.
 fn peek_kind(dialect: Dialect, text: &str) -> Option<Cow<'_, str>> {
     match dialect {
         Dialect::EasyflowChat => {
@@ -284,7 +284,7 @@ fn peek_kind(dialect: Dialect, text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Tells whether frames of two dialects can look alike.
+/// Returns whether frames of two dialects can look alike.
 fn is_same_family(one: Dialect, other: Dialect) -> bool {
     let is_ag_ui = |dialect| matches!(dialect, Dialect::AgUi | Dialect::SocialApp);
     one == other || (is_ag_ui(one) && is_ag_ui(other))
@@ -302,7 +302,7 @@ pub fn frames_section(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Tells the section of a document that describes what a frame is, for whoever finds more in it.
+/// Returns the section of a document that describes what a frame is, for whoever finds more in it.
 pub fn section_of(dialect: Dialect, frame: Frame<'_>) -> Option<String> {
     let text = std::str::from_utf8(frame.data).ok()?;
     let mut members = Members::default();

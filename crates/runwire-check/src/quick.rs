@@ -67,7 +67,7 @@ struct Node {
     not_empty: bool,
 }
 
-/// Tells whether a string surely fits a pattern.
+/// Returns whether a string surely fits a pattern.
 type Fits = fn(&str) -> bool;
 
 #[derive(Clone, Copy)]
@@ -410,7 +410,7 @@ fn is_version(text: &str) -> bool {
         .is_some_and(|minor| !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Tells whether a text surely is a time in UTC with milliseconds; a leap second is left to the schema.
+/// Returns whether a text surely is a time in UTC with milliseconds; a leap second is left to the schema.
 fn is_time(text: &str) -> bool {
     let form = b"0000-00-00T00:00:00.000Z";
     let fits = |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
@@ -443,7 +443,7 @@ impl Look<'_, '_> {
         self.root
     }
 
-    /// Tells whether everything that was seen is surely fine.
+    /// Returns whether everything that was seen is surely fine.
     pub(crate) fn is_sure(&self) -> bool {
         !self.unsure
     }

@@ -7,7 +7,7 @@ const SHORTEST: usize = 4;
 /// Bytes by which a slip makes a key longer or shorter at most, separators included.
 const DIFFERENCE: usize = 4;
 
-/// Tells whether a key that is not in the document is likely to be a slip of one that is.
+/// Returns whether a key that is not in the document is likely to be a slip of one that is.
 pub(crate) fn is_likely(key: &str, known: &str) -> bool {
     let first = |word: &str| word.bytes().next().map(|byte| byte.to_ascii_lowercase());
     // Cheap to tell apart, as nearly all keys are.

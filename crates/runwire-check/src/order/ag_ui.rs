@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// Tells the official name of an event's definition: `TextMessageStartEvent` for `TEXT_MESSAGE_START`.
+/// Returns the official name of an event's definition: `TextMessageStartEvent` for `TEXT_MESSAGE_START`.
 fn section(kind: &str) -> String {
     let words = kind.split('_').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));

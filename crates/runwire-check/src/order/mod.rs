@@ -86,7 +86,7 @@ impl Order {
         }
     }
 
-    /// Tells the dialect whose rules these are.
+    /// Returns the dialect whose rules these are.
     pub(super) fn dialect(&self) -> Dialect {
         match self {
             Self::Loom(rules) if rules.is_export() => Dialect::LoomExport,
@@ -113,7 +113,7 @@ impl Order {
         }
     }
 
-    /// Tells whether a run is still open, for the end of the stream.
+    /// Returns whether a run is still open, for the end of the stream.
     pub(super) fn has_open_run(&self) -> bool {
         match self {
             Self::Loom(rules) => rules.has_open_run(),
