@@ -87,10 +87,17 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
     // Looked at before the events: of a run that is over here, the page misses none.
     let is_open = !wire.log.run(&run).await?.status.is_closed();
+    let mut skipped = 0;
     let reader = match ask.read_run(&wire, &run).await? {
         Some(reader) if offset > 0 => {
             let mut skipping = reader.limit(Some(offset));
-            while !matches!(skipping.next().await?, Next::Ended) {}
+            loop {
+                match skipping.next().await? {
+                    Next::Frames { from, to, .. } => skipped += to - from,
+                    Next::CaughtUp => {}
+                    Next::Ended => break,
+                }
+            }
             Some(skipping)
         }
         reader => reader,
@@ -101,8 +108,8 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
     };
     let mut body =
         format!(r#"{{"run_id":{},"offset":{offset},"events":["#, serde_json::Value::from(&*run.id));
-    // More is there, or may come.
-    let next = (page.next.is_some() || is_open).then(|| offset + page.count);
+    // More is there, or may come; an offset beyond the end leads back to it.
+    let next = (page.next.is_some() || is_open).then(|| skipped + page.count);
     body.push_str(&String::from_utf8_lossy(&page.frames));
     match next {
         Some(next) => body.push_str(&format!(r#"],"next_offset":{next}}}"#)),

@@ -101,8 +101,11 @@ fn as_documented(mut response: Response, version: Version) -> Response {
 #[derive(Debug, Serialize)]
 struct FormAnswered {
     conversation_id: String,
+    /// The id that the sender named.
     form_id: String,
     run_id: String,
+    /// The interaction that the id meant: `form_id`, or `form_id.2` and so on where the form was asked again.
+    interaction_id: String,
     decision: &'static str,
     /// How far the run is.
     status: &'static str,
@@ -115,7 +118,7 @@ async fn form(
     JsonBody(mut fields): JsonBody<Fields>,
 ) -> Result<Json<FormAnswered>, Problem> {
     let form_id = form_in(&mut fields)?;
-    answer_form(&wire, &tenant_of(&headers), &form_id, fields).await.map(Json)
+    answer_form(&wire, &tenant_of(&headers), form_id, fields).await.map(Json)
 }
 
 /// Answers a form whose answer came over a socket; gives the message that says what became of it.
@@ -124,13 +127,13 @@ pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: F
         Ok(form_id) => form_id,
         Err(problem) => return error_message(None, problem),
     };
-    match answer_form(wire, tenant, &form_id, fields).await {
+    match answer_form(wire, tenant, form_id.clone(), fields).await {
         Ok(answered) => json!({
             "op": "ack",
             "form_id": form_id,
             "conversation_id": answered.conversation_id,
             "run_id": answered.run_id,
-            "interaction_id": answered.form_id,
+            "interaction_id": answered.interaction_id,
             "decision": answered.decision,
             "status": answered.status,
         })
@@ -152,12 +155,12 @@ fn error_message(form_id: Option<&str>, problem: Problem) -> String {
 async fn answer_form(
     wire: &Wire,
     tenant: &Arc<str>,
-    form_id: &str,
+    form_id: String,
     mut fields: Fields,
 ) -> Result<FormAnswered, Problem> {
     let conversation = conversation_in(&mut fields)?;
     let thread = thread_of(tenant, conversation.as_deref())?;
-    let (run, asked) = find(wire, &thread, form_id).await?;
+    let (run, asked) = find(wire, &thread, &form_id).await?;
     let answer = match fields.text(&["decision"])?.as_deref() {
         Some("cancelled") => withdrawal_of(&asked.interaction_id),
         _ => answer_of(asked.kind, &asked.interaction_id, fields.json("values"))?,
@@ -166,8 +169,9 @@ async fn answer_form(
     let (_, answered) = interactions::answer(wire, &key, answer).await?;
     Ok(FormAnswered {
         conversation_id: thread.id.to_string(),
-        form_id: asked.interaction_id,
+        form_id,
         run_id: answered.run.run_id,
+        interaction_id: asked.interaction_id,
         decision: answered.answer.decision.as_str(),
         status: answered.run.status.as_str(),
     })

@@ -164,6 +164,8 @@ async fn the_next_offset_of_a_live_run_tells_how_to_go_on() {
     assert_eq!(first["next_offset"], count);
     let nothing = page(count).await;
     assert_eq!((&nothing["events"], &nothing["next_offset"]), (&json!([]), &json!(count)));
+    let beyond = page(count + 1000).await;
+    assert_eq!((&beyond["events"], &beyond["next_offset"]), (&json!([]), &json!(count)));
     answer(&served).await;
     let rest = page(count).await;
     assert_eq!(rest["events"].as_array().unwrap().last().unwrap()["type"], "run_completed");
