@@ -71,7 +71,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Tidy => tidy::run(&root),
         Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
         Task::Bench { arguments } => {
-            run(cargo(&root).args(["run", "--release", "--package", "runwire-bench", "--"]).args(arguments))
+            run(cargo(&root).args(["run", "--profile", "dist", "--package", "runwire-bench", "--"]).args(arguments))
         }
     }
 }
