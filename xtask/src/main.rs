@@ -70,9 +70,9 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Console => web::build_console(&root),
         Task::Tidy => tidy::run(&root),
         Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
-        Task::Bench { arguments } => {
-            run(cargo(&root).args(["run", "--profile", "dist", "--package", "runwire-bench", "--"]).args(arguments))
-        }
+        Task::Bench { arguments } => run(cargo(&root)
+            .args(["run", "--profile", "dist", "--package", "runwire-bench", "--"])
+            .args(arguments)),
     }
 }
 

@@ -155,7 +155,7 @@ impl CheckState {
         if let Some(key) = keys::doubled(frame.data) {
             let message = "stands twice; some readers take the first value, Runwire the last";
             let finding = Finding::problem("doubled_key", message).at(&key);
-            findings.push(finding.section(frames_section(self.dialect())));
+            findings.push(finding.section(self.dialect().frames_section()));
         }
         match self.form(schema, frame.name, kind, members) {
             Shape::Documented => findings.extend(self.check_schema(schema, kind, &value)),
@@ -219,7 +219,7 @@ impl CheckState {
             (None, Some(near)) => {
                 let pointer = if self.dialect() == Dialect::LoomExport { "" } else { "/type" };
                 let finding = Finding::problem("likely_typo", message).at(pointer);
-                finding.section(frames_section(self.dialect())).hint(format!("is `{near}` meant?"))
+                finding.section(self.dialect().frames_section()).hint(format!("is `{near}` meant?"))
             }
             (None, None) => Finding::note("unknown_type", message),
         }
@@ -288,18 +288,6 @@ fn peek_kind(dialect: Dialect, text: &str) -> Option<Cow<'_, str>> {
 fn is_same_family(one: Dialect, other: Dialect) -> bool {
     let is_ag_ui = |dialect| matches!(dialect, Dialect::AgUi | Dialect::SocialApp);
     one == other || (is_ag_ui(one) && is_ag_ui(other))
-}
-
-/// Tells where a document speaks of frames as such.
-pub fn frames_section(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Loom | Dialect::LoomExport => "§3",
-        Dialect::StreamingEngine => "§1.2",
-        Dialect::Agio => "统一事件模型",
-        Dialect::AgUi => "BaseEvent",
-        Dialect::SocialApp | Dialect::EasyflowChat => "§2",
-        Dialect::Runwire | Dialect::Text => "§4",
-    }
 }
 
 /// Returns the section of a document that describes what a frame is, for whoever finds more in it.

@@ -19,20 +19,6 @@ pub(crate) struct Schema {
     quick: Quick,
 }
 
-fn text(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Loom => include_str!("../../../vectors/loom/schema.json"),
-        Dialect::LoomExport => include_str!("../../../vectors/loom-export/schema.json"),
-        Dialect::StreamingEngine => include_str!("../../../vectors/streaming-engine/schema.json"),
-        Dialect::Agio => include_str!("../../../vectors/agio/schema.json"),
-        Dialect::AgUi => include_str!("../../../vectors/ag-ui/schema.json"),
-        Dialect::SocialApp => include_str!("../../../vectors/social-app/schema.json"),
-        Dialect::EasyflowChat => include_str!("../../../vectors/easyflow-chat/schema.json"),
-        // `text` is never read.
-        Dialect::Runwire | Dialect::Text => include_str!("../../../vectors/runwire/schema.json"),
-    }
-}
-
 /// The schemas that were needed so far, of both sides.
 static SCHEMAS: [[OnceLock<Schema>; 2]; Dialect::ALL.len()] =
     [const { [const { OnceLock::new() }; 2] }; Dialect::ALL.len()];
@@ -40,12 +26,12 @@ static SCHEMAS: [[OnceLock<Schema>; 2]; Dialect::ALL.len()] =
 impl Schema {
     /// Finds the schema of a dialect's frames.
     pub(crate) fn of(dialect: Dialect, side: Side) -> &'static Self {
-        let at = Dialect::ALL.iter().position(|known| *known == dialect).unwrap_or(0);
-        SCHEMAS[at][usize::from(side == Side::Producer)].get_or_init(|| Self::new(dialect, side))
+        SCHEMAS[usize::from(dialect.number())][usize::from(side == Side::Producer)]
+            .get_or_init(|| Self::new(dialect, side))
     }
 
     fn new(dialect: Dialect, side: Side) -> Self {
-        let mut document: Value = serde_json::from_str(text(dialect)).expect("a test parses every schema");
+        let mut document: Value = serde_json::from_str(dialect.schema()).expect("a test parses every schema");
         if dialect == Dialect::Runwire && side == Side::Producer {
             // The server stamps the envelope.
             document["required"] = json!(["type"]);

@@ -61,7 +61,7 @@ pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
     out.extend_from_slice(&run.to_le_bytes());
     out.extend_from_slice(&record.at.0.to_le_bytes());
     out.extend_from_slice(&record.source_time.map_or(u64::MAX, |time| time.0).to_le_bytes());
-    out.push(record.dialect.map_or(NO_DIALECT, number_of));
+    out.push(record.dialect.map_or(NO_DIALECT, Dialect::number));
     match &stored.name {
         Some(name) => {
             out.extend_from_slice(&(name.len() as u32).to_le_bytes());
@@ -145,7 +145,7 @@ impl Records {
         let [dialect] = self.number()?;
         let dialect = match dialect {
             NO_DIALECT => None,
-            number => Some(dialect_of(number).ok_or(Damaged("its dialect is unknown"))?),
+            number => Some(Dialect::from_number(number).ok_or(Damaged("its dialect is unknown"))?),
         };
         let name = match self.u32()? {
             NOTHING => None,
@@ -173,25 +173,6 @@ impl Records {
         let record = Record { seq, at, source_time, dialect, entries };
         Ok((seq > after).then_some(Numbered { run, record, name, frame }))
     }
-}
-
-/// The numbers stay what they are: they stand in stores.
-fn number_of(dialect: Dialect) -> u8 {
-    match dialect {
-        Dialect::Runwire => 0,
-        Dialect::Loom => 1,
-        Dialect::LoomExport => 2,
-        Dialect::StreamingEngine => 3,
-        Dialect::Agio => 4,
-        Dialect::AgUi => 5,
-        Dialect::SocialApp => 6,
-        Dialect::EasyflowChat => 7,
-        Dialect::Text => 8,
-    }
-}
-
-fn dialect_of(number: u8) -> Option<Dialect> {
-    Dialect::ALL.into_iter().find(|dialect| number_of(*dialect) == number)
 }
 
 fn number_of_by(by: By) -> u8 {

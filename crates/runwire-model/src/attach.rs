@@ -16,11 +16,6 @@ use crate::record::{By, Earlier, Entry, Place, Record};
 use crate::time::Timestamp;
 use crate::window::{Window, change_state};
 
-/// Tells whether a reader of a dialect can attach to a run.
-pub fn offers_attach(dialect: Dialect) -> bool {
-    matches!(dialect, Dialect::Runwire | Dialect::AgUi | Dialect::EasyflowChat | Dialect::StreamingEngine)
-}
-
 /// What a reader who comes now must be told of a run.
 ///
 /// ```

@@ -490,8 +490,7 @@ impl Run {
         match (&envelope.run, &self.source) {
             (Some(named), Some(own)) if named != own => {
                 // An answered interrupt goes on under a new run id, and is the same run.
-                let resumes = matches!(dialect, Some(Dialect::AgUi | Dialect::SocialApp))
-                    && status == Status::Suspended;
+                let resumes = dialect.is_some_and(Dialect::resumes_as_new_run) && status == Status::Suspended;
                 if resumes {
                     self.source.clone_from(&envelope.run);
                 }

@@ -255,14 +255,7 @@ impl<S: Store> Work<S> {
 
 /// Tells that the session that a frame names cannot be a thread's id.
 fn unusable(dialect: Dialect) -> DecodeError {
-    let field = match dialect {
-        Dialect::Agio => "metadata.thread_id",
-        Dialect::StreamingEngine => "data.session_id",
-        Dialect::SocialApp => "threadId",
-        Dialect::EasyflowChat => "conversation_id",
-        Dialect::Runwire => "thread_id",
-        _ => "session_id",
-    };
+    let field = dialect.thread_field();
     let problem =
         format!("must be 1 to {} bytes without control characters, to be a thread's id", limits::ID_BYTES);
     FieldError::new(field, problem).into()

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, slot_event, take_residue, weave_residue,
 };
-use super::{APPROVAL_SCHEMA, Weave, asks_for_approval};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::{APPROVAL_SCHEMA, Dialect, Weave, asks_for_approval, social_app};
 use crate::event::{
     ActivityPatched, ActivitySnapshot, Body, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
     InteractionRequested, MessagesSnapshot, RunCancelled, RunCompleted, RunFailed, RunStarted, StatePatched,
@@ -45,7 +46,42 @@ pub(super) enum Chunk {
     Call(String),
 }
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+pub(super) const SPEC: Spec = Spec {
+    name: "ag-ui",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 4, matches: is_ag_ui }],
+        ending,
+        refines_to: Some((Dialect::SocialApp, social_app::shows)),
+        resumes_as_new_run: true,
+    }),
+    ids: NamedIds::None,
+    thread_field: "threadId",
+    schema: include_str!("../../../../vectors/ag-ui/schema.json"),
+    frames_section: "BaseEvent",
+    offers_attach: true,
+    has_unnamed_pieces: false,
+    has_extensions: true,
+};
+
+/// Recognises a type in UPPER_SNAKE_CASE.
+pub(super) fn is_ag_ui(frame: &Object<'_>) -> bool {
+    frame.get_str("type").is_some_and(|kind| {
+        kind.starts_with(|first: char| first.is_ascii_uppercase())
+            && kind.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
+    })
+}
+
+pub(super) fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {
+    match frame.get_str("type").as_deref() {
+        Some("RUN_FINISHED") => Some(Ending::Over),
+        Some("RUN_ERROR") => Some(Ending::Failed),
+        _ => None,
+    }
+}
+
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     let starts = object.get_str("type").as_deref() == Some("RUN_STARTED");
     let time = object.get("timestamp").and_then(|raw| raw.get().parse::<f64>().ok());
     let time = time.filter(|millis| *millis >= 0.0).and_then(|millis| Timestamp::from_millis(millis as u64));

@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
-    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+    DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
+    weave_residue,
 };
 use super::encode::{Encode, Turn};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{
     Body, ErrorInfo, Event, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
@@ -17,7 +19,38 @@ use crate::json::{FieldError, Json, Object, ObjectWriter};
 use crate::record::By;
 use crate::time::Timestamp;
 
+pub(super) const SPEC: Spec = Spec {
+    name: "agio",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 5, matches: is_agio }],
+        ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::Run,
+    thread_field: "metadata.thread_id",
+    schema: include_str!("../../../../vectors/agio/schema.json"),
+    frames_section: "统一事件模型",
+    offers_attach: false,
+    has_unnamed_pieces: true,
+    has_extensions: true,
+};
+
 // Decoding
+
+fn is_agio(frame: &Object<'_>) -> bool {
+    ["run_id", "timestamp", "data"].iter().all(|key| frame.has(key))
+}
+
+fn ending(frame: &Object<'_>, name: Option<&str>) -> Option<Ending> {
+    match frame.get_str("type").as_deref().or(name) {
+        Some("run_completed" | "run_cancelled") => Some(Ending::Over),
+        Some("run_failed") => Some(Ending::Failed),
+        _ => None,
+    }
+}
 
 /// In the wild the type also stands in the SSE name alone, and the data is the event's `data`.
 pub(super) fn open(object: &mut Object<'_>, name: Option<&str>) -> Result<Envelope, FieldError> {
@@ -38,7 +71,11 @@ fn is_whole(object: &Object<'_>) -> bool {
     object.has("type") && (object.has("data") || object.has("run_id"))
 }
 
-pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+pub(super) fn decode(
+    _state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let named = frame.name.filter(|_| !is_whole(&frame.object) && !frame.object.has("data"));
     let (kind, mut data, metadata, outer) = match named {

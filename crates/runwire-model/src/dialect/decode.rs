@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Dialect, Weave, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
-};
+use super::{Dialect, Weave, ag_ui};
 use crate::event::{Body, Event};
 use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
 use crate::run::Refusal;
@@ -87,8 +85,6 @@ pub struct DecoderState {
     pub(super) chunk: Option<ag_ui::Chunk>,
     /// The reasoning span that is open (AG-UI only).
     pub(super) span: Option<String>,
-    /// Whether the dialect shows signs of being social-app's (AG-UI only).
-    pub(super) social: bool,
 }
 
 /// Reads the frames of one producer.
@@ -127,25 +123,21 @@ impl Decoder {
 
     /// Tells the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
     pub fn dialect_with(&self, frame: &Opened<'_>) -> Dialect {
-        let is_social = || self.state.social || social_app::shows(&frame.object);
-        if self.dialect == Dialect::AgUi && is_social() { Dialect::SocialApp } else { self.dialect }
+        let refined = self.dialect.spec().read.as_ref().and_then(|read| read.refines_to);
+        match refined {
+            Some((dialect, shows)) if shows(&frame.object) => dialect,
+            _ => self.dialect,
+        }
     }
 
     /// Reads a frame's envelope.
     pub fn open<'a>(&self, name: Option<&'a str>, data: &'a [u8]) -> Result<Opened<'a>, DecodeError> {
         let text = check_frame(data)?;
         let mut object = Object::parse_checked(text)?;
-        let envelope = match self.dialect {
-            Dialect::Runwire => runwire::open(&mut object),
-            Dialect::Loom => loom::open(&mut object),
-            Dialect::LoomExport => loom_export::open(&mut object),
-            Dialect::StreamingEngine => streaming_engine::open(&mut object),
-            Dialect::Agio => agio::open(&mut object, name),
-            Dialect::AgUi => ag_ui::open(&mut object),
-            Dialect::SocialApp => social_app::open(&mut object),
-            Dialect::EasyflowChat => easyflow_chat::open(&mut object),
-            Dialect::Text => Ok(Envelope::default()),
-        }?;
+        let envelope = match &self.dialect.spec().read {
+            Some(read) => (read.open)(&mut object, name)?,
+            None => Envelope::default(),
+        };
         Ok(Opened { envelope, object, name, text })
     }
 
@@ -165,17 +157,9 @@ impl Decoder {
 
     fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
         self.dialect = self.dialect_with(&frame);
-        let state = &mut self.state;
-        match self.dialect {
-            Dialect::Runwire => runwire::decode(frame, weave),
-            Dialect::Loom => loom::decode(frame, weave),
-            Dialect::LoomExport => loom_export::decode(state, &frame, weave),
-            Dialect::StreamingEngine => streaming_engine::decode(frame, weave),
-            Dialect::Agio => agio::decode(frame, weave),
-            Dialect::AgUi => ag_ui::decode(state, frame, weave),
-            Dialect::SocialApp => social_app::decode(state, frame, weave),
-            Dialect::EasyflowChat => easyflow_chat::decode(frame, weave),
-            Dialect::Text => Ok(weave.foreign(frame.whole(), frame.name)?),
+        match &self.dialect.spec().read {
+            Some(read) => (read.decode)(&mut self.state, frame, weave),
+            None => Ok(weave.foreign(frame.whole(), frame.name)?),
         }
     }
 }

@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
-    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+    DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
+    weave_residue,
 };
 use super::encode::{Encode, Turn};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Extra, InteractionKind, InteractionRequested, InteractionResolved,
@@ -36,7 +38,39 @@ const REASON: &str = "reason";
 /// The reason of a node that waits for a person.
 const INTERACTION: &str = "interaction";
 
+pub(super) const SPEC: Spec = Spec {
+    name: "easyflow-chat",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 1, matches: is_easyflow }],
+        ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::Session,
+    thread_field: "conversation_id",
+    schema: include_str!("../../../../vectors/easyflow-chat/schema.json"),
+    frames_section: "§2",
+    offers_attach: true,
+    has_unnamed_pieces: false,
+    has_extensions: true,
+};
+
 // Decoding
+
+fn is_easyflow(frame: &Object<'_>) -> bool {
+    frame.has("protocol") || frame.has("domain")
+}
+
+fn ending(frame: &Object<'_>, name: Option<&str>) -> Option<Ending> {
+    let is_system = word(frame, "domain").as_deref() == Some("system");
+    match (is_system, word(frame, "type").as_deref(), name) {
+        (true, Some("done") | None, _) | (_, None, Some("done")) => Some(Ending::Over),
+        (true, Some("error"), _) | (_, _, Some("error")) => Some(Ending::Failed),
+        _ => None,
+    }
+}
 
 /// A field under its documented name, or under the camelCase one that is seen in the wild.
 trait EitherCase<'a> {
@@ -49,7 +83,7 @@ impl EitherCase<'_> for Object<'_> {
     }
 }
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     let meta = object.get("meta").and_then(Object::of);
     let run = meta.map(|meta| meta.get_id(meta.name_of("run_id", "runId"))).transpose()?.flatten();
     let thread = object.name_of("conversation_id", "conversationId");
@@ -63,7 +97,11 @@ fn word(object: &Object<'_>, key: &str) -> Option<String> {
     object.get_str(key).map(|word| word.to_lowercase())
 }
 
-pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+pub(super) fn decode(
+    _state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let mut meta = frame.object.take_object("meta")?;
     let residue = meta.as_mut().and_then(take_residue);

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use serde::{Deserialize, Serialize};
 
+use super::registry::with_dialects;
 use super::track::Track;
 use super::{
     Dialect, Frames, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine,
@@ -87,10 +88,7 @@ pub struct EncoderOptions {
 impl EncoderOptions {
     /// Returns the options without those that change no frame of the dialect.
     pub fn of(self, dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Runwire | Dialect::Text => Self::default(),
-            _ => self,
-        }
+        if dialect.has_extensions() { self } else { Self::default() }
     }
 
     /// Returns the number of a record's first frame in cursors, which shows what they are valid for: 0 with
@@ -161,20 +159,31 @@ pub struct Encoder {
     state: State,
 }
 
-/// What each dialect remembers beside what all of them do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum State {
-    Runwire(runwire::Encoder),
-    Loom(loom::Encoder),
-    LoomExport(loom_export::Encoder),
-    StreamingEngine(streaming_engine::Encoder),
-    Agio(agio::Encoder),
-    AgUi(ag_ui::Encoder),
-    SocialApp(social_app::Encoder),
-    EasyflowChat(easyflow_chat::Encoder),
-    Text(text::Encoder),
+macro_rules! define_state {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+        /// What each dialect's encoder remembers beside what all of them do.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum State {
+            $($variant($module::Encoder),)*
+        }
+
+        impl State {
+            fn new(dialect: Dialect) -> Self {
+                match dialect {
+                    $(Dialect::$variant => Self::$variant($module::Encoder::default()),)*
+                }
+            }
+
+            fn dialect(&mut self) -> &mut dyn Encode {
+                match self {
+                    $(Self::$variant(encoder) => encoder,)*
+                }
+            }
+        }
+    };
 }
+with_dialects!(define_state);
 
 /// A dialect's way to tell an event.
 pub(super) trait Encode {
@@ -489,17 +498,7 @@ impl Encoder {
         run_id: impl Into<String>,
         options: impl Into<EncoderOptions>,
     ) -> Self {
-        let state = match dialect {
-            Dialect::Runwire => State::Runwire(runwire::Encoder::default()),
-            Dialect::Loom => State::Loom(loom::Encoder::default()),
-            Dialect::LoomExport => State::LoomExport(loom_export::Encoder::default()),
-            Dialect::StreamingEngine => State::StreamingEngine(streaming_engine::Encoder::default()),
-            Dialect::Agio => State::Agio(agio::Encoder::default()),
-            Dialect::AgUi => State::AgUi(ag_ui::Encoder::default()),
-            Dialect::SocialApp => State::SocialApp(social_app::Encoder::default()),
-            Dialect::EasyflowChat => State::EasyflowChat(easyflow_chat::Encoder::default()),
-            Dialect::Text => State::Text(text::Encoder::default()),
-        };
+        let state = State::new(dialect);
         let ids = Ids { thread: thread_id.into(), run: run_id.into() };
         let options = options.into();
         Self { dialect, options, ids, first_seq: 0, in_thread: false, track: Track::default(), state }
@@ -521,7 +520,7 @@ impl Encoder {
     /// Returns whether the frame of an event says that it is the first piece of a continuation.
     pub(crate) fn begins_continuation(&self, event: &Event) -> bool {
         let Body::TextDelta(delta) = &event.body else { return false };
-        self.state.tells_continuations() && self.track.begins_continuation(&delta.message_id)
+        self.dialect.spec().has_unnamed_pieces && self.track.begins_continuation(&delta.message_id)
     }
 
     /// Adds the frames that a record becomes.
@@ -535,7 +534,7 @@ impl Encoder {
         };
         let own = record.dialect == Some(self.dialect);
         let EncoderOptions { fidelity, slots } = self.options;
-        let full = fidelity == Fidelity::Full && !matches!(self.dialect, Dialect::Runwire | Dialect::Text);
+        let full = fidelity == Fidelity::Full && self.dialect.has_extensions();
         for (index, entry) in record.entries.iter().enumerate() {
             let place = Place { seq: record.seq, index: index as u32 };
             self.track.before(&entry.event, place, record.at);
@@ -581,27 +580,6 @@ impl Encoder {
             }
             let chunks = self.state.dialect().tells_chunks();
             self.track.after(&entry.event, chunks);
-        }
-    }
-}
-
-impl State {
-    /// Returns whether the dialect's pieces have no id, so that the first of a continuation must say what it is.
-    fn tells_continuations(&self) -> bool {
-        matches!(self, Self::Loom(_) | Self::LoomExport(_) | Self::StreamingEngine(_) | Self::Agio(_))
-    }
-
-    fn dialect(&mut self) -> &mut dyn Encode {
-        match self {
-            Self::Runwire(encoder) => encoder,
-            Self::Loom(encoder) => encoder,
-            Self::LoomExport(encoder) => encoder,
-            Self::StreamingEngine(encoder) => encoder,
-            Self::Agio(encoder) => encoder,
-            Self::AgUi(encoder) => encoder,
-            Self::SocialApp(encoder) => encoder,
-            Self::EasyflowChat(encoder) => encoder,
-            Self::Text(encoder) => encoder,
         }
     }
 }

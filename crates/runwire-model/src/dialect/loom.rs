@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
-    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+    DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
+    weave_residue,
 };
 use super::encode::{Encode, Turn};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
@@ -28,9 +30,65 @@ const NODE_ID: &str = "own.node_id";
 /// Extension field of `run.started`: the `session_id` of the run, where it is not the thread's id.
 pub const SESSION_ID: &str = "own.session_id";
 
+pub(super) const SPEC: Spec = Spec {
+    name: "loom",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 9, matches: is_loom }],
+        ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::Run,
+    thread_field: "session_id",
+    schema: include_str!("../../../../vectors/loom/schema.json"),
+    frames_section: "§3",
+    offers_attach: false,
+    has_unnamed_pieces: true,
+    has_extensions: true,
+};
+
 // Decoding
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+/// The event types that a first frame is recognised by.
+const TYPES: &[&str] = &[
+    "run_start",
+    "node_enter",
+    "node_exit",
+    "message_chunk",
+    "thought_chunk",
+    "usage",
+    "values",
+    "updates",
+    "custom",
+    "checkpoint",
+    "tot_expand",
+    "tot_evaluate",
+    "tot_backtrack",
+    "got_plan",
+    "got_node_start",
+    "got_node_complete",
+    "got_node_failed",
+    "got_expand",
+    "tool_call_chunk",
+    "tool_call",
+    "tool_start",
+    "tool_output",
+    "tool_end",
+    "tool_approval",
+];
+
+fn is_loom(frame: &Object<'_>) -> bool {
+    frame.has("reply") || frame.get_str("type").is_some_and(|kind| TYPES.contains(&&*kind))
+}
+
+/// A second reply is another answer, not the same end again.
+pub(super) fn ending(_frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {
+    None
+}
+
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     let kind = object.get_str("type");
     // After a reply, a run start or a node opens the next run.
     let starts = matches!(kind.as_deref(), Some("run_start" | "node_enter"));
@@ -48,7 +106,11 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     Ok(Envelope { thread, run, time: None, starts, begins })
 }
 
-pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+pub(super) fn decode(
+    _state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
     let session = frame.envelope.thread.take().filter(|_| weave.is_pending());
     decode_payload(frame, weave)?;
     if let Some(session) = session.filter(|session| *session != weave.state.thread_id) {

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::decode::{DecodeError, DecoderState, Envelope, Opened, slot_event, take_residue, weave_residue};
 use super::encode::{Encode, Turn};
 use super::loom::{self, Form};
+use super::registry::{NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{Body, Extra};
 use crate::json::{FieldError, Json, Object, ObjectWriter};
@@ -46,7 +47,35 @@ const KEYS: &[(&str, &str)] = &[
 const NODE_ID: &[&str] =
     &["node_enter", "node_exit", "updates", "got_node_start", "got_node_complete", "got_node_failed"];
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+pub(super) const SPEC: Spec = Spec {
+    name: "loom-export",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 8, matches: is_loom_export }],
+        ending: loom::ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::None,
+    thread_field: "session_id",
+    schema: include_str!("../../../../vectors/loom-export/schema.json"),
+    frames_section: "§3",
+    offers_attach: false,
+    has_unnamed_pieces: true,
+    has_extensions: true,
+};
+
+/// Recognises an object with a single key in CamelCase.
+fn is_loom_export(frame: &Object<'_>) -> bool {
+    let mut fields = frame.fields();
+    let (Some((key, _)), None) = (fields.next(), fields.next()) else { return false };
+    key.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+        && key.bytes().any(|byte| byte.is_ascii_lowercase())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     // Where a slot tells the start, the native one follows it and says the same.
     let slot = object
         .get("Custom")
@@ -62,7 +91,7 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
 
 pub(super) fn decode(
     state: &mut DecoderState,
-    frame: &Opened<'_>,
+    frame: Opened<'_>,
     weave: &mut Weave<'_>,
 ) -> Result<(), DecodeError> {
     if state.skip > 0 {

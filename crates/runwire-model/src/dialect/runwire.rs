@@ -4,15 +4,47 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::decode::{DecodeError, Envelope, Opened};
+use super::decode::{DecodeError, DecoderState, Envelope, Opened};
 use super::encode::{Encode, Ids, Turn};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{Body, Event, Extra, RunCompleted};
 use crate::json::{FieldError, Object, ObjectWriter};
 use crate::record::{By, Record};
 use crate::time::Timestamp;
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+pub(super) const SPEC: Spec = Spec {
+    name: "runwire",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 2, matches: is_runwire }],
+        ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::Run,
+    thread_field: "thread_id",
+    schema: include_str!("../../../../vectors/runwire/schema.json"),
+    frames_section: "§4",
+    offers_attach: true,
+    has_unnamed_pieces: false,
+    has_extensions: false,
+};
+
+fn is_runwire(frame: &Object<'_>) -> bool {
+    (frame.has("seq") && frame.has("at")) || frame.get_str("type").is_some_and(|kind| kind.contains('.'))
+}
+
+fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {
+    match frame.get_str("type").as_deref() {
+        Some("run.completed" | "run.cancelled") => Some(Ending::Over),
+        Some("run.failed") => Some(Ending::Failed),
+        _ => None,
+    }
+}
+
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     object.take("seq");
     let time = object.take_opt_str("at")?.and_then(|at| Timestamp::parse(&at));
     let starts = object.get_str("type").as_deref() == Some("run.started");
@@ -25,7 +57,11 @@ pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
     })
 }
 
-pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+pub(super) fn decode(
+    _state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let event_type = frame.object.take_str("type")?;
     match Event::read(&event_type, frame.object)? {

@@ -9,10 +9,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::decode::{
-    DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, take_residue, weave_residue,
-};
+use super::decode::{DecodeError, DecoderState, Opened, owned, read_arguments, take_residue, weave_residue};
 use super::encode::{Encode, Turn};
+use super::registry::{NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave, ag_ui};
 use crate::event::{
     Body, ErrorInfo, Event, Extra, RunCancelled, RunFailed, TextDelta, TextFinished, TextStarted,
@@ -28,15 +27,34 @@ const ROUTER: &str = "router";
 /// The code of a run that was cancelled, which the document has no event for.
 const CANCELLED: &str = "CANCELLED";
 
+pub(super) const SPEC: Spec = Spec {
+    name: "social-app",
+    read: Some(Read {
+        open: ag_ui::open,
+        decode,
+        detect: &[Rule { rank: 3, matches: is_social_app }],
+        ending: ag_ui::ending,
+        refines_to: None,
+        resumes_as_new_run: true,
+    }),
+    ids: NamedIds::Run,
+    thread_field: "threadId",
+    schema: include_str!("../../../../vectors/social-app/schema.json"),
+    frames_section: "§2",
+    offers_attach: false,
+    has_unnamed_pieces: false,
+    has_extensions: true,
+};
+
 // Decoding
+
+fn is_social_app(frame: &Object<'_>) -> bool {
+    ag_ui::is_ag_ui(frame) && shows(frame)
+}
 
 /// Tells whether a frame of AG-UI has a field that only this profile knows.
 pub(super) fn shows(object: &Object<'_>) -> bool {
     ["args", "answer", "stage", "tool_call_id"].iter().any(|key| object.has(key))
-}
-
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
-    ag_ui::open(object)
 }
 
 pub(super) fn decode(
@@ -44,7 +62,6 @@ pub(super) fn decode(
     mut frame: Opened<'_>,
     weave: &mut Weave<'_>,
 ) -> Result<(), DecodeError> {
-    state.social = true;
     let residue = take_residue(&mut frame.object);
     if weave_residue(residue.as_ref(), weave)? {
         return Ok(());

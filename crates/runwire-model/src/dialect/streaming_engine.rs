@@ -4,9 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::decode::{
-    DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
+    DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
+    weave_residue,
 };
 use super::encode::{Encode, Turn};
+use super::registry::{Ending, NamedIds, Read, Rule, Spec};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Data, ErrorInfo, Extra, Level, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted, Summary,
@@ -27,9 +29,45 @@ const STAMPED: [&str; 3] = ["request_id", "timestamp", "sequence"];
 /// Times from here up to ten times as much have ten digits: they are seconds.
 const FIRST_TEN_DIGITS: f64 = 1e9;
 
+pub(super) const SPEC: Spec = Spec {
+    name: "streaming-engine",
+    read: Some(Read {
+        open,
+        decode,
+        detect: &[Rule { rank: 6, matches: has_envelope }, Rule { rank: 7, matches: is_legacy }],
+        ending,
+        refines_to: None,
+        resumes_as_new_run: false,
+    }),
+    ids: NamedIds::Run,
+    thread_field: "data.session_id",
+    schema: include_str!("../../../../vectors/streaming-engine/schema.json"),
+    frames_section: "§1.2",
+    offers_attach: true,
+    has_unnamed_pieces: true,
+    has_extensions: true,
+};
+
 // Decoding
 
-pub(super) fn open(object: &mut Object<'_>) -> Result<Envelope, FieldError> {
+fn has_envelope(frame: &Object<'_>) -> bool {
+    frame.has("data") && frame.has("metadata")
+}
+
+/// Recognises the older form (§6), flat or nested.
+fn is_legacy(frame: &Object<'_>) -> bool {
+    let data = frame.get("data").and_then(Object::of);
+    frame.has("tool_id")
+        || data.is_some_and(|data| data.has("tool_id"))
+        || matches!(frame.get_str("type").as_deref(), Some("token" | "final_answer" | "done"))
+}
+
+fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {
+    let is_end = matches!(frame.get_str("type").as_deref(), Some("session_end" | "done"));
+    is_end.then_some(Ending::Over)
+}
+
+pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envelope, FieldError> {
     let kind = object.get_str("type");
     let begins = kind.as_deref() == Some("session_start");
     let metadata = object.get("metadata").and_then(Object::of);
@@ -57,7 +95,11 @@ fn to_millis(time: f64) -> f64 {
     if is_seconds { (time * 1000.0).round() } else { time }
 }
 
-pub(super) fn decode(mut frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
+pub(super) fn decode(
+    _state: &mut DecoderState,
+    mut frame: Opened<'_>,
+    weave: &mut Weave<'_>,
+) -> Result<(), DecodeError> {
     let whole = frame.whole();
     let mut metadata = frame.object.take_object("metadata")?;
     let residue = metadata.as_mut().and_then(take_residue);

@@ -5,9 +5,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Frames;
 use super::encode::{Encode, Turn};
+use super::registry::{NamedIds, Spec};
+use super::{Frames, runwire};
 use crate::event::Body;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "text",
+    read: None,
+    ids: NamedIds::None,
+    // Frames are text: what follows describes the events that they come from.
+    thread_field: runwire::SPEC.thread_field,
+    schema: runwire::SPEC.schema,
+    frames_section: runwire::SPEC.frames_section,
+    offers_attach: false,
+    has_unnamed_pieces: false,
+    has_extensions: false,
+};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Encoder {

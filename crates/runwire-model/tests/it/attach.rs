@@ -10,7 +10,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use runwire_model::attach::{Present, offers_attach};
+use runwire_model::attach::Present;
 use runwire_model::convert::{Converted, Converter};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::event::{Event, InteractionRequested, RunStarted, TextDelta, TextStarted, ToolProgress};
@@ -248,7 +248,7 @@ fn a_snapshots_ordering_values_are_below_the_tails() {
 #[test]
 fn attach_is_offered_where_the_design_says() {
     for dialect in Dialect::ALL {
-        assert_eq!(offers_attach(dialect), OFFERED.contains(&dialect), "{dialect}");
+        assert_eq!(dialect.offers_attach(), OFFERED.contains(&dialect), "{dialect}");
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::request::Parts;
 use runwire_log::{Form, LogError, RunInfo, RunKey, ThreadKey};
-use runwire_model::attach::offers_attach;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, Answer};
@@ -88,7 +87,7 @@ impl Ask {
 
     /// Refuses to attach in a dialect whose clients have no way to take the present in one go.
     pub(crate) fn check_attach(&self) -> Result<&Self, Problem> {
-        match self.form.filter(|form| self.attach && !offers_attach(form.dialect)) {
+        match self.form.filter(|form| self.attach && !form.dialect.offers_attach()) {
             Some(form) => Err(attach_not_offered(form.dialect)),
             None => Ok(self),
         }
@@ -221,7 +220,7 @@ pub(crate) fn cursor_of(place: &str, text: &str) -> Result<Cursor, Problem> {
 
 fn attach_not_offered(dialect: Dialect) -> Problem {
     let offered: Vec<_> =
-        Dialect::ALL.into_iter().filter(|known| offers_attach(*known)).map(Dialect::name).collect();
+        Dialect::ALL.into_iter().filter(|known| known.offers_attach()).map(Dialect::name).collect();
     let detail = format!("`attach` is not offered in {dialect}; it is in {}", offered.join(", "));
     Problem::new("attach_not_offered", detail).with("expected", offered)
 }

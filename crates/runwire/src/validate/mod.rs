@@ -8,7 +8,7 @@ mod sessions;
 
 use std::collections::HashSet;
 
-use runwire_check::{AFTER_END, Finding, Severity, Side, frames_section, section_of};
+use runwire_check::{AFTER_END, Finding, Severity, Side, section_of};
 use runwire_model::convert::{Converter, Options, Problem};
 use runwire_model::dialect::{DecodeError, Dialect, detect};
 use runwire_model::framing::{Frame, FramingError};
@@ -94,7 +94,7 @@ impl Validation {
     fn no_frame(&mut self, error: &FramingError) -> Result<(), Failure> {
         let mut finding =
             Finding::problem(error.code(), error.to_string()).maybe_hint(hint::for_code(error.code()));
-        finding.section = self.dialect().map(|dialect| frames_section(dialect).to_owned());
+        finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
         if !error.can_continue() {
             finding.message = format!("{}; the rest of the stream cannot be read", finding.message);
         }
@@ -113,7 +113,7 @@ impl Validation {
             Err(fault) => {
                 let mut finding = Finding::problem(fault.code(), fault.to_string())
                     .maybe_hint(hint::for_code(fault.code()));
-                finding.section = self.dialect().map(|dialect| frames_section(dialect).to_owned());
+                finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
                 return self.tell(frame.line, &[finding]);
             }
         };

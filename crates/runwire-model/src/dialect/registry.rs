@@ -1,0 +1,252 @@
+//! The dialects that Runwire speaks, one line each.
+//!
+//! All that is particular to a dialect stands in its own folder: a [`Spec`], and an `Encoder`. Everything else in the
+//! workspace asks [`Dialect`] for it.
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::{DecodeError, DecoderState, Envelope, Opened};
+use super::{
+    Weave, ag_ui, agio, easyflow_chat, loom, loom_export, runwire, social_app, streaming_engine, text,
+};
+use crate::json::{FieldError, Object};
+
+/// Passes the list of dialects to a macro: variant, and module with its `SPEC` and `Encoder`.
+///
+/// A line's place is stored (records, run states and checkpoints hold it), so new ones go to the end.
+macro_rules! with_dialects {
+    ($callback:ident) => {
+        $callback! {
+            /// The canonical model as JSON.
+            Runwire => runwire,
+            /// Loom's streaming output, type and payload.
+            Loom => loom,
+            /// Loom's single-key export form.
+            LoomExport => loom_export,
+            /// StreamingEngine's events.
+            StreamingEngine => streaming_engine,
+            /// Agio's events.
+            Agio => agio,
+            /// The official AG-UI protocol, version 1.0.
+            AgUi => ag_ui,
+            /// social-app's profile of AG-UI.
+            SocialApp => social_app,
+            /// EasyFlow's chat protocol, version 1.1.
+            EasyflowChat => easyflow_chat,
+            /// The answer's text alone; written, never read.
+            Text => text,
+        }
+    };
+}
+pub(super) use with_dialects;
+
+/// What is particular to a dialect, apart from its encoder.
+pub(super) struct Spec {
+    /// Name on the command line and in requests.
+    pub(super) name: &'static str,
+    /// How its frames are read; `None` for a dialect that is only written.
+    pub(super) read: Option<Read>,
+    /// Which ids every frame carries.
+    pub(super) ids: NamedIds,
+    /// Path of the field that names the thread.
+    pub(super) thread_field: &'static str,
+    /// JSON Schema of its frames.
+    pub(super) schema: &'static str,
+    /// Section of its document about frames as such.
+    pub(super) frames_section: &'static str,
+    /// Whether readers may attach to a run's present state instead of replaying it.
+    pub(super) offers_attach: bool,
+    /// Whether pieces of a text carry no id, so that the first piece of a continuation has to say what it is.
+    pub(super) has_unnamed_pieces: bool,
+    /// Whether frames can carry extension slots and residues, so that `fidelity` and `slots` matter.
+    pub(super) has_extensions: bool,
+}
+
+/// How the frames of a dialect are read.
+pub(super) struct Read {
+    /// Reads a frame's envelope; the SSE event name is given too.
+    pub(super) open: fn(&mut Object<'_>, Option<&str>) -> Result<Envelope, FieldError>,
+    /// Weaves a frame into its run.
+    pub(super) decode: fn(&mut DecoderState, Opened<'_>, &mut Weave<'_>) -> Result<(), DecodeError>,
+    /// Rules that recognise a first frame.
+    pub(super) detect: &'static [Rule],
+    /// Returns how a frame says that its run ends, if it does.
+    pub(super) ending: fn(&Object<'_>, Option<&str>) -> Option<Ending>,
+    /// The dialect that a stream turns out to be by one of its later frames.
+    pub(super) refines_to: Option<(Dialect, fn(&Object<'_>) -> bool)>,
+    /// Whether a suspended run goes on under another run id.
+    pub(super) resumes_as_new_run: bool,
+}
+
+/// A rule that recognises a dialect by a frame. Rules apply in the order of their ranks.
+pub(super) struct Rule {
+    pub(super) rank: u8,
+    pub(super) matches: fn(&Object<'_>) -> bool,
+}
+
+/// The ids that every frame of a dialect carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedIds {
+    /// Not even the session's.
+    None,
+    /// The session's.
+    Session,
+    /// The run's, or those of a session that has one run at a time.
+    Run,
+}
+
+/// How a frame says that its run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It is over, with any outcome.
+    Over,
+    /// It failed.
+    Failed,
+}
+
+macro_rules! define_dialects {
+    ($($(#[$doc:meta])* $variant:ident => $module:ident,)*) => {
+        /// A protocol that Runwire speaks.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Dialect {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Dialect {
+            /// Every dialect.
+            pub const ALL: [Self; [$(Self::$variant),*].len()] = [$(Self::$variant),*];
+
+            pub(super) const fn spec(self) -> &'static Spec {
+                match self {
+                    $(Self::$variant => &$module::SPEC,)*
+                }
+            }
+        }
+    };
+}
+with_dialects!(define_dialects);
+
+const fn readable_count() -> usize {
+    let (mut at, mut count) = (0, 0);
+    while at < Dialect::ALL.len() {
+        count += Dialect::ALL[at].spec().read.is_some() as usize;
+        at += 1;
+    }
+    count
+}
+
+const fn readable() -> [Dialect; readable_count()] {
+    let mut found = [Dialect::Runwire; readable_count()];
+    let (mut at, mut count) = (0, 0);
+    while at < Dialect::ALL.len() {
+        if Dialect::ALL[at].spec().read.is_some() {
+            found[count] = Dialect::ALL[at];
+            count += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+impl Dialect {
+    /// Every dialect that can be read.
+    pub const READABLE: [Self; readable_count()] = readable();
+
+    /// Returns the name on the command line and in requests.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// Finds the dialect of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// Returns the number that stores know the dialect by.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Finds the dialect of a number in a store.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Returns whether every frame names its run, or a session of its own, so that runs may be interleaved in one
+    /// stream.
+    pub fn names_its_run(self) -> bool {
+        self.spec().ids == NamedIds::Run
+    }
+
+    /// Returns whether frames name their session or run, so that one stream may hold several sessions.
+    pub fn names_its_session(self) -> bool {
+        self.spec().ids != NamedIds::None
+    }
+
+    /// Returns the path of the field that names the thread.
+    pub fn thread_field(self) -> &'static str {
+        self.spec().thread_field
+    }
+
+    /// Returns the JSON Schema of the dialect's frames.
+    pub fn schema(self) -> &'static str {
+        self.spec().schema
+    }
+
+    /// Returns the section of the dialect's document about frames as such.
+    pub fn frames_section(self) -> &'static str {
+        self.spec().frames_section
+    }
+
+    /// Returns whether readers may attach to a run's present state instead of replaying it.
+    pub fn offers_attach(self) -> bool {
+        self.spec().offers_attach
+    }
+
+    /// Returns whether frames can carry extension slots and residues.
+    pub fn has_extensions(self) -> bool {
+        self.spec().has_extensions
+    }
+
+    /// Returns whether a run that was suspended goes on under another run id in the source.
+    pub fn resumes_as_new_run(self) -> bool {
+        self.spec().read.as_ref().is_some_and(|read| read.resumes_as_new_run)
+    }
+
+    /// Returns how a frame says that its run ends, if it does.
+    pub fn ending(self, name: Option<&str>, frame: &Object<'_>) -> Option<Ending> {
+        self.spec().read.as_ref().and_then(|read| (read.ending)(frame, name))
+    }
+}
+
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dialect_is_found_by_its_name_and_its_number() {
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::from_name(dialect.name()), Some(dialect));
+            assert_eq!(Dialect::from_number(dialect.number()), Some(dialect));
+            assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
+        }
+        assert_eq!(Dialect::from_number(Dialect::ALL.len() as u8), None);
+    }
+
+    #[test]
+    fn every_detection_rule_has_a_rank_of_its_own() {
+        let rules = Dialect::READABLE.iter().filter_map(|dialect| dialect.spec().read.as_ref());
+        let mut ranks: Vec<u8> = rules.flat_map(|read| read.detect).map(|rule| rule.rank).collect();
+        ranks.sort_unstable();
+        let count = ranks.len();
+        ranks.dedup();
+        assert_eq!(ranks.len(), count);
+    }
+}
