@@ -14,7 +14,7 @@ pub(crate) fn for_code(code: &str) -> Option<&'static str> {
         "run_closed" => "whatever belongs to a run comes before its terminal event",
         "too_large" | "too_many_open" | "too_many_runs" => "split the work into several runs",
         "needs_run" => {
-            "write runwire, loom, agio, streaming-engine or social-app, or convert one session at a time"
+            "write a dialect whose frames name their run, such as runwire, or convert one session at a time"
         }
         _ => return None,
     })

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
     weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{
     Body, ErrorInfo, Event, Extra, Level, Metrics, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted,
@@ -28,6 +29,7 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Flat(start_request),
     }),
     ids: NamedIds::Run,
     thread_field: "metadata.thread_id",
@@ -42,6 +44,11 @@ pub(super) const SPEC: Spec = Spec {
 
 fn is_agio(frame: &Object<'_>) -> bool {
     ["run_id", "timestamp", "data"].iter().all(|key| frame.has(key))
+}
+
+/// The body of `POST /agent/stream`.
+fn start_request(start: &AgentStart<'_>) -> Value {
+    json!({"query": start.message.unwrap_or_default()})
 }
 
 fn ending(frame: &Object<'_>, name: Option<&str>) -> Option<Ending> {

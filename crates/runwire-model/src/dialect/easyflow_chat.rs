@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
     weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Extra, InteractionKind, InteractionRequested, InteractionResolved,
@@ -47,6 +48,7 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Flat(start_request),
     }),
     ids: NamedIds::Session,
     thread_field: "conversation_id",
@@ -61,6 +63,15 @@ pub(super) const SPEC: Spec = Spec {
 
 fn is_easyflow(frame: &Object<'_>) -> bool {
     frame.has("protocol") || frame.has("domain")
+}
+
+/// The body of `POST /api/v1/bot/chat`.
+fn start_request(start: &AgentStart<'_>) -> Value {
+    json!({
+        "prompt": start.message.unwrap_or_default(),
+        "botId": start.agent,
+        "conversationId": start.thread,
+    })
 }
 
 fn ending(frame: &Object<'_>, name: Option<&str>) -> Option<Ending> {

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
     weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
@@ -39,6 +40,7 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Flat(start_request),
     }),
     ids: NamedIds::Run,
     thread_field: "session_id",
@@ -81,6 +83,17 @@ const TYPES: &[&str] = &[
 
 fn is_loom(frame: &Object<'_>) -> bool {
     frame.has("reply") || frame.get_str("type").is_some_and(|kind| TYPES.contains(&&*kind))
+}
+
+/// The message that starts a run on Loom's WebSocket.
+pub(super) fn start_request(start: &AgentStart<'_>) -> Value {
+    json!({
+        "type": "run",
+        "id": start.run,
+        "message": start.message.unwrap_or_default(),
+        "agent": start.agent,
+        "thread_id": start.thread,
+    })
 }
 
 /// A second reply is another answer, not the same end again.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::decode::{DecodeError, DecoderState, Envelope, Opened, slot_event, take_residue, weave_residue};
 use super::encode::{Encode, Turn};
 use super::loom::{self, Form};
-use super::registry::{NamedIds, Read, Rule, Spec};
+use super::registry::{NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{Body, Extra};
 use crate::json::{FieldError, Json, Object, ObjectWriter};
@@ -56,6 +56,7 @@ pub(super) const SPEC: Spec = Spec {
         ending: loom::ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Flat(loom::start_request),
     }),
     ids: NamedIds::None,
     thread_field: "session_id",

@@ -27,7 +27,7 @@ pub use detect::{Ambiguous, detect};
 pub use encode::{Encoder, EncoderOptions, FRAME_BITS, Fidelity, Slots};
 pub use frames::Frames;
 pub use loom::SESSION_ID;
-pub use registry::{Dialect, Ending};
+pub use registry::{AgentStart, Dialect, Ending, StartRequest};
 pub use weave::Weave;
 
 use crate::event::ErrorInfo;

@@ -76,6 +76,8 @@ pub(super) struct Read {
     pub(super) refines_to: Option<(Dialect, fn(&Object<'_>) -> bool)>,
     /// Whether a suspended run goes on under another run id.
     pub(super) resumes_as_new_run: bool,
+    /// The request that starts an agent of the dialect over HTTP.
+    pub(super) start: StartRequest,
 }
 
 /// A rule that recognises a dialect by a frame. Rules apply in the order of their ranks.
@@ -93,6 +95,30 @@ pub(super) enum NamedIds {
     Session,
     /// The run's, or those of a session that has one run at a time.
     Run,
+}
+
+/// The body of the request that starts an agent over HTTP.
+#[derive(Debug, Clone, Copy)]
+pub enum StartRequest {
+    /// AG-UI's `RunAgentInput`: the thread's messages and state, and later the answers of people.
+    RunAgentInput,
+    /// These fields, with those of the run's input beside them.
+    Flat(fn(&AgentStart<'_>) -> serde_json::Value),
+    /// These fields, with the run's input as `input`.
+    Nested(fn(&AgentStart<'_>) -> serde_json::Value),
+}
+
+/// What the fields of a request that starts an agent are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentStart<'a> {
+    /// Id of the thread.
+    pub thread: &'a str,
+    /// Id of the run.
+    pub run: &'a str,
+    /// Name of the agent in the configuration.
+    pub agent: &'a str,
+    /// The user's message.
+    pub message: Option<&'a str>,
 }
 
 /// How a frame says that its run ends.
@@ -212,6 +238,11 @@ impl Dialect {
     /// Returns whether a run that was suspended goes on under another run id in the source.
     pub fn resumes_as_new_run(self) -> bool {
         self.spec().read.as_ref().is_some_and(|read| read.resumes_as_new_run)
+    }
+
+    /// Returns the request that starts an agent of the dialect over HTTP; `None` if it cannot be read.
+    pub fn start_request(self) -> Option<StartRequest> {
+        self.spec().read.as_ref().map(|read| read.start)
     }
 
     /// Returns how a frame says that its run ends, if it does.

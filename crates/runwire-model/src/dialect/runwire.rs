@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::decode::{DecodeError, DecoderState, Envelope, Opened};
 use super::encode::{Encode, Ids, Turn};
-use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{Body, Event, Extra, RunCompleted};
 use crate::json::{FieldError, Object, ObjectWriter};
@@ -22,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Nested(start_request),
     }),
     ids: NamedIds::Run,
     thread_field: "thread_id",
@@ -34,6 +36,11 @@ pub(super) const SPEC: Spec = Spec {
 
 fn is_runwire(frame: &Object<'_>) -> bool {
     (frame.has("seq") && frame.has("at")) || frame.get_str("type").is_some_and(|kind| kind.contains('.'))
+}
+
+fn start_request(start: &AgentStart<'_>) -> Value {
+    let AgentStart { thread, run, agent, message } = start;
+    json!({"thread_id": thread, "run_id": run, "agent": agent, "message": message})
 }
 
 fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{DecodeError, DecoderState, Opened, owned, read_arguments, take_residue, weave_residue};
 use super::encode::{Encode, Turn};
-use super::registry::{NamedIds, Read, Rule, Spec};
+use super::registry::{NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave, ag_ui};
 use crate::event::{
     Body, ErrorInfo, Event, Extra, RunCancelled, RunFailed, TextDelta, TextFinished, TextStarted,
@@ -36,6 +36,7 @@ pub(super) const SPEC: Spec = Spec {
         ending: ag_ui::ending,
         refines_to: None,
         resumes_as_new_run: true,
+        start: StartRequest::RunAgentInput,
     }),
     ids: NamedIds::Run,
     thread_field: "threadId",

@@ -2,13 +2,14 @@
 //! (`docs/dialects/streaming-engine.md`).
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
     weave_residue,
 };
 use super::encode::{Encode, Turn};
-use super::registry::{Ending, NamedIds, Read, Rule, Spec};
+use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
 use super::{Frames, Weave};
 use crate::event::{
     Body, Data, ErrorInfo, Extra, Level, Notice, RunCancelled, RunCompleted, RunFailed, RunStarted, Summary,
@@ -38,6 +39,7 @@ pub(super) const SPEC: Spec = Spec {
         ending,
         refines_to: None,
         resumes_as_new_run: false,
+        start: StartRequest::Flat(start_request),
     }),
     ids: NamedIds::Run,
     thread_field: "data.session_id",
@@ -60,6 +62,11 @@ fn is_legacy(frame: &Object<'_>) -> bool {
     frame.has("tool_id")
         || data.is_some_and(|data| data.has("tool_id"))
         || matches!(frame.get_str("type").as_deref(), Some("token" | "final_answer" | "done"))
+}
+
+/// The body of a chat request.
+fn start_request(start: &AgentStart<'_>) -> Value {
+    json!({"session_id": start.thread, "content": start.message.unwrap_or_default()})
 }
 
 fn ending(frame: &Object<'_>, _name: Option<&str>) -> Option<Ending> {

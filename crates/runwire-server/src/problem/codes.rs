@@ -245,13 +245,13 @@ pub const CODES: &[Code] = &[
         "needs_run",
         409,
         "Runs lie side by side, and this dialect cannot tell them apart",
-        "Read a single run, or use `runwire`, `loom`, `agio`, `streaming-engine` or `social-app`.",
+        "Read a single run, or use a dialect whose frames name their run; `expected` lists them.",
     ),
     code(
         "attach_not_offered",
         400,
         "This dialect has no snapshot to attach with",
-        "Attach in `runwire`, `ag-ui`, `easyflow-chat` or `streaming-engine`, or replay.",
+        "Attach in a dialect that `expected` lists, or replay.",
     ),
     code(
         "message_too_large",

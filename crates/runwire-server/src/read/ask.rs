@@ -157,7 +157,10 @@ impl Ask {
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
             let detail =
                 format!("runs of this thread lie side by side, and {} cannot tell them apart", form.dialect);
-            return Err(Problem::new("needs_run", detail).with("thread_id", &*key.id));
+            let expected = Dialect::ALL.into_iter().filter(|known| known.names_its_run());
+            let expected: Vec<_> = expected.map(Dialect::name).collect();
+            let problem = Problem::new("needs_run", detail).with("thread_id", &*key.id);
+            return Err(problem.with("expected", expected));
         }
         if self.attach {
             return Err(Problem::bad_query("attach", "attach to a run: /v1/runs/{run}/events"));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use runwire_log::LogError;
 use runwire_model::Json;
-use runwire_model::dialect::Dialect;
+use runwire_model::dialect::{AgentStart, Dialect, StartRequest};
 use runwire_model::event::{Decision, InteractionResolved};
 use runwire_model::json::Object;
 use runwire_model::record::Earlier;
@@ -30,45 +30,30 @@ pub(super) struct Prepared {
 /// The fields of a body. Their values stay text, so that numbers of any size are handed on as they came.
 type Fields = BTreeMap<String, Json>;
 
-/// Tells whether a dialect's own request carries answers.
+/// Returns whether a dialect's own request carries answers.
 pub(super) fn resumes(dialect: Dialect) -> bool {
-    matches!(dialect, Dialect::AgUi | Dialect::SocialApp)
+    matches!(dialect.start_request(), Some(StartRequest::RunAgentInput))
 }
 
 /// Prepares the request that starts an agent.
 pub(super) async fn start(job: &Job, agent: &HttpAgent) -> Result<Prepared, LogError> {
-    if !resumes(agent.dialect) {
-        let input = job.given().await?;
-        return Ok(prepared(job, &agent.url, &plain_start(job, agent, input), false));
-    }
-    let body = run_agent_input(job, &job.run.id, None).await?;
-    Ok(prepared(job, &agent.url, &body, false))
-}
-
-/// Makes the request of a system that has no `RunAgentInput`.
-fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
-    let (thread, run) = (&*job.thread.id, &*job.run.id);
-    let message = job.input.message.as_deref();
-    let said = message.unwrap_or_default();
-    match agent.dialect {
-        Dialect::Agio => with_input(input, json!({"query": said})),
-        Dialect::StreamingEngine => with_input(input, json!({"session_id": thread, "content": said})),
-        Dialect::EasyflowChat => {
-            with_input(input, json!({"prompt": said, "botId": job.agent.name, "conversationId": thread}))
-        }
-        Dialect::Loom | Dialect::LoomExport => with_input(
-            input,
-            json!({"type": "run", "id": run, "message": said, "agent": job.agent.name, "thread_id": thread}),
-        ),
-        // Those of `RunAgentInput` do not come here.
-        Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => {
-            let own =
-                json!({"thread_id": thread, "run_id": run, "agent": job.agent.name, "message": message});
-            let mut fields = fields_of(&Json::from_value(&own)).unwrap_or_default();
-            fields.insert("input".into(), input.unwrap_or_default());
+    let start = AgentStart {
+        thread: &job.thread.id,
+        run: &job.run.id,
+        agent: &job.agent.name,
+        message: job.input.message.as_deref(),
+    };
+    let body = match agent.dialect.start_request() {
+        Some(StartRequest::RunAgentInput) => run_agent_input(job, &job.run.id, None).await?,
+        Some(StartRequest::Flat(fields)) => with_input(job.given().await?, fields(&start)),
+        Some(StartRequest::Nested(fields)) => {
+            let mut fields = fields_of(&Json::from_value(&fields(&start))).unwrap_or_default();
+            fields.insert("input".into(), job.given().await?.unwrap_or_default());
             fields
         }
-    }
+        None => Fields::new(),
+    };
+    Ok(prepared(job, &agent.url, &body, false))
 }
 
 /// Prepares the requests that tell an agent what people answered; `seq` is the record that settled it.
