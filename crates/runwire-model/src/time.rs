@@ -41,9 +41,8 @@ impl Timestamp {
         let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
         let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
         let marks = is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":");
-        let ranges =
-            (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 61;
-        if !marks || !ranges || year < 1970 {
+        let ranges = (1..=12).contains(&month) && hour < 24 && minute < 60 && second < 61;
+        if !marks || !ranges || year < 1970 || !(1..=days_in_month(year, month)).contains(&day) {
             return None;
         }
         let mut at = 19;
@@ -76,7 +75,7 @@ impl Timestamp {
         u64::try_from(utc).ok().and_then(Self::from_millis)
     }
 
-    /// Tells the milliseconds from an earlier moment to this one.
+    /// Returns the milliseconds from an earlier moment to this one.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -108,6 +107,16 @@ impl fmt::Display for Timestamp {
         let mut out = Vec::with_capacity(24);
         self.write(&mut out);
         f.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
+fn days_in_month(year: u64, month: u64) -> u64 {
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
     }
 }
 
@@ -150,6 +159,9 @@ mod tests {
             "",
             "2026",
             "2026-13-01T00:00:00Z",
+            "2026-11-31T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "2100-02-29T00:00:00Z",
             "2026-11-15T25:00:00Z",
             "2026-11-15T02:44:33+8",
             "1969-12-31T00:00:00Z",
