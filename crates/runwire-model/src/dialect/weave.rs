@@ -16,8 +16,8 @@ use crate::event::{
 use crate::json::Json;
 use crate::record::{By, Earlier, Entry};
 use crate::run::{
-    Authority, CallPhase, Compared, Digest, OpenCall, OpenText, Refusal, RunState, Whole, WholePolicy,
-    continues,
+    Authority, CallPhase, Compared, Digest, OpenCall, OpenStep, OpenText, Refusal, RunState, Whole,
+    WholePolicy, continues,
 };
 
 /// The run that a frame is woven into.
@@ -30,6 +30,8 @@ pub struct Weave<'a> {
     dialect: Dialect,
     seq: u64,
     whole: WholePolicy,
+    /// The open step that the frame names.
+    named_step: Option<String>,
     out: &'a mut Vec<Entry>,
 }
 
@@ -46,7 +48,7 @@ impl<'a> Weave<'a> {
         seq: u64,
         out: &'a mut Vec<Entry>,
     ) -> Self {
-        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, out }
+        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, named_step: None, out }
     }
 
     /// Sets what becomes of a whole text that differs from what the run has told.
@@ -69,12 +71,27 @@ impl<'a> Weave<'a> {
     fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Woven {
         let mut event = Event::new(body);
         event.extra = extra;
-        if !matches!(event.body, Body::StepStarted(_) | Body::StepFinished(_))
-            && !event.body.type_name().starts_with("run.")
-        {
-            event.step_id = self.state.current_step().map(|step| step.id.clone());
-        }
+        let step = match &event.body {
+            Body::StepStarted(_) => None,
+            Body::StepFinished(finished) => self.step().filter(|step| step.name == finished.name),
+            body if body.type_name().starts_with("run.") => None,
+            _ => self.step(),
+        };
+        event.step_id = step.map(|step| step.id.clone());
         self.event(event, by)
+    }
+
+    /// Finds the open step that the frame names by the source's id; among several, the innermost.
+    pub(crate) fn name_step(&mut self, source_id: &Json) {
+        let Some(id) = source_id.as_string() else { return };
+        let named = self.state.steps.iter().rfind(|step| step.source_id.as_deref() == Some(&*id));
+        self.named_step = named.map(|step| step.id.clone());
+    }
+
+    /// Returns the open step that the frame happens in: the one that it names, else the innermost.
+    pub(crate) fn step(&self) -> Option<&OpenStep> {
+        let is_named = |step: &&OpenStep| Some(&step.id) == self.named_step.as_ref();
+        self.state.steps.iter().rfind(is_named).or_else(|| self.state.current_step())
     }
 
     /// Adds a whole event as it is.

@@ -58,6 +58,11 @@ impl RunState {
         };
         texts(&mut self.texts, &known.texts);
         texts(&mut self.thoughts, &known.thoughts);
+        for step in &mut self.steps {
+            let known = known.steps.iter().find(|known| known.id == step.id);
+            let source_id = known.and_then(|known| known.source_id.clone());
+            step.source_id = source_id.filter(|id| id.len() <= limits::ID_BYTES);
+        }
         let calls = |open: &mut [OpenCall], known: &[OpenCall]| {
             for call in open {
                 if let Some(known) = known.iter().find(|known| known.id == call.id) {

@@ -83,6 +83,9 @@ pub struct OpenStep {
     pub name: String,
     /// The subagent it belongs to.
     pub subagent: Option<String>,
+    /// The id by which the source names it in later frames, where they have one (Loom's `node_id`).
+    #[serde(default)]
+    pub source_id: Option<String>,
 }
 
 /// How far a call is.
