@@ -237,8 +237,8 @@ pub(super) struct Turn<'a> {
     residue: Cell<Residue>,
     /// What stands for the event there by default, where the event alone would lose what is summed up.
     stand_in: RefCell<Vec<Event>>,
-    /// Whether the frame that is being written represents no event.
-    beside: Cell<bool>,
+    /// Whether the frame that is being written has none of the source's own fields.
+    bare: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -391,10 +391,15 @@ impl Turn<'_> {
     /// where residues are exact.
     pub(super) fn beside_event(&self, write: impl FnOnce()) {
         let due = self.residue.replace(if self.exact { Residue::Told } else { Residue::None });
-        self.beside.set(true);
-        write();
-        self.beside.set(false);
+        self.without_own(write);
         self.residue.set(due);
+    }
+
+    /// Writes a frame without the source's own fields.
+    pub(super) fn without_own(&self, write: impl FnOnce()) {
+        self.bare.set(true);
+        write();
+        self.bare.set(false);
     }
 
     /// Returns the record's entries before and after this one.
@@ -413,7 +418,7 @@ impl Turn<'_> {
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
     pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
-        if !self.own || self.beside.get() {
+        if !self.own || self.bare.get() {
             return;
         }
         for (name, value) in self.event().extra.iter() {
@@ -547,7 +552,7 @@ impl Encoder {
             let exact = full || (apart && !self.state.dialect().knows_subagents());
             let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
             let track = &self.track;
-            let (stand_in, beside) = (RefCell::default(), Cell::default());
+            let (stand_in, bare) = (RefCell::default(), Cell::default());
             let ids = &self.ids;
             let turn = Turn {
                 record,
@@ -563,7 +568,7 @@ impl Encoder {
                 exact,
                 residue,
                 stand_in,
-                beside,
+                bare,
             };
             let dialect = self.state.dialect();
             if turn.is_silent() && !dialect.shows_implied(&turn) {

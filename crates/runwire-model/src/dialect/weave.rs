@@ -252,6 +252,11 @@ impl<'a> Weave<'a> {
         Ok(())
     }
 
+    /// Returns whether the run has had a text of the assistant, be it an empty one.
+    pub(crate) fn has_texts(&self) -> bool {
+        self.state.counts.messages > 0 || self.state.told.last_id.is_some()
+    }
+
     /// Finds the text that a piece belongs to, and begins it if it is new.
     pub(crate) fn open_text(&mut self, message_id: Option<String>) -> Result<String, Refusal> {
         self.open_text_of(message_id, None)

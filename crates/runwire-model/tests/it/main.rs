@@ -17,5 +17,6 @@ mod seeds;
 mod slots;
 mod social_app;
 mod sse;
+mod streaming_engine;
 mod vectors;
 mod whole;
