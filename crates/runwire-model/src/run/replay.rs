@@ -76,6 +76,7 @@ impl RunState {
         calls(&mut self.carried, &known.carried);
         if known.is_within_limits() {
             self.renamed.clone_from(&known.renamed);
+            self.aliases.clone_from(&known.aliases);
             self.told.compared = known.told.compared;
             self.counts.messages = known.counts.messages;
             self.counts.thoughts = known.counts.thoughts;
@@ -106,6 +107,7 @@ impl RunState {
             && self.asked.len() <= limits::RUN_INTERACTIONS
             && self.recent.len() <= limits::RECENT_IDS
             && self.renamed.len() <= limits::RECENT_IDS
+            && self.aliases.len() <= limits::RECENT_IDS
             && self.renamed.iter().all(|renamed| renamed.times < u32::MAX / 2)
     }
 }

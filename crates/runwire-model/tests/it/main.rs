@@ -6,6 +6,7 @@ mod attach;
 mod compact;
 mod docs;
 mod easyflow_chat;
+mod ids;
 mod loom;
 mod model_schema;
 mod properties;
