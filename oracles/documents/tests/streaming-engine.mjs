@@ -449,6 +449,17 @@ export const tests = {
     const words = messages.map(({ role, mainContent }) => [role, mainContent]);
     assert.deepEqual(words, [["user", "first"], ["assistant", "最终答案内容片段"], ["user", "second"], ["assistant", "最终答案内容片段"]]);
     for (const message of messages) assertFields(message, { messageId: "string", isStreaming: [false], toolCalls: "list", dataBlocks: "list" }, "a message");
+    // What a person says while a request is under way stands between the assistant's words.
+    const text = (message_id, role, content) => [
+      { type: "text.started", message_id, role },
+      { type: "text.delta", message_id, content },
+      { type: "text.finished", message_id },
+    ];
+    const said = [["assistant", "one"], ["user", "wait"], ["assistant", "two"]];
+    await server.run("se-between", "runwire", [...said.flatMap(([role, content]) => text(content, role, content)), { type: "run.completed" }]);
+    const between = (await server.get("/v1/threads/se-between-thread/messages")).messages;
+    assert.deepEqual(between.map(({ role, mainContent }) => [role, mainContent]), said);
+    assert.equal(new Set(between.map(({ messageId }) => messageId)).size, 3);
   },
 
   state_has_thinking_and_answer: (server) =>
