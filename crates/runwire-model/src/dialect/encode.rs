@@ -251,6 +251,15 @@ enum Residue {
     Told,
 }
 
+/// Extension field: the frame named its call, by an id that could have been minted.
+pub(super) const CALL_ID: &str = "own.call_id";
+
+/// Returns whether the id of a call could have been minted in a run.
+pub(super) fn looks_minted(call_id: &str, run_id: &str) -> bool {
+    let number = call_id.strip_prefix(run_id).and_then(|rest| rest.strip_prefix(":c"));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Begins the name of an unknown field that stood elsewhere than in the payload.
 const PLACES: [&str; 5] = ["metadata.", "meta.", "frame.", "chunk.", "own."];
 
@@ -464,8 +473,7 @@ impl Turn<'_> {
 
     /// Tells whether a call's id was minted by us: in its own dialect the frame had none.
     pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
-        let number = call_id.strip_prefix(self.ids.run.as_str()).and_then(|rest| rest.strip_prefix(":c"));
-        self.own && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        self.own && looks_minted(call_id, &self.ids.run) && self.event().extra.get(CALL_ID).is_none()
     }
 
     /// Says that nothing in the event's further frames is an event of its own.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::{
     DecodeError, Envelope, Opened, owned, read_arguments, slot_event, take_residue, weave_residue,
 };
-use super::encode::{Encode, Turn};
+use super::encode::{CALL_ID, Encode, Turn, looks_minted};
 use super::track::Step;
 use super::{Frames, Weave};
 use crate::event::{
@@ -85,6 +85,7 @@ pub(super) fn payload(
     mut object: Object<'_>,
     weave: &mut Weave<'_>,
 ) -> Result<bool, DecodeError> {
+    let names_call = object.get_str("call_id").is_some_and(|id| looks_minted(&id, &weave.state.run_id));
     match kind {
         "run_start" => {
             object.take_id("run_id")?;
@@ -219,6 +220,9 @@ pub(super) fn payload(
             approval(id, called, object.rest(), weave)?;
         }
         _ => return Ok(false),
+    }
+    if names_call {
+        weave.add_to_said(CALL_ID, Json::from_valid("true"));
     }
     Ok(true)
 }

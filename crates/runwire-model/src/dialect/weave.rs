@@ -249,6 +249,12 @@ impl<'a> Weave<'a> {
         }
     }
 
+    /// Adds an extension field to what the frame says.
+    pub(crate) fn add_to_said(&mut self, name: &str, value: Json) {
+        let said = self.out.iter_mut().filter(|entry| entry.by == By::Producer);
+        said.for_each(|entry| entry.event.extra.set(name, value.clone()));
+    }
+
     // Texts
 
     /// Ends the texts and thoughts whose ids the source does not know: it has moved on to something else.

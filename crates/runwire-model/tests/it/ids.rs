@@ -115,3 +115,29 @@ fn an_alias_holds_after_the_state_was_stored() {
     }
     assert_eq!(seen(&read, Dialect::Loom)["messages"], json!(["one", "twothree"]));
 }
+
+#[test]
+fn calls_that_a_producer_names_like_minted_ones_keep_their_names() {
+    let (first, second) = (minted("c", 1), minted("c", 2));
+    let called = |id: &str| json!({ "type": "tool_call", "call_id": id, "name": "search", "arguments": {} });
+    let ended = |id: &str, result: &str| json!({ "type": "tool_end", "call_id": id, "name": "search", "result": result, "is_error": false });
+    let sent = [called(&first), called(&second), ended(&second, "two"), ended(&first, "one")];
+    let read = decode(&sent.map(frame), Dialect::Loom).unwrap();
+    let results = |read: &[Record], dialect| -> Vec<String> {
+        let calls = seen(read, dialect)["calls"].clone();
+        calls.as_array().unwrap().iter().map(|call| call["result"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(results(&read, Dialect::Loom), ["one", "two"]);
+    for dialect in [Dialect::Loom, Dialect::LoomExport] {
+        let once = decode(&encode(&read, dialect, Fidelity::Native), dialect).unwrap();
+        let twice = decode(&encode(&once, dialect, Fidelity::Native), dialect).unwrap();
+        assert_eq!(results(&once, dialect), ["one", "two"], "{dialect}");
+        assert_eq!(results(&twice, dialect), ["one", "two"], "{dialect}");
+    }
+    // Frames without an id still get none.
+    let bare = json!({ "type": "tool_call", "name": "search", "arguments": {} });
+    let read = decode(&[frame(bare)], Dialect::Loom).unwrap();
+    let written = encode(&read, Dialect::Loom, Fidelity::Native);
+    let names_call = |(_, data): &WireFrame| String::from_utf8_lossy(data).contains("call_id");
+    assert!(written.len() == 2 && !written.iter().any(names_call));
+}
