@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MessageState {
-    /// The run's id; of a person's message, its own.
+    /// The run's id, in a thread's list also `<run>#2` for its second part; of a person's message, its own.
     pub message_id: String,
     /// `assistant`, or `user` for a person's message.
     #[cfg_attr(test, schemars(extend("enum" = ["assistant", "user"])))]
@@ -76,6 +76,18 @@ struct Part {
     continues: bool,
     /// The id by which another text continues it; none while it is open, and in subagents.
     continued_as: Option<String>,
+}
+
+/// How far a message has come: where it can be divided.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    texts: usize,
+    thoughts: usize,
+    tool_calls: usize,
+    data_blocks: usize,
+    notices: usize,
+    steps: usize,
+    interactions: usize,
 }
 
 /// A call.
@@ -280,6 +292,68 @@ impl MessageState {
         message.metadata.start_time = at.0;
         message.end(Status::Completed, None, at);
         message
+    }
+
+    /// Returns how far the message has come.
+    pub fn extent(&self) -> Extent {
+        Extent {
+            texts: self.texts.len(),
+            thoughts: self.thoughts.len(),
+            tool_calls: self.tool_calls.len(),
+            data_blocks: self.data_blocks.len(),
+            notices: self.notices.len(),
+            steps: self.steps.len(),
+            interactions: self.interactions.len(),
+        }
+    }
+
+    /// Divides the message into what began before an extent and what began after it, at a time.
+    ///
+    /// A part that shows nothing is left out, but for a second one that more may come of. What is true of the whole run
+    /// stands in the second part: status, error and tokens.
+    pub fn divide(mut self, at: &Extent, time: Timestamp) -> (Option<Self>, Option<Self>) {
+        if !self.shows(&Extent::default(), at) {
+            return (None, Some(self));
+        }
+        if !self.shows(at, &self.extent()) && !self.is_streaming {
+            return (Some(self), None);
+        }
+        let mut second = Self {
+            message_id: self.message_id.clone(),
+            texts: split(&mut self.texts, at.texts),
+            thoughts: split(&mut self.thoughts, at.thoughts),
+            tool_calls: split(&mut self.tool_calls, at.tool_calls),
+            data_blocks: split(&mut self.data_blocks, at.data_blocks),
+            notices: split(&mut self.notices, at.notices),
+            steps: split(&mut self.steps, at.steps),
+            interactions: split(&mut self.interactions, at.interactions),
+            is_streaming: self.is_streaming,
+            status: self.status,
+            has_error: std::mem::take(&mut self.has_error),
+            error_message: self.error_message.take(),
+            usage: self.usage.take(),
+            counted: self.counted,
+            ..Self::new(&self.metadata.request_id)
+        };
+        (second.metadata.start_time, second.metadata.end_time) = (time.0, self.metadata.end_time);
+        self.end(Status::Completed, None, time);
+        for message in [&mut self, &mut second] {
+            message.main_content = joined(&message.texts);
+            message.thinking_content = joined(&message.thoughts);
+        }
+        (Some(self), Some(second))
+    }
+
+    /// Returns whether a person sees anything of what began between two extents.
+    fn shows(&self, from: &Extent, to: &Extent) -> bool {
+        let shown = |parts: &[Part], from: usize, to: usize| {
+            parts.iter().take(to).skip(from).any(|part| part.assistant && !part.content.is_empty())
+        };
+        shown(&self.texts, from.texts, to.texts)
+            || shown(&self.thoughts, from.thoughts, to.thoughts)
+            || from.tool_calls < to.tool_calls
+            || from.data_blocks < to.data_blocks
+            || from.interactions < to.interactions
     }
 
     /// Takes in a record of the run.
@@ -505,6 +579,11 @@ fn number<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S:
     }
 }
 
+/// Takes the items from a place on out of a list.
+fn split<T>(list: &mut Vec<T>, at: usize) -> Vec<T> {
+    list.split_off(at.min(list.len()))
+}
+
 fn joined(parts: &[Part]) -> String {
     let mut joined = String::new();
     for part in parts.iter().filter(|part| part.assistant && !part.content.is_empty()) {
@@ -519,7 +598,9 @@ fn joined(parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Notice, RunCompleted, ToolCalled, ToolProgress};
+    use crate::event::{
+        Notice, RunCompleted, TextDelta, TextStarted, ToolCalled, ToolFinished, ToolProgress,
+    };
 
     fn notice(level: Level, message: &str, fatal: Option<bool>) -> Event {
         Event::new(Notice { level, message: message.into(), fatal, ..Default::default() })
@@ -554,6 +635,44 @@ mod tests {
         assert!(!message.has_error);
         let notices: Vec<_> = message.notices.iter().map(|told| (told.level, &*told.message)).collect();
         assert_eq!(notices, [(Level::Error, "trying again"), (Level::Warning, "slow")]);
+    }
+
+    /// A message that says "one" and calls a tool, how far it had come then, and the same after `events`.
+    fn divided(events: impl IntoIterator<Item = Event>) -> (Option<MessageState>, Option<MessageState>) {
+        let called = ToolCalled { call_id: "c".into(), ..Default::default() };
+        let mut message = folded(text("m1", "one").into_iter().chain([Event::new(called)]));
+        let extent = message.extent();
+        events.into_iter().for_each(|event| message.apply(&event, Timestamp(9)));
+        message.divide(&extent, Timestamp(5))
+    }
+
+    fn text(id: &str, content: &str) -> [Event; 2] {
+        let delta = TextDelta { message_id: id.into(), content: content.into(), format: None };
+        [Event::new(TextStarted { message_id: id.into(), role: None }), Event::new(delta)]
+    }
+
+    #[test]
+    fn a_message_is_divided_by_where_its_parts_began() {
+        let result = ToolFinished { call_id: "c".into(), ..Default::default() };
+        let ended = [Event::new(result), Event::new(RunCompleted::default())];
+        let (first, second) = divided(text("m2", "two").into_iter().chain(ended));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        assert_eq!((&*first.main_content, &*second.main_content), ("one", "two"));
+        assert_eq!((first.tool_calls[0].status, second.tool_calls.len()), ("completed", 0));
+        let times = |message: &MessageState| (message.metadata.start_time, message.metadata.end_time);
+        assert_eq!((times(&first), times(&second)), ((1, Some(5)), (5, Some(9))));
+    }
+
+    #[test]
+    fn a_part_that_shows_nothing_is_left_out_unless_more_may_come() {
+        let (first, second) = divided([Event::new(RunCompleted::default())]);
+        assert_eq!((first.unwrap().status, second), (Status::Completed, None));
+        let (first, second) = divided([]);
+        let second = second.unwrap();
+        assert_eq!((first.unwrap().is_streaming, second.is_streaming), (false, true));
+        assert_eq!((&*second.main_content, second.status), ("", Status::Running));
+        let (first, second) = folded(text("m1", "one")).divide(&Extent::default(), Timestamp(5));
+        assert_eq!((first, &*second.unwrap().main_content), (None, "one"));
     }
 
     #[test]

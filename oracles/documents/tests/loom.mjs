@@ -298,6 +298,20 @@ export const tests = {
   async the_node_id_of_the_agent_is_kept(server) {
     const frames = await example(server);
     assert.deepEqual(frames.map(({ node_id }) => node_id), EXAMPLE.map(({ node_id }) => node_id));
+    // An outer node's interval goes on while an inner one is open.
+    const sent = [
+      { type: "run_start" },
+      { node_id: "run-outer-1", type: "node_enter", id: "outer" },
+      { node_id: "run-inner-7", type: "node_enter", id: "inner" },
+      { node_id: "run-outer-1", type: "message_chunk", content: "out", id: "outer" },
+      { node_id: "run-outer-1", type: "usage", prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      { node_id: "run-outer-1", type: "node_exit", id: "outer", result: "Ok" },
+      { node_id: "run-inner-7", type: "node_exit", id: "inner", result: "Ok" },
+      { node_id: "run-outer-1", reply: "out" },
+    ];
+    await server.run("loom-beside", "loom", sent);
+    const beside = await server.frames("loom-beside", "loom");
+    assert.deepEqual(beside.map(({ node_id }) => node_id), sent.map(({ node_id }) => node_id));
   },
 
   async a_repeated_node_id_is_two_node_runs(server) {

@@ -298,6 +298,23 @@ export const tests = {
       assert.deepEqual(pieces.map(({ is_complete }) => is_complete === true), pieces.map((_, at) => at === pieces.length - 1), `${source}: ${JSON.stringify(pieces)}`);
     }
     assert.equal(of(runs["se-pieces"], "content").at(-1).data.format, "text");
+    // An engine that completes every message is shown the first time only; an empty last piece is shown too.
+    const again = engine("req_again");
+    await server.run("se-again", D, [
+      again("session_start", { session_id: "s", request_id: "req_again" }),
+      ...["one", "two", "three"].map((content) => again("content", { content, format: "text", is_complete: true })),
+      again("session_end", { status: "completed" }),
+    ]);
+    const repeated = of(await server.frames("se-again", D), "content").map(({ data }) => data);
+    assert.deepEqual(repeated.filter(({ is_complete }) => is_complete === true).map(({ content }) => content), ["one"]);
+    assert.equal(repeated.map(({ content }) => content).join(""), "onetwothree");
+    const empty = engine("req_empty");
+    await server.run("se-empty", D, [
+      empty("session_start", { session_id: "s", request_id: "req_empty" }),
+      empty("content", { content: "", format: "text", is_complete: true }),
+      empty("session_end", { status: "completed" }),
+    ]);
+    assert.deepEqual(of(await server.frames("se-empty", D), "content").map(({ data }) => data), [{ content: "", format: "text", is_complete: true }]);
   },
 
   async data_types_are_the_documented_ones(server) {
@@ -432,6 +449,17 @@ export const tests = {
     const words = messages.map(({ role, mainContent }) => [role, mainContent]);
     assert.deepEqual(words, [["user", "first"], ["assistant", "最终答案内容片段"], ["user", "second"], ["assistant", "最终答案内容片段"]]);
     for (const message of messages) assertFields(message, { messageId: "string", isStreaming: [false], toolCalls: "list", dataBlocks: "list" }, "a message");
+    // What a person says while a request is under way stands between the assistant's words.
+    const text = (message_id, role, content) => [
+      { type: "text.started", message_id, role },
+      { type: "text.delta", message_id, content },
+      { type: "text.finished", message_id },
+    ];
+    const said = [["assistant", "one"], ["user", "wait"], ["assistant", "two"]];
+    await server.run("se-between", "runwire", [...said.flatMap(([role, content]) => text(content, role, content)), { type: "run.completed" }]);
+    const between = (await server.get("/v1/threads/se-between-thread/messages")).messages;
+    assert.deepEqual(between.map(({ role, mainContent }) => [role, mainContent]), said);
+    assert.equal(new Set(between.map(({ messageId }) => messageId)).size, 3);
   },
 
   state_has_thinking_and_answer: (server) =>

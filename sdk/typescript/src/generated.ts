@@ -609,7 +609,7 @@ export type Level = "debug" | "warning" | "error";
 
 /** A run as the person who watches it sees it. */
 export interface MessageState {
-  /** The run's id; of a person's message, its own. */
+  /** The run's id, in a thread's list also `<run>#2` for its second part; of a person's message, its own. */
   messageId: string;
   /** `assistant`, or `user` for a person's message. */
   role: "assistant" | "user";

@@ -246,8 +246,8 @@ pub(super) struct Turn<'a> {
     residue: Cell<Residue>,
     /// What stands for the event there by default, where the event alone would lose what is summed up.
     stand_in: RefCell<Vec<Event>>,
-    /// Whether the frame that is being written represents no event.
-    beside: Cell<bool>,
+    /// Whether the frame that is being written has none of the source's own fields.
+    bare: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -258,6 +258,15 @@ enum Residue {
     Event,
     /// That the event was told by the frame before.
     Told,
+}
+
+/// Extension field: the frame named its call, by an id that could have been minted.
+pub(super) const CALL_ID: &str = "own.call_id";
+
+/// Returns whether the id of a call could have been minted in a run.
+pub(super) fn looks_minted(call_id: &str, run_id: &str) -> bool {
+    let number = call_id.strip_prefix(run_id).and_then(|rest| rest.strip_prefix(":c"));
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Begins the name of an unknown field that stood elsewhere than in the payload.
@@ -400,10 +409,15 @@ impl Turn<'_> {
     /// where residues are exact.
     pub(super) fn beside_event(&self, write: impl FnOnce()) {
         let due = self.residue.replace(if self.exact { Residue::Told } else { Residue::None });
-        self.beside.set(true);
-        write();
-        self.beside.set(false);
+        self.without_own(write);
         self.residue.set(due);
+    }
+
+    /// Writes a frame without the source's own fields.
+    pub(super) fn without_own(&self, write: impl FnOnce()) {
+        self.bare.set(true);
+        write();
+        self.bare.set(false);
     }
 
     /// Returns the record's entries before and after this one.
@@ -422,7 +436,7 @@ impl Turn<'_> {
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.
     pub(super) fn write_own(&self, place: &str, object: &mut ObjectWriter<'_>) {
-        if !self.own || self.beside.get() {
+        if !self.own || self.bare.get() {
             return;
         }
         for (name, value) in self.event().extra.iter() {
@@ -468,8 +482,7 @@ impl Turn<'_> {
 
     /// Tells whether a call's id was minted by us: in its own dialect the frame had none.
     pub(super) fn is_own_minted(&self, call_id: &str) -> bool {
-        let number = call_id.strip_prefix(self.ids.run.as_str()).and_then(|rest| rest.strip_prefix(":c"));
-        self.own && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        self.own && looks_minted(call_id, &self.ids.run) && self.event().extra.get(CALL_ID).is_none()
     }
 
     /// Says that nothing in the event's further frames is an event of its own.
@@ -546,7 +559,7 @@ impl Encoder {
             let exact = full || (apart && !self.state.dialect().knows_subagents());
             let residue = Cell::new(if exact { Residue::Event } else { Residue::None });
             let track = &self.track;
-            let (stand_in, beside) = (RefCell::default(), Cell::default());
+            let (stand_in, bare) = (RefCell::default(), Cell::default());
             let ids = &self.ids;
             let turn = Turn {
                 record,
@@ -562,7 +575,7 @@ impl Encoder {
                 exact,
                 residue,
                 stand_in,
-                beside,
+                bare,
             };
             let dialect = self.state.dialect();
             if turn.is_silent() && !dialect.shows_implied(&turn) {

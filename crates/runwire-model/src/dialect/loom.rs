@@ -9,8 +9,9 @@ use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, read_arguments, slot_event, take_residue,
     weave_residue,
 };
-use super::encode::{Encode, Turn};
+use super::encode::{CALL_ID, Encode, Turn, looks_minted};
 use super::registry::{AgentStart, Ending, NamedIds, Read, Rule, Spec, StartRequest};
+use super::track::Step;
 use super::{Frames, Weave};
 use crate::event::{
     Body, Checkpoint, Custom, ErrorInfo, Extra, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted,
@@ -111,10 +112,6 @@ pub(super) fn open(object: &mut Object<'_>, _name: Option<&str>) -> Result<Envel
     };
     let thread = object.take_id("session_id")?;
     object.take("event_id");
-    // A node's start names the whole span, and the payload of got_expand has a node_id of its own.
-    if !matches!(kind.as_deref(), Some("got_expand" | "node_enter")) {
-        object.take("node_id");
-    }
     let begins = kind.as_deref() == Some("run_start");
     Ok(Envelope { thread, run, time: None, starts, begins })
 }
@@ -125,6 +122,12 @@ pub(super) fn decode(
     weave: &mut Weave<'_>,
 ) -> Result<(), DecodeError> {
     let session = frame.envelope.thread.take().filter(|_| weave.is_pending());
+    // A node's start names the whole span, and the payload of got_expand has a node_id of its own.
+    if !matches!(frame.object.get_str("type").as_deref(), Some("got_expand" | "node_enter"))
+        && let Some(node_id) = frame.object.take("node_id").map(Json::from_raw)
+    {
+        weave.name_step(&node_id);
+    }
     decode_payload(frame, weave)?;
     if let Some(session) = session.filter(|session| *session != weave.state.thread_id) {
         weave.add_to_start(SESSION_ID, Json::string(&session));
@@ -157,6 +160,7 @@ pub(super) fn payload(
     mut object: Object<'_>,
     weave: &mut Weave<'_>,
 ) -> Result<bool, DecodeError> {
+    let names_call = object.get_str("call_id").is_some_and(|id| looks_minted(&id, &weave.state.run_id));
     match kind {
         "run_start" => {
             object.take_id("run_id")?;
@@ -166,9 +170,15 @@ pub(super) fn payload(
         "node_enter" => {
             let name = object.take_required_id("id")?;
             let node_id = object.take("node_id").map(Json::from_raw);
+            let node_id = node_id.as_ref().and_then(Json::as_string).filter(|id| is_id(id));
             let mut extra = object.rest();
-            keep_node_id(&mut extra, node_id, &name, weave);
+            if let Some(id) = node_id.as_deref() {
+                keep_node_id(&mut extra, id, &name, weave);
+            }
             weave.step_started(name, extra)?;
+            if let Some(step) = weave.state.steps.last_mut() {
+                step.source_id = node_id.map(Cow::into_owned);
+            }
         }
         "node_exit" => {
             let (name, error) = (object.take_required_id("id")?, node_error(&mut object)?);
@@ -286,6 +296,9 @@ pub(super) fn payload(
         }
         _ => return Ok(false),
     }
+    if names_call {
+        weave.add_to_said(CALL_ID, Json::from_valid("true"));
+    }
     Ok(true)
 }
 
@@ -306,12 +319,15 @@ pub(super) fn keep_node(extra: &mut Extra, node: Option<Json>, weave: &Weave<'_>
 }
 
 /// Keeps the producer's id of a node run where it is not the one that is minted anyway.
-fn keep_node_id(extra: &mut Extra, node_id: Option<Json>, name: &str, weave: &Weave<'_>) {
-    let is_id = |id: &str| !id.is_empty() && id.len() <= limits::ID_BYTES;
-    let id = node_id.as_ref().and_then(Json::as_string).filter(|id| is_id(id));
-    if let Some(id) = id.filter(|id| **id != minted_node_id(name, weave.state.run_steps())) {
-        extra.set(NODE_ID, Json::string(&id));
+fn keep_node_id(extra: &mut Extra, node_id: &str, name: &str, weave: &Weave<'_>) {
+    if node_id != minted_node_id(name, weave.state.run_steps()) {
+        extra.set(NODE_ID, Json::string(node_id));
     }
+}
+
+/// Returns whether a text can be an id.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= limits::ID_BYTES
 }
 
 /// Makes the id of a node run; `before` counts the node runs before it.
@@ -321,7 +337,7 @@ fn minted_node_id(name: &str, before: u64) -> String {
 
 /// Tells the name of the node that something happens in.
 fn current_node<'w>(weave: &'w Weave<'_>) -> &'w str {
-    weave.state.current_step().map_or(OUTSIDE, |step| step.name.as_str())
+    weave.step().map_or(OUTSIDE, |step| step.name.as_str())
 }
 
 /// Weaves the whole answer, which ends the run.
@@ -456,6 +472,10 @@ pub(super) trait Form {
     );
     /// Writes the reply.
     fn reply(&mut self, turn: &Turn<'_>, out: &mut Frames, payload: impl FnOnce(&mut ObjectWriter<'_>));
+    /// Returns whether the frame of a step's end says which step ends.
+    fn tells_step_end(&self, turn: &Turn<'_>, name: &str) -> bool {
+        turn.track.ends_innermost(turn.event(), name)
+    }
     /// Writes the slot.
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames);
     /// Tells an event in the slot, if the reader wants to see it there.
@@ -494,6 +514,14 @@ impl Form for Encoder {
         out.end(None);
     }
 
+    /// Among nodes of one name and id, the innermost ends.
+    fn tells_step_end(&self, turn: &Turn<'_>, name: &str) -> bool {
+        let Some(ended) = turn.track.step_of(turn.event()) else { return true };
+        let node_id = self.id_of(ended);
+        let same = |step: &&Step| step.name == name && self.id_of(step) == node_id;
+        turn.track.steps.iter().rfind(same).is_none_or(|step| step.ordinal == ended.ordinal)
+    }
+
     fn write_slot(&mut self, turn: &Turn<'_>, out: &mut Frames) {
         let node_id = self.node_id(turn);
         let mut object = self.envelope(turn, out, node_id.as_deref());
@@ -524,9 +552,13 @@ impl Encoder {
 
     /// Tells the id of the node run that an event happens in, else of the one that ended last.
     fn node_id(&self, turn: &Turn<'_>) -> Option<String> {
-        let Some(step) = turn.track.step_of(turn.event()) else { return self.ended.clone() };
+        turn.track.step_of(turn.event()).map(|step| self.id_of(step)).or_else(|| self.ended.clone())
+    }
+
+    /// Returns the id of a node run: the producer's, else ours.
+    fn id_of(&self, step: &Step) -> String {
         let named = self.named.iter().find(|(ordinal, _)| *ordinal == step.ordinal);
-        Some(named.map_or_else(|| minted_node_id(&step.name, step.ordinal - 1), |(_, id)| id.clone()))
+        named.map_or_else(|| minted_node_id(&step.name, step.ordinal - 1), |(_, id)| id.clone())
     }
 
     /// Takes in what a start says of the ids in the envelope.
@@ -612,7 +644,7 @@ pub(super) fn tell(form: &mut impl Form, turn: &Turn<'_>, out: &mut Frames) {
             form.frame(turn, out, "node_enter", |object| object.str("id", &started.name));
         }
         Body::StepFinished(finished) => {
-            if !turn.track.ends_innermost(event, &finished.name) {
+            if !form.tells_step_end(turn, &finished.name) {
                 turn.keep_whole();
             }
             form.frame(turn, out, "node_exit", |object| {

@@ -322,11 +322,14 @@ fn weave_payload(
         }
         Payload::Content { content, format, complete: true } => {
             let mut extra = extra;
-            if content.is_empty() {
+            let is_open = weave.state.texts.iter().any(|text| text.minted);
+            // After the last text it adds nothing: the run's end marks the answer as complete.
+            let is_new = !content.is_empty() || !weave.has_texts();
+            if is_open && content.is_empty() {
                 if let Some(format) = format {
                     extra.set("format", Json::string(&format));
                 }
-            } else {
+            } else if is_new {
                 weave.text(None, content.into(), format, std::mem::take(&mut extra))?;
             }
             if let Some(text) = weave.state.texts.iter().rfind(|text| text.minted) {
@@ -357,17 +360,16 @@ fn weave_payload(
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Encoder {
     sequence: u64,
-    /// The last native `content`.
+    /// What the run's end must know of the answer, once a native `content` was written.
     answer: Option<Answer>,
+    /// Whether `is_complete: true` was written, which happens once a run.
+    complete: bool,
 }
 
-/// What the run's end must know of the answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Answer {
     /// Format of its last piece.
     format: Option<String>,
-    /// Whether `is_complete: true` was written after that piece.
-    complete: bool,
 }
 
 impl Encoder {
@@ -456,27 +458,26 @@ impl Encoder {
         let (before, after) = turn.neighbours();
         let ends_run = after.iter().any(|entry| entry.event.body.is_terminal())
             && !after.iter().any(|entry| matches!(entry.event.body, Body::TextDelta(_)));
-        if turn.own && calls_itself_last(turn.entry) {
-            self.answer.get_or_insert_default().complete = true;
+        let answer = self.answer.get_or_insert_default();
+        if !self.complete && turn.own && calls_itself_last(turn.entry) {
+            self.complete = true;
             if turn.full || !before.last().is_some_and(|piece| are_one_frame(piece, turn.entry)) {
                 self.frame(turn, out, "content", |data| data.str("content", ""));
             }
-        } else if ends_run {
-            let answer = self.answer.get_or_insert_default();
-            answer.complete = true;
+        } else if !self.complete && ends_run {
+            self.complete = true;
             let format = answer.format.clone();
             self.content(turn, out, content, format.as_deref(), true);
         } else {
-            self.answer.get_or_insert_default();
             turn.keep_whole();
-            self.content(turn, out, content, None, false);
+            turn.without_own(|| self.content(turn, out, content, None, false));
         }
     }
 
-    /// Marks the answer as complete, unless its last piece was. Only the run's end tells which piece was last.
+    /// Marks the answer as complete, unless a producer did. Only the run's end tells which piece was last.
     fn complete_answer(&mut self, turn: &Turn<'_>, out: &mut Frames) {
-        let Some(answer) = self.answer.as_mut().filter(|answer| !answer.complete) else { return };
-        answer.complete = true;
+        let Some(answer) = self.answer.as_ref().filter(|_| !self.complete) else { return };
+        self.complete = true;
         let format = answer.format.clone();
         turn.beside_event(|| self.content(turn, out, "", format.as_deref(), true));
     }
@@ -593,8 +594,8 @@ impl Encode for Encoder {
                 turn.keep_continuation(delta);
                 let (_, after) = turn.neighbours();
                 let is_whole_frame = after.first().is_some_and(|end| are_one_frame(turn.entry, end));
-                let complete = is_whole_frame && turn.own && !turn.full;
-                self.answer = Some(Answer { format: format.map(str::to_owned), complete });
+                let complete = is_whole_frame && turn.own && !turn.full && !self.complete;
+                self.answer = Some(Answer { format: format.map(str::to_owned) });
                 self.content(turn, out, &delta.content, format, complete);
             }
             Body::TextFinished(finished) => {

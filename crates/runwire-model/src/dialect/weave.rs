@@ -16,8 +16,8 @@ use crate::event::{
 use crate::json::Json;
 use crate::record::{By, Earlier, Entry};
 use crate::run::{
-    Authority, CallPhase, Compared, Digest, OpenCall, OpenText, Refusal, RunState, Whole, WholePolicy,
-    continues,
+    Authority, CallPhase, Compared, Digest, OpenCall, OpenStep, OpenText, Refusal, RunState, Whole,
+    WholePolicy, continued, continues,
 };
 
 /// The run that a frame is woven into.
@@ -30,6 +30,8 @@ pub struct Weave<'a> {
     dialect: Dialect,
     seq: u64,
     whole: WholePolicy,
+    /// The open step that the frame names.
+    named_step: Option<String>,
     out: &'a mut Vec<Entry>,
 }
 
@@ -46,7 +48,7 @@ impl<'a> Weave<'a> {
         seq: u64,
         out: &'a mut Vec<Entry>,
     ) -> Self {
-        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, out }
+        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, named_step: None, out }
     }
 
     /// Sets what becomes of a whole text that differs from what the run has told.
@@ -69,12 +71,27 @@ impl<'a> Weave<'a> {
     fn put(&mut self, body: impl Into<Body>, extra: Extra, by: By) -> Woven {
         let mut event = Event::new(body);
         event.extra = extra;
-        if !matches!(event.body, Body::StepStarted(_) | Body::StepFinished(_))
-            && !event.body.type_name().starts_with("run.")
-        {
-            event.step_id = self.state.current_step().map(|step| step.id.clone());
-        }
+        let step = match &event.body {
+            Body::StepStarted(_) => None,
+            Body::StepFinished(finished) => self.step().filter(|step| step.name == finished.name),
+            body if body.type_name().starts_with("run.") => None,
+            _ => self.step(),
+        };
+        event.step_id = step.map(|step| step.id.clone());
         self.event(event, by)
+    }
+
+    /// Finds the open step that the frame names by the source's id; among several, the innermost.
+    pub(crate) fn name_step(&mut self, source_id: &Json) {
+        let Some(id) = source_id.as_string() else { return };
+        let named = self.state.steps.iter().rfind(|step| step.source_id.as_deref() == Some(&*id));
+        self.named_step = named.map(|step| step.id.clone());
+    }
+
+    /// Returns the open step that the frame happens in: the one that it names, else the innermost.
+    pub(crate) fn step(&self) -> Option<&OpenStep> {
+        let is_named = |step: &&OpenStep| Some(&step.id) == self.named_step.as_ref();
+        self.state.steps.iter().rfind(is_named).or_else(|| self.state.current_step())
     }
 
     /// Adds a whole event as it is.
@@ -86,13 +103,15 @@ impl<'a> Weave<'a> {
     ///
     /// What it says of a message may be about one that the frames around it told natively, without an id.
     pub(crate) fn slot(&mut self, mut event: Event) -> Woven {
+        self.translate_id(&mut event.body)?;
         match &event.body {
             Body::TextStarted(started) if !started.is_anothers() => return self.next_text(event),
             Body::ThinkingStarted(_) => return self.next_thought(event),
             _ => {}
         }
         let told = &self.state.told.last_id;
-        let known = |id: &str, open: &[OpenText]| open.iter().any(|text| text.id == id);
+        let known =
+            |id: &str, open: &[OpenText]| !self.state.is_minted(id) && open.iter().any(|text| text.id == id);
         let natively = |open: &[OpenText]| open.iter().rfind(|text| text.minted).map(|text| text.id.clone());
         match &mut event.body {
             Body::TextFinished(finished)
@@ -115,6 +134,27 @@ impl<'a> Weave<'a> {
             _ => {}
         }
         self.event(event, By::Producer)
+    }
+
+    /// Makes an event name its message by the id that it has here: an id of the source may equal one that was
+    /// minted for another message.
+    fn translate_id(&mut self, body: &mut Body) -> Woven {
+        let Some((id, is_end)) = message_id(body) else { return Ok(()) };
+        let base = continued(id).unwrap_or(id).to_owned();
+        let suffix = id[base.len()..].to_owned();
+        let alias = match self.state.alias(&base) {
+            Some(alias) => alias.to_owned(),
+            // An end may be that of a message that was told natively, and begins none.
+            None if !is_end && self.state.is_minted(&base) => {
+                self.state.check_limits(body)?;
+                self.state.add_alias(&base)
+            }
+            None => return Ok(()),
+        };
+        if let Some((id, _)) = message_id(body) {
+            *id = alias + &suffix;
+        }
+        Ok(())
     }
 
     /// Adds a thought of which only the end tells, in its normal form.
@@ -209,6 +249,12 @@ impl<'a> Weave<'a> {
         }
     }
 
+    /// Adds an extension field to what the frame says.
+    pub(crate) fn add_to_said(&mut self, name: &str, value: Json) {
+        let said = self.out.iter_mut().filter(|entry| entry.by == By::Producer);
+        said.for_each(|entry| entry.event.extra.set(name, value.clone()));
+    }
+
     // Texts
 
     /// Ends the texts and thoughts whose ids the source does not know: it has moved on to something else.
@@ -233,6 +279,11 @@ impl<'a> Weave<'a> {
             self.imply(ThinkingFinished { message_id, content: None })?;
         }
         Ok(())
+    }
+
+    /// Returns whether the run has had a text of the assistant, be it an empty one.
+    pub(crate) fn has_texts(&self) -> bool {
+        self.state.counts.messages > 0 || self.state.told.last_id.is_some()
     }
 
     /// Finds the text that a piece belongs to, and begins it if it is new.
@@ -408,10 +459,7 @@ impl<'a> Weave<'a> {
             Some(thought) => thought.id.clone(),
             None => {
                 self.end_thoughts(true)?;
-                let id = message_id.unwrap_or_else(|| {
-                    self.state.counts.thoughts += 1;
-                    format!("{}:t{}", self.state.run_id, self.state.counts.thoughts)
-                });
+                let id = message_id.unwrap_or_else(|| self.state.mint_thought_id());
                 self.imply(ThinkingStarted { message_id: id, stage })?;
                 match self.state.thoughts.last_mut() {
                     Some(thought) => {
@@ -477,8 +525,7 @@ impl<'a> Weave<'a> {
         let mut delta = ThinkingDelta { content: whole.to_owned(), ..Default::default() };
         self.state.check_limits(&Body::ThinkingDelta(delta.clone()))?;
         self.end_texts(true)?;
-        self.state.counts.thoughts += 1;
-        delta.message_id = format!("{}:t{}", self.state.run_id, self.state.counts.thoughts);
+        delta.message_id = self.state.mint_thought_id();
         let message_id = delta.message_id.clone();
         self.imply(ThinkingStarted { message_id: message_id.clone(), stage: None })?;
         self.imply(delta)?;
@@ -544,9 +591,7 @@ impl<'a> Weave<'a> {
             }
             None => {
                 let minted = id.is_none();
-                let id =
-                    id.unwrap_or_else(|| format!("{}:c{}", self.state.run_id, self.state.counts.calls + 1));
-                (id, None, minted)
+                (id.unwrap_or_else(|| self.state.mint_call_id()), None, minted)
             }
         }
     }
@@ -610,8 +655,7 @@ impl<'a> Weave<'a> {
         self.state.check_limits(&Body::ToolCalled(called.clone()))?;
         self.boundary()?;
         let minted = id.is_none();
-        called.call_id =
-            id.unwrap_or_else(|| format!("{}:c{}", self.state.run_id, self.state.counts.calls + 1));
+        called.call_id = id.unwrap_or_else(|| self.state.mint_call_id());
         self.imply(called)?;
         let Some(call) = self.state.calls.last_mut() else { return Ok(String::new()) };
         call.minted = minted;
@@ -729,6 +773,19 @@ impl<'a> Weave<'a> {
         failed.error =
             error.or_else(|| self.fatal_error()).unwrap_or_else(|| ErrorInfo::message("the run failed"));
         self.say(failed, extra)
+    }
+}
+
+/// Returns the id of the text or thought that an event is about, and whether the event only ends it.
+fn message_id(body: &mut Body) -> Option<(&mut String, bool)> {
+    match body {
+        Body::TextStarted(started) => Some((&mut started.message_id, false)),
+        Body::TextDelta(delta) => Some((&mut delta.message_id, false)),
+        Body::TextFinished(finished) => Some((&mut finished.message_id, true)),
+        Body::ThinkingStarted(started) => Some((&mut started.message_id, false)),
+        Body::ThinkingDelta(delta) => Some((&mut delta.message_id, false)),
+        Body::ThinkingFinished(finished) => Some((&mut finished.message_id, finished.content.is_none())),
+        _ => None,
     }
 }
 

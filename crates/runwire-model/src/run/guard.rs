@@ -303,7 +303,7 @@ impl Writer<'_> {
                 self.state.counts.steps += 1;
                 let id = id.unwrap_or_else(|| format!("{name}.{}", self.state.counts.steps));
                 event.step_id = Some(id.clone());
-                self.state.steps.push(OpenStep { id, name, subagent: scope });
+                self.state.steps.push(OpenStep { id, name, subagent: scope, source_id: None });
             }
             Body::StepFinished(finished) => {
                 let open = self.find_step(event.step_id.as_deref(), &finished.name);

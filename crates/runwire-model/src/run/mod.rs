@@ -28,6 +28,7 @@ pub use guard::{Authority, EndOfInput, Refusal};
 pub use replay::Unfit;
 pub(crate) use state::hash_of;
 pub use state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
+pub(crate) use texts::continued;
 pub use texts::{RunText, RunTexts, continues, join};
 pub use whole::WholePolicy;
 pub(crate) use whole::{Compared, Whole};

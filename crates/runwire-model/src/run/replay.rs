@@ -58,6 +58,11 @@ impl RunState {
         };
         texts(&mut self.texts, &known.texts);
         texts(&mut self.thoughts, &known.thoughts);
+        for step in &mut self.steps {
+            let known = known.steps.iter().find(|known| known.id == step.id);
+            let source_id = known.and_then(|known| known.source_id.clone());
+            step.source_id = source_id.filter(|id| id.len() <= limits::ID_BYTES);
+        }
         let calls = |open: &mut [OpenCall], known: &[OpenCall]| {
             for call in open {
                 if let Some(known) = known.iter().find(|known| known.id == call.id) {
@@ -71,6 +76,7 @@ impl RunState {
         calls(&mut self.carried, &known.carried);
         if known.is_within_limits() {
             self.renamed.clone_from(&known.renamed);
+            self.aliases.clone_from(&known.aliases);
             self.told.compared = known.told.compared;
             self.counts.messages = known.counts.messages;
             self.counts.thoughts = known.counts.thoughts;
@@ -101,6 +107,7 @@ impl RunState {
             && self.asked.len() <= limits::RUN_INTERACTIONS
             && self.recent.len() <= limits::RECENT_IDS
             && self.renamed.len() <= limits::RECENT_IDS
+            && self.aliases.len() <= limits::RECENT_IDS
             && self.renamed.iter().all(|renamed| renamed.times < u32::MAX / 2)
     }
 }

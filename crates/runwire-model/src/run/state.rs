@@ -83,6 +83,9 @@ pub struct OpenStep {
     pub name: String,
     /// The subagent it belongs to.
     pub subagent: Option<String>,
+    /// The id by which the source names it in later frames, where they have one (Loom's `node_id`).
+    #[serde(default)]
+    pub source_id: Option<String>,
 }
 
 /// How far a call is.
@@ -253,6 +256,9 @@ pub struct RunState {
     /// Hashes of ids of messages and calls that were used, the newest last.
     pub(crate) recent: Vec<u64>,
     pub(crate) renamed: Vec<Renamed>,
+    /// Ids of the source that equal minted ones, each with the id that stands for it: itself, where the source had
+    /// it first.
+    pub(crate) aliases: Vec<(String, String)>,
 }
 
 impl RunState {
@@ -308,13 +314,72 @@ impl RunState {
 
     /// Makes the id of a message that has none.
     pub(crate) fn mint_message_id(&mut self) -> String {
+        let (id, number) = self.mint("m", self.counts.messages);
+        self.counts.messages = number;
+        id
+    }
+
+    /// Makes the id of a thought that has none.
+    pub(crate) fn mint_thought_id(&mut self) -> String {
+        let (id, number) = self.mint("t", self.counts.thoughts);
+        self.counts.thoughts = number;
+        id
+    }
+
+    /// Makes the id of a call that has none. Its number is taken once the call is made.
+    pub(crate) fn mint_call_id(&mut self) -> String {
+        self.mint("c", self.counts.calls).0
+    }
+
+    /// Makes an id that is not in use, and returns it with its number, which is above `last`.
+    fn mint(&mut self, kind: &str, last: u64) -> (String, u64) {
+        let mut number = last + 1;
         loop {
-            self.counts.messages += 1;
-            let id = format!("{}:m{}", self.run_id, self.counts.messages);
+            let id = format!("{}:{kind}{number}", self.run_id);
             if !self.recent.contains(&hash_of(&id)) {
-                return id;
+                return (id, number);
             }
+            // The source had it first, and goes on to mean its own by it.
+            self.set_alias(id.clone(), id);
+            number += 1;
         }
+    }
+
+    /// Returns whether an id of a message or a thought was minted here, so that the source cannot mean it.
+    pub(crate) fn is_minted(&self, id: &str) -> bool {
+        let rest = id.strip_prefix(self.run_id.as_str()).unwrap_or_default();
+        let is_below = |kind: &str, last: u64| {
+            let number = rest.strip_prefix(kind).and_then(|number| number.parse::<u64>().ok());
+            number.is_some_and(|number| number <= last)
+        };
+        (is_below(":m", self.counts.messages) || is_below(":t", self.counts.thoughts))
+            && self.alias(id).is_none()
+    }
+
+    /// Returns what stands for an id of the source that is also one that was minted here.
+    pub(crate) fn alias(&self, id: &str) -> Option<&str> {
+        self.aliases.iter().find(|(from, _)| from == id).map(|(_, to)| to.as_str())
+    }
+
+    /// Makes an id that stands for one of the source's, which was minted here for something else.
+    pub(crate) fn add_alias(&mut self, id: &str) -> String {
+        let mut number = 2;
+        while self.recent.contains(&hash_of(&format!("{id}.{number}"))) {
+            number += 1;
+        }
+        let alias = format!("{id}.{number}");
+        self.set_alias(id.to_owned(), alias.clone());
+        alias
+    }
+
+    fn set_alias(&mut self, from: String, to: String) {
+        if self.alias(&from).is_some() {
+            return;
+        }
+        if self.aliases.len() == limits::RECENT_IDS {
+            self.aliases.remove(0);
+        }
+        self.aliases.push((from, to));
     }
 
     /// Returns the id under which a message that was closed is continued: the one that it had at first.

@@ -2,7 +2,11 @@
 
 use runwire_model::convert::{Converter, Options};
 use runwire_model::dialect::Dialect;
+use runwire_model::event::Body;
+use runwire_model::run::RunState;
 use serde_json::Value;
+
+use super::properties::{WireFrame, decode_into};
 
 /// Converts lines of Loom; each frame that comes out, and how the conversion ended.
 fn converted(lines: &[&str], options: Options) -> (Vec<Value>, Result<(), String>) {
@@ -131,4 +135,79 @@ fn a_node_run_keeps_its_id_after_inner_ones() {
         .collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(converted(&lines, Options::to(Dialect::Loom)).0, expected);
+}
+
+/// Frames of an outer node while an inner one is open, and an outer node that ends before an inner one of its name.
+const OUTER_SPEAKS: &[&str] = &[
+    r#"{"session_id":"s","event_id":1,"type":"run_start","run_id":"r"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-7","event_id":2,"type":"node_enter","id":"plan"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":3,"type":"node_enter","id":"plan"}"#,
+    r#"{"session_id":"s","node_id":"run-act-2","event_id":4,"type":"node_enter","id":"act"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-7","event_id":5,"type":"message_chunk","content":"Out","id":"plan"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":6,"type":"message_chunk","content":"er","id":"plan"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-7","event_id":7,"type":"usage","prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#,
+    r#"{"session_id":"s","node_id":"run-plan-7","event_id":8,"type":"tool_call","call_id":"c","name":"n","arguments":{}}"#,
+    r#"{"session_id":"s","node_id":"run-act-2","event_id":9,"type":"tool_end","call_id":"c","name":"n","result":"","is_error":false}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":10,"type":"custom","value":1}"#,
+    r#"{"session_id":"s","node_id":"run-plan-7","event_id":11,"type":"node_exit","id":"plan","result":"Ok"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":12,"type":"thought_chunk","content":"hm","id":"plan"}"#,
+    r#"{"session_id":"s","node_id":"run-act-2","event_id":13,"type":"node_exit","id":"act","result":"Ok"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":14,"type":"node_exit","id":"plan","result":"Ok"}"#,
+    r#"{"session_id":"s","node_id":"run-plan-8","event_id":15,"reply":"Outer"}"#,
+];
+
+#[test]
+fn what_an_outer_node_says_beside_an_inner_one_keeps_its_node_id() {
+    let (frames, ended) = converted(OUTER_SPEAKS, Options::to(Dialect::Loom));
+    assert_eq!(ended, Ok(()));
+    let expected: Vec<Value> = OUTER_SPEAKS.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(frames, expected, "the producer's right ids come back, and nothing beside them");
+}
+
+#[test]
+fn every_dialect_with_steps_knows_which_node_spoke() {
+    let (frames, _) = converted(OUTER_SPEAKS, Options::to(Dialect::Runwire));
+    let steps = |kind: &str| -> Vec<&str> {
+        let of_kind = frames.iter().filter(|frame| frame["type"] == kind);
+        of_kind.map(|frame| frame["step_id"].as_str().unwrap_or_default()).collect()
+    };
+    assert_eq!(steps("text.delta"), ["plan.1", "plan.2"]);
+    assert_eq!(steps("usage"), ["plan.1"]);
+    assert_eq!(steps("tool.called"), ["plan.1"]);
+    assert_eq!(steps("tool.finished"), ["act.3"]);
+    assert_eq!(steps("custom"), ["plan.2"]);
+    assert_eq!(steps("step.finished"), ["plan.1", "act.3", "plan.2"]);
+    let (frames, _) = converted(OUTER_SPEAKS, Options::to(Dialect::Agio));
+    let texts = frames.iter().filter(|frame| frame["type"] == "text_delta");
+    assert_eq!(texts.map(|frame| frame["data"]["step"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn a_node_is_known_by_its_id_after_the_state_was_stored() {
+    let frames: Vec<WireFrame> = OUTER_SPEAKS.iter().map(|line| (None, line.as_bytes().to_vec())).collect();
+    let mut state = RunState::new("s", "r");
+    let mut steps = Vec::new();
+    for frame in &frames {
+        let records = decode_into(&mut state, std::slice::from_ref(frame), Dialect::Loom).unwrap();
+        let entries = records.iter().flat_map(|record| &record.entries);
+        let pieces = entries.filter(|entry| matches!(entry.event.body, Body::TextDelta(_)));
+        steps.extend(pieces.filter_map(|entry| entry.event.step_id.clone()));
+        state = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+    }
+    assert_eq!(steps, ["plan.1", "plan.2"]);
+}
+
+#[test]
+fn an_unknown_node_id_and_a_name_that_contradicts_it_change_nothing() {
+    let lines = [
+        OUTER_SPEAKS[0],
+        OUTER_SPEAKS[1],
+        OUTER_SPEAKS[3],
+        r#"{"node_id":"run-gone-1","type":"message_chunk","content":"x","id":"act"}"#,
+        r#"{"node_id":5,"type":"message_chunk","content":"y","id":"act"}"#,
+        r#"{"node_id":"run-plan-7","type":"node_exit","id":"act","result":"Ok"}"#,
+    ];
+    let (frames, _) = converted(&lines, Options::to(Dialect::Loom));
+    let ids: Vec<&str> = frames[3..6].iter().map(|frame| frame["node_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["run-act-2"; 3]);
 }

@@ -366,9 +366,9 @@ fn opt<T: std::fmt::Debug + Clone>(strategy: impl Strategy<Value = T>) -> impl S
     proptest::option::weighted(0.35, strategy)
 }
 
-/// Ids as sources have them. Those that end in `#2` or `:thinking`, or look like minted ones, are ours.
+/// Ids as sources have them, some of which a decoder would mint too. Those that end in `#2` or `:thinking` are ours.
 fn message_id() -> impl Strategy<Value = String> + Clone {
-    word(&["m1", "m2", "m3", "t1", "x", "y"])
+    word(&["m1", "m2", "m3", "t1", "x", "y", "run-p:m1", "run-p:m2", "run-p:t1"])
 }
 
 /// No source names a call like a message; of those that did, EasyFlow could not tell one from the other.

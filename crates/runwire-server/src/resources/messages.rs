@@ -8,7 +8,7 @@ use axum::extract::{RawQuery, State};
 use runwire_log::{LogError, RunQuery, RunSpan, Stored, ThreadKey};
 use runwire_model::Timestamp;
 use runwire_model::event::{Body, RunStarted};
-use runwire_model::fold::MessageState;
+use runwire_model::fold::{Extent, MessageState};
 use runwire_model::record::Record;
 use runwire_model::run::Status;
 use runwire_model::window::user_message_id;
@@ -40,7 +40,8 @@ pub(crate) async fn of_run(
     Ok(Json(run.map_or(message, |run| run.assistant)))
 }
 
-/// A page of a thread's messages, in the order their runs began: what people said, and each run as one message.
+/// A page of a thread's messages, in the order their runs began: what people said, and each run as one message, or as
+/// several where people spoke in between.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageList {
     messages: Vec<MessageState>,
@@ -125,25 +126,21 @@ async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<
 /// The messages of a run: the assistant's, and those of people.
 struct RunMessages {
     assistant: MessageState,
-    people: Vec<MessageState>,
+    /// Each with how far the assistant's had come when it began.
+    people: Vec<(MessageState, Extent)>,
     /// Where the messages of people stand that are not whole yet.
     open: HashMap<String, usize>,
-    /// How many messages of people came before the assistant's first word.
-    before: Option<usize>,
 }
 
 impl RunMessages {
     fn new(run: &str) -> Self {
-        Self { assistant: MessageState::new(run), people: Vec::new(), open: HashMap::new(), before: None }
+        Self { assistant: MessageState::new(run), people: Vec::new(), open: HashMap::new() }
     }
 
     fn apply(&mut self, record: &Record) {
         for entry in &record.entries {
             self.assistant.apply(&entry.event, record.at);
             self.note_person(&entry.event.body, record.at);
-            if self.before.is_none() && self.has_begun() {
-                self.before = Some(self.people.len());
-            }
         }
     }
 
@@ -153,27 +150,28 @@ impl RunMessages {
         match body {
             Body::RunStarted(RunStarted { message: Some(message), message_id, .. }) => {
                 let id = message_id.clone().unwrap_or_else(|| user_message_id(run));
-                self.people.push(MessageState::of_user(id, run.clone(), message, at));
+                let message = MessageState::of_user(id, run.clone(), message, at);
+                self.people.push((message, self.assistant.extent()));
             }
             Body::TextStarted(started) if started.role.as_deref() == Some("user") => {
                 // An agent may repeat the message that it was started with.
-                if self.people.first().is_some_and(|first| first.message_id == started.message_id) {
+                if self.people.first().is_some_and(|(first, _)| first.message_id == started.message_id) {
                     return;
                 }
                 let mut message = MessageState::of_user(&started.message_id, run.clone(), "", at);
                 (message.is_streaming, message.status) = (true, Status::Running);
                 message.metadata.end_time = None;
                 self.open.insert(started.message_id.clone(), self.people.len());
-                self.people.push(message);
+                self.people.push((message, self.assistant.extent()));
             }
             Body::TextDelta(delta) => {
                 if let Some(at) = self.open.get(&delta.message_id) {
-                    self.people[*at].main_content.push_str(&delta.content);
+                    self.people[*at].0.main_content.push_str(&delta.content);
                 }
             }
             Body::TextFinished(finished) => {
                 let Some(place) = self.open.remove(&finished.message_id) else { return };
-                let message = &mut self.people[place];
+                let (message, _) = &mut self.people[place];
                 if let Some(content) = &finished.content {
                     message.main_content.clone_from(content);
                 }
@@ -184,22 +182,32 @@ impl RunMessages {
         }
     }
 
-    /// Tells whether the assistant has shown anything.
-    fn has_begun(&self) -> bool {
-        let MessageState { main_content, thinking_content, tool_calls, data_blocks, interactions, .. } =
-            &self.assistant;
-        !(main_content.is_empty()
-            && thinking_content.is_empty()
-            && tool_calls.is_empty()
-            && data_blocks.is_empty()
-            && interactions.is_empty())
-    }
-
-    /// Lists the messages in the order they began.
+    /// Lists the messages in the order they began. The assistant's is divided where people spoke: its first part has
+    /// the run's id, the others `<run>#2` and so on.
     fn in_order(self) -> impl Iterator<Item = MessageState> {
-        let mut messages = self.people;
-        messages.insert(self.before.unwrap_or(messages.len()), self.assistant);
-        messages.into_iter()
+        let mut newest_first = Vec::with_capacity(self.people.len() + 1);
+        let mut assistant = Some(self.assistant);
+        for (person, extent) in self.people.into_iter().rev() {
+            let time = Timestamp(person.metadata.start_time);
+            let (before, after) = match assistant {
+                Some(message) => message.divide(&extent, time),
+                None => (None, None),
+            };
+            newest_first.extend(after);
+            newest_first.push(person);
+            assistant = before;
+        }
+        newest_first.extend(assistant);
+        let mut parts = 0;
+        newest_first.into_iter().rev().map(move |mut message| {
+            if message.role == "assistant" {
+                parts += 1;
+                if parts > 1 {
+                    message.message_id = format!("{}#{parts}", message.message_id);
+                }
+            }
+            message
+        })
     }
 }
 

@@ -136,12 +136,13 @@ async fn a_threads_messages_have_what_people_said_in_order() {
     let of = |role: &str, id: &str, content: &str| (role.to_owned(), id.to_owned(), content.to_owned());
     let first = [
         of("user", "r1:user", "Where am I?"),
-        of("assistant", "r1", "In Paris.\n\nÀ Paris."),
+        of("assistant", "r1", "In Paris."),
         of("user", "u1", "In French, please."),
+        of("assistant", "r1#2", "À Paris."),
     ];
     let second = [of("user", "m2", "Thanks"), of("user", "u2", "Be brief."), of("assistant", "r2", "OK")];
     let all = served.get("/v1/threads/t/messages").await.json();
-    assert_eq!(said(&all), [first.clone(), second.clone()].concat());
+    assert_eq!(said(&all), [&first[..], &second[..]].concat());
     for message in all["messages"].as_array().unwrap() {
         assert_eq!((&message["isStreaming"], &message["status"]), (&json!(false), &"completed".into()));
         assert!(message["metadata"]["startTime"].as_u64() <= message["metadata"]["endTime"].as_u64());
@@ -151,12 +152,26 @@ async fn a_threads_messages_have_what_people_said_in_order() {
     assert_eq!((said(&newest), &newest["next"]), (second.to_vec(), &"r2".into()));
     let older = served.get("/v1/threads/t/messages?limit=1&before=r2").await.json();
     assert_eq!(said(&older), first);
-    // A run's own message is the assistant's.
-    assert_eq!(served.get("/v1/runs/r1/message").await.json()["role"], "assistant");
+    // A run's own message is the assistant's, whole.
+    let whole = served.get("/v1/runs/r1/message").await.json();
+    assert_eq!(
+        (&whole["role"], &whole["mainContent"]),
+        (&"assistant".into(), &"In Paris.\n\nÀ Paris.".into())
+    );
     let asked = json!({"run_id": "r3", "thread_id": "t", "message": "Still there?"});
     assert_eq!(served.post("/v1/runs", &asked.to_string()).await.status, 201);
     let page = served.get("/v1/threads/t/messages").await.json();
     assert_eq!(said(&page).last().unwrap(), &of("user", "r3:user", "Still there?"));
+    // Of a run that goes on, the assistant's turn comes after what people said last.
+    let frames = text("a4", "assistant", "Where to?") + &text("u4", "user", "Home.");
+    served.post("/v1/runs/live/events?thread=live&dialect=runwire", &frames).await.written(6, 0);
+    let page = served.get("/v1/threads/live/messages").await.json();
+    let expected = [("live", "Where to?", false), ("u4", "Home.", false), ("live#2", "", true)];
+    for (message, (id, content, streaming)) in page["messages"].as_array().unwrap().iter().zip(expected) {
+        assert_eq!((&message["messageId"], &message["mainContent"]), (&id.into(), &content.into()));
+        assert_eq!(message["isStreaming"], streaming);
+    }
+    assert_eq!(page["messages"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]
