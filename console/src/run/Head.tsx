@@ -1,5 +1,5 @@
 import type { Agent, Run } from "@runwire/client";
-import type { WatchedRun } from "@runwire/client/react";
+import type { UseRunResult } from "@runwire/client/react";
 import { useEffect, useState, type ReactNode } from "react";
 import { Link } from "../router";
 import { useText } from "../text";
@@ -8,7 +8,7 @@ import style from "./Run.module.css";
 
 interface HeadProps {
   id: string;
-  run: WatchedRun;
+  run: UseRunResult;
   /** What the server says of the run, once it has. */
   known: Run | undefined;
   agent: Agent | undefined;

@@ -1,4 +1,4 @@
-import type { WatchedRun } from "@runwire/client/react";
+import type { UseRunResult } from "@runwire/client/react";
 import { useEffect, useRef, useState } from "react";
 import { useText } from "../text";
 import { Button, Duration, StatusDot, Time } from "../ui";
@@ -9,7 +9,7 @@ import style from "./Run.module.css";
 const announceEvery = 4000;
 
 interface NowLineProps {
-  run: WatchedRun;
+  run: UseRunResult;
   /** Whether it was asked to stop from here. */
   isStopping: boolean;
   onStop(): void;

@@ -1,4 +1,4 @@
-import { type WatchedRun, useRun } from "@runwire/client/react";
+import { type UseRunResult, useRun } from "@runwire/client/react";
 import { Activity, lazy, Suspense, useEffect, useState } from "react";
 import { client, connectionLost, connectionWorks, useLive } from "../client";
 import { type RunTab, useRouter } from "../router";
@@ -80,7 +80,7 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
   );
 }
 
-function RunTabs({ id, tab, run }: { id: string; tab: RunTab; run: WatchedRun }) {
+function RunTabs({ id, tab, run }: { id: string; tab: RunTab; run: UseRunResult }) {
   const { t, format } = useText();
   const { thoughts, counts } = run.view;
   const hasThoughts = thoughts.tot !== undefined || thoughts.got !== undefined || tab === "thoughts";

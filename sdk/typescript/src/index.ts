@@ -1,5 +1,5 @@
 export { Runwire } from "./client.js";
-export { type FieldProblem, NetworkError, type Problem, ProblemError, ProtocolError, RunwireError, isTemporary } from "./errors.js";
+export { type FieldError, NetworkError, type Problem, ProblemError, ProtocolError, RunwireError, isRetryable } from "./errors.js";
 export {
   type CaughtUp,
   cursorOf,
@@ -12,14 +12,14 @@ export {
   isUnknown,
   nameOf,
   type RunwireEvent,
-  type TextPiece,
+  type TextChunk,
   type UnknownEvent,
 } from "./events.js";
 export type * from "./generated.js";
 export { EVENT_TYPES } from "./generated.js";
-export type { ClientOptions, Patience, Token } from "./http.js";
+export type { ClientOptions, RetryOptions, Token } from "./http.js";
 export type * from "./resources/types.js";
-export { RunStream, type Slots, type StreamOptions, type StreamStatus } from "./stream/stream.js";
+export { RunStream, type Slots, type StreamOptions, type StreamStatus } from "./stream/run-stream.js";
 export { type HandledEvent, MessageStreamHandler } from "./fold/handler.js";
 export type { LegacyFrame } from "./fold/legacy.js";
 export { MessageFold } from "./fold/message.js";

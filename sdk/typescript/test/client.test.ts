@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 test("the server says that it is well, and which agents it has", async () => {
-  expect(await client.info()).toMatchObject({ status: "ok" });
+  expect(await client.health()).toMatchObject({ status: "ok" });
   const { agents } = await client.agents.list();
   expect(agents.map((agent) => agent.name)).toContain("demo");
 });
@@ -110,7 +110,7 @@ describe("an answer that is none", () => {
       response.writeHead(status, headers).end(body);
     });
     await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
-    await check(new Runwire({ url: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, token: () => Promise.resolve("t0ken"), patience: { shortestWait: 1, longestWait: 1 } }));
+    await check(new Runwire({ url: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, token: () => Promise.resolve("t0ken"), retry: { initialDelay: 1, maxDelay: 1 } }));
     await new Promise((resolve) => odd.close(resolve));
   }
   let heard: (string | undefined)[] = [];
@@ -138,7 +138,7 @@ describe("an answer that is none", () => {
     });
   });
 
-  test("that means later is waited for, as often as a reader has patience", async () => {
+  test("that asks to come back later is retried, up to the limit", async () => {
     await answering(503, { "retry-after": "0" }, "{}", async (odd) => {
       const stream = odd.runs.stream("r");
       await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ status: 503, retryAfter: 0 });
@@ -147,6 +147,6 @@ describe("an answer that is none", () => {
   });
 
   test("from nobody is an error that says so", async () => {
-    await expect(new Runwire({ url: "http://127.0.0.1:9" }).info()).rejects.toBeInstanceOf(NetworkError);
+    await expect(new Runwire({ url: "http://127.0.0.1:9" }).health()).rejects.toBeInstanceOf(NetworkError);
   });
 });

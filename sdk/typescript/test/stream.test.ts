@@ -13,7 +13,7 @@ import {
 import { Proxy } from "./proxy.js";
 import { Server, until } from "./server.js";
 
-const PATIENCE = { shortestWait: 1, longestWait: 20, firstTries: 3 };
+const RETRY = { initialDelay: 1, maxDelay: 20, connectAttempts: 3 };
 
 let server: Server;
 let client: Runwire;
@@ -21,7 +21,7 @@ let count = 0;
 
 beforeAll(async () => {
   server = await Server.start();
-  client = new Runwire({ url: server.url, patience: PATIENCE });
+  client = new Runwire({ url: server.url, retry: RETRY });
 });
 
 afterAll(async () => {
@@ -218,7 +218,7 @@ describe("nothing twice, nothing missing", () => {
     const lanes = 4;
     const cutAt = async (lane: number): Promise<number> => {
       const proxy = await Proxy.start(server.url);
-      const cutting = new Runwire({ url: proxy.url, patience: { ...PATIENCE, firstTries: Infinity, longestWait: 1 } });
+      const cutting = new Runwire({ url: proxy.url, retry: { ...RETRY, connectAttempts: Infinity, maxDelay: 1 } });
       for (let bytes = 1 + lane; bytes <= length; bytes += lanes) {
         proxy.cutFirstAfter(bytes);
         const { events } = await all(cutting.runs.stream(run));
@@ -234,7 +234,7 @@ describe("nothing twice, nothing missing", () => {
   test("connections that carry a little each time still bring it all", async () => {
     const run = await written(30);
     const proxy = await Proxy.start(server.url);
-    const cutting = new Runwire({ url: proxy.url, patience: { ...PATIENCE, firstTries: Infinity, longestWait: 1 } });
+    const cutting = new Runwire({ url: proxy.url, retry: { ...RETRY, connectAttempts: Infinity, maxDelay: 1 } });
     // Enough for the head of the answer and one event.
     proxy.room = () => 700;
     const { events } = await all(cutting.runs.stream(run));
@@ -247,7 +247,7 @@ describe("nothing twice, nothing missing", () => {
     const run = await written(3, false);
     const expected = await pageOf(run);
     const proxy = await Proxy.start(server.url);
-    const cutting = new Runwire({ url: proxy.url, patience: { ...PATIENCE, firstTries: Infinity, longestWait: 1 } });
+    const cutting = new Runwire({ url: proxy.url, retry: { ...RETRY, connectAttempts: Infinity, maxDelay: 1 } });
     for (let bytes = 1; bytes < 900; bytes += 29) {
       proxy.cutFirstAfter(bytes);
       expect((await all(cutting.runs.stream(run, { follow: false }))).events, `cut after ${bytes} bytes`).toEqual(expected);
@@ -260,7 +260,7 @@ describe("nothing twice, nothing missing", () => {
     const run = await written(10, false);
     const { events: expected } = await all(client.runs.stream(run, { attach: true, follow: false }));
     const proxy = await Proxy.start(server.url);
-    const cutting = new Runwire({ url: proxy.url, patience: { ...PATIENCE, firstTries: Infinity, longestWait: 1 } });
+    const cutting = new Runwire({ url: proxy.url, retry: { ...RETRY, connectAttempts: Infinity, maxDelay: 1 } });
     for (let bytes = 100; bytes < 1500; bytes += 37) {
       proxy.cutFirstAfter(bytes);
       const abort = new AbortController();
@@ -277,7 +277,7 @@ describe("nothing twice, nothing missing", () => {
 
   test("a server that is killed and started again in the middle costs no event", async () => {
     const own = await Server.start();
-    const writer = new Runwire({ url: own.url, patience: { ...PATIENCE, giveUpAfter: 30_000 } });
+    const writer = new Runwire({ url: own.url, retry: { ...RETRY, giveUpAfter: 30_000 } });
     const piece = (at: number): object => ({ type: "text.delta", message_id: "m1", content: `${at} ` });
     await writer.runs.write("r", [{ type: "run.started" }, { type: "text.started", message_id: "m1" }], { dialect: "runwire" });
     const seen: RunwireEvent[] = [];
@@ -331,7 +331,7 @@ describe("an end that is none of the run's", () => {
 
   test("what retention has removed is an error that tells where to begin, never a gap", async () => {
     const own = await Server.start('[retention]\nbytes = "1kB"\n');
-    const forgetful = new Runwire({ url: own.url, patience: PATIENCE });
+    const forgetful = new Runwire({ url: own.url, retry: RETRY });
     const frames = Array.from({ length: 50 }, () => ({ type: "custom", value: "x".repeat(100) }));
     for (const run of ["a", "b", "c"]) await forgetful.runs.write(run, frames, { dialect: "runwire", thread: "t", end: true });
     // A server looks for what is too old when it starts.
@@ -371,13 +371,13 @@ describe("an end that is none of the run's", () => {
   });
 
   test("a server that nobody runs is given up after a few attempts", async () => {
-    const away = new Runwire({ url: "http://127.0.0.1:9", patience: PATIENCE });
+    const away = new Runwire({ url: "http://127.0.0.1:9", retry: RETRY });
     await expect(all(away.runs.stream("r"))).rejects.toBeInstanceOf(NetworkError);
   });
 
   test("a connection that falls silent is made anew", async () => {
     const run = await written(1, false);
-    const impatient = new Runwire({ url: server.url, patience: { ...PATIENCE, firstTries: Infinity, silence: 100 } });
+    const impatient = new Runwire({ url: server.url, retry: { ...RETRY, connectAttempts: Infinity, idleTimeout: 100 } });
     const waits: unknown[] = [];
     const abort = new AbortController();
     const onStatus = (status: StreamStatus, detail?: Error): void => void (status === "waiting" && waits.push(detail));
@@ -403,7 +403,7 @@ describe("an end that is none of the run's", () => {
 });
 
 async function answerLength(run: string): Promise<number> {
-  const response = await fetch(client.address(["v1", "runs", run, "events"]), { headers: { accept: "text/event-stream" } });
+  const response = await fetch(client.urlOf(["v1", "runs", run, "events"]), { headers: { accept: "text/event-stream" } });
   const head = [...response.headers].reduce((sum, [name, value]) => sum + name.length + value.length + 4, 40);
   return head + (await response.arrayBuffer()).byteLength;
 }

@@ -1,5 +1,5 @@
 import { isClosed, type Run } from "@runwire/client";
-import type { WatchedRun } from "@runwire/client/react";
+import type { UseRunResult } from "@runwire/client/react";
 import { useMemo, useRef, useState } from "react";
 import { useRouter } from "../../router";
 import { useText } from "../../text";
@@ -14,7 +14,7 @@ import style from "./Conversation.module.css";
 
 interface ConversationProps {
   id: string;
-  run: WatchedRun;
+  run: UseRunResult;
   known: Run | undefined;
   isRetrying: boolean;
   onRetry: () => void;

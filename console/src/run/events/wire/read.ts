@@ -1,4 +1,4 @@
-import { isTemporary, NetworkError, ProblemError, type Problem } from "@runwire/client";
+import { isRetryable, NetworkError, ProblemError, type Problem } from "@runwire/client";
 import { client } from "../../../client";
 import { subscription, type Framing } from "../command";
 import { ndjsonCutter, socketPiece, sseCutter, type Piece } from "./cut";
@@ -46,7 +46,7 @@ export async function readWire(options: WireOptions): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       const isSilent = error instanceof DOMException && error.name === "AbortError";
-      if (!isSilent && !isTemporary(error)) throw error;
+      if (!isSilent && !isRetryable(error)) throw error;
     }
     await pause(wait, signal);
     wait = Math.min(wait * 2, longest);
@@ -98,7 +98,7 @@ const gathering = 30;
 
 function readSocket({ run, dialect, signal }: WireOptions, after: string | undefined, taken: Taken): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const address = new URL(client.address(["v1", "ws"]), location.href);
+    const address = new URL(client.urlOf(["v1", "ws"]), location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address);
     const watch = new Watch(silence);

@@ -1,7 +1,7 @@
 import { createParser } from "eventsource-parser";
 import { describe, expect, test } from "vitest";
 import { ProtocolError } from "../src/index.js";
-import { type Block, Cutter, EVENT_CHARACTERS } from "../src/stream/cutter.js";
+import { type SseEvent, SseParser, MAX_EVENT_LENGTH } from "../src/stream/sse-parser.js";
 
 const STREAM =
   'id: 1-0\nevent: message\ndata: {"a":1}\n\n: keep-alive\nid: 2\n\nid: 3-0\r\ndata: 你好🌏\r\ndata:\r\n\r\n: caught-up\n\nretry: 250\n\n: end\n\nid: 4-0\ndata: cut';
@@ -15,17 +15,17 @@ const EXPECTED = [
   block({ isEnd: true }),
 ];
 
-function block(given: Partial<Block>): Block {
+function block(given: Partial<SseEvent>): SseEvent {
   return { id: undefined, name: undefined, data: undefined, retry: undefined, isCaughtUp: false, isEnd: false, ...given };
 }
 
 /** Cuts bytes that arrive in pieces, as a connection does. */
-function cut(pieces: Iterable<Uint8Array>): Block[] {
-  const [cutter, decoder] = [new Cutter(), new TextDecoder()];
-  const found: Block[] = [];
+function cut(pieces: Iterable<Uint8Array>): SseEvent[] {
+  const [parser, decoder] = [new SseParser(), new TextDecoder()];
+  const found: SseEvent[] = [];
   for (const piece of pieces) {
-    cutter.push(decoder.decode(piece, { stream: true }));
-    for (let next = cutter.next(); next !== undefined; next = cutter.next()) found.push(next);
+    parser.push(decoder.decode(piece, { stream: true }));
+    for (let next = parser.next(); next !== undefined; next = parser.next()) found.push(next);
   }
   return found;
 }
@@ -92,12 +92,12 @@ test("bytes that mean nothing reach an error of ours, or nothing", () => {
 
 test("what no server sends is refused", () => {
   expect(() => cut([new TextEncoder().encode("id: soon\ndata: x\n\n")])).toThrow(ProtocolError);
-  const cutter = new Cutter();
+  const parser = new SseParser();
   const piece = "x".repeat(1 << 20);
   expect(() => {
-    for (let size = 0; size <= EVENT_CHARACTERS; size += piece.length) {
-      cutter.push(piece);
-      expect(cutter.next()).toBeUndefined();
+    for (let size = 0; size <= MAX_EVENT_LENGTH; size += piece.length) {
+      parser.push(piece);
+      expect(parser.next()).toBeUndefined();
     }
   }).toThrow(ProtocolError);
 });

@@ -4,33 +4,33 @@ import type { InteractionFilter } from "../resources/types.js";
 import { useRunwire } from "./context.js";
 import { usePolling } from "./polling.js";
 
-/** What waits for a person. */
-export interface Inbox {
-  /** The open questions, newest first. */
+/** Result of `useInteractions`. */
+export interface UseInteractionsResult {
+  /** The open interactions, newest first. */
   interactions: readonly Interaction[];
-  /** Where older ones begin, as `before`. */
+  /** Cursor of the next page, for `before`. */
   next: string | undefined;
   error: Error | undefined;
   isLoading: boolean;
   refresh(): Promise<void>;
-  /** Answers a question, and looks at the inbox again. */
+  /** Answers an interaction and refreshes the list. */
   answer(run: string, interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-const NONE: readonly Interaction[] = [];
+const NO_INTERACTIONS: readonly Interaction[] = [];
 
-/** Watches what waits for a person, over all runs; `every` is in milliseconds, 2,000 without it. */
-export function useInbox(filter: InteractionFilter = {}, options: { every?: number } = {}): Inbox {
+/** Polls the open interactions of all runs; `interval` is in milliseconds. Default: 2,000. */
+export function useInteractions(filter: InteractionFilter = {}, options: { interval?: number } = {}): UseInteractionsResult {
   const client = useRunwire();
   const { data, error, isLoading, refresh } = usePolling(
     JSON.stringify(filter),
     (signal) => client.interactions.list(filter, signal),
-    options.every ?? 2000,
+    options.interval ?? 2000,
   );
   const answer = useCallback(
-    async (run: string, interaction: string, answered: NewAnswer) => {
+    async (run: string, interaction: string, newAnswer: NewAnswer) => {
       try {
-        return await client.interactions.answer(run, interaction, answered);
+        return await client.interactions.answer(run, interaction, newAnswer);
       } finally {
         void refresh();
       }
@@ -38,34 +38,34 @@ export function useInbox(filter: InteractionFilter = {}, options: { every?: numb
     [client, refresh],
   );
   return useMemo(
-    () => ({ interactions: data?.interactions ?? NONE, next: data?.next ?? undefined, error, isLoading, refresh, answer }),
+    () => ({ interactions: data?.interactions ?? NO_INTERACTIONS, next: data?.next ?? undefined, error, isLoading, refresh, answer }),
     [data, error, isLoading, refresh, answer],
   );
 }
 
-/** One question. */
-export interface WatchedInteraction {
-  /** The question; nothing until it has come. */
+/** Result of `useInteraction`. */
+export interface UseInteractionResult {
+  /** The interaction; undefined until it is loaded. */
   interaction: Interaction | undefined;
   error: Error | undefined;
   isLoading: boolean;
   refresh(): Promise<void>;
-  /** Answers it. */
+  /** Answers the interaction. */
   answer(answer: NewAnswer): Promise<Interaction>;
 }
 
-/** Watches one question, also after it was answered by somebody else. */
-export function useInteraction(run: string, id: string, options: { every?: number } = {}): WatchedInteraction {
+/** Polls one interaction, open or resolved. */
+export function useInteraction(run: string, id: string, options: { interval?: number } = {}): UseInteractionResult {
   const client = useRunwire();
   const { data, error, isLoading, refresh } = usePolling(
     JSON.stringify([run, id]),
     () => client.interactions.get(run, id),
-    options.every ?? 2000,
+    options.interval ?? 2000,
   );
   const answer = useCallback(
-    async (answered: NewAnswer) => {
+    async (newAnswer: NewAnswer) => {
       try {
-        return await client.interactions.answer(run, id, answered);
+        return await client.interactions.answer(run, id, newAnswer);
       } finally {
         void refresh();
       }
