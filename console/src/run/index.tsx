@@ -6,7 +6,7 @@ import { useText } from "../text";
 import { Boundary, ErrorNote, Loading, Page, Tabs } from "../ui";
 import { Conversation } from "./conversation";
 import { Head } from "./Head";
-import { NowLine } from "./NowLine";
+import { OperationLine } from "./OperationLine";
 import style from "./Run.module.css";
 import { Warnings } from "./Warnings";
 
@@ -61,7 +61,7 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
       <Warnings warnings={known?.warnings} />
       <div className={style["bar"]} data-run-bar="">
         <RunTabs id={id} tab={tab} run={run} />
-        <NowLine run={run} isStopping={isStopping} onStop={stop.start} />
+        <OperationLine run={run} isStopping={isStopping} onStop={stop.start} />
       </div>
       <Activity mode={tab === "conversation" ? "visible" : "hidden"}>
         <Conversation id={id} run={run} known={known} isRetrying={retry.isBusy} onRetry={retry.start} />

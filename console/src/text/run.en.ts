@@ -28,7 +28,7 @@ export const runEn = {
     more: (n: string) => `and ${n} more`,
     advice: "Everything was written as it came. With strict=true such frames are refused.",
   },
-  now: {
+  operation: {
     pending: "Not started yet",
     starting: "Starting",
     thinking: "Thinking",
@@ -48,7 +48,7 @@ export const runEn = {
     failedWith: (message: string) => `Failed: ${message}`,
     cancelled: "Cancelled",
     cancelledWith: (reason: string) => `Cancelled: ${reason}`,
-    away: "reconnecting",
+    reconnecting: "reconnecting",
   },
   parts: {
     you: "You",

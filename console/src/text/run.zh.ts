@@ -27,7 +27,7 @@ export const runZh: typeof runEn = {
     more: (n) => `另有 ${n} 条`,
     advice: "所有内容均已原样写入。若使用 strict=true，此类帧会被拒绝。",
   },
-  now: {
+  operation: {
     pending: "尚未开始",
     starting: "正在启动",
     thinking: "思考中",
@@ -47,7 +47,7 @@ export const runZh: typeof runEn = {
     failedWith: (message) => `失败：${message}`,
     cancelled: "已取消",
     cancelledWith: (reason) => `已取消：${reason}`,
-    away: "正在重新连接",
+    reconnecting: "正在重新连接",
   },
   parts: {
     you: "你",

@@ -1,7 +1,7 @@
 import { RunView, type Part, type RunwireEvent } from "@runwire/client";
 import { describe, expect, it } from "vitest";
 import { Chunker, rowsOf, sideBySide } from "../../src/run/conversation/chunks";
-import { doing } from "../../src/run/now";
+import { operationText } from "../../src/run/operation";
 import { dictionaries } from "../../src/text";
 
 function viewOf(...events: Record<string, unknown>[]) {
@@ -13,42 +13,42 @@ function viewOf(...events: Record<string, unknown>[]) {
   return view.snapshot();
 }
 
-const say = (...events: Record<string, unknown>[]) => doing(viewOf({ type: "run.started" }, ...events), dictionaries.en);
+const textOf = (...events: Record<string, unknown>[]) => operationText(viewOf({ type: "run.started" }, ...events), dictionaries.en);
 
-describe("what a run is doing", () => {
+describe("the text of the current operation", () => {
   it("its tool and its step", () => {
     const call = { type: "tool.called", call_id: "c", name: "search", arguments: {}, step_id: "s" };
     const step = { type: "step.started", name: "gather", step_id: "s" };
-    expect(say(step)).toMatchObject({ words: "Working on gather", over: false });
-    expect(say(step, call)).toMatchObject({ words: "Calling search", step: "gather" });
-    expect(say(step, call, { ...call, call_id: "d", name: "fetch" }).words).toBe("Calling fetch and 1 more");
+    expect(textOf(step)).toMatchObject({ text: "Working on gather", isOver: false });
+    expect(textOf(step, call)).toMatchObject({ text: "Calling search", step: "gather" });
+    expect(textOf(step, call, { ...call, call_id: "d", name: "fetch" }).text).toBe("Calling fetch and 1 more");
   });
 
   it("thinking, writing, working", () => {
-    expect(say().words).toBe("Starting");
-    expect(say({ type: "thinking.started", message_id: "m" }).words).toBe("Thinking");
-    expect(say({ type: "text.started", message_id: "m" }).words).toBe("Writing");
-    expect(say({ type: "text.started", message_id: "m" }, { type: "text.finished", message_id: "m" }).words).toBe("Working");
+    expect(textOf().text).toBe("Starting");
+    expect(textOf({ type: "thinking.started", message_id: "m" }).text).toBe("Thinking");
+    expect(textOf({ type: "text.started", message_id: "m" }).text).toBe("Writing");
+    expect(textOf({ type: "text.started", message_id: "m" }, { type: "text.finished", message_id: "m" }).text).toBe("Working");
   });
 
   it("whom it waits for, and since when", () => {
-    const asked = say({ type: "interaction.requested", interaction_id: "i", kind: "form", title: "Where to?" }, { type: "run.suspended", interaction_ids: ["i"] });
-    expect(asked).toMatchObject({ words: "Waiting for a person: Where to?", at: Date.UTC(2026, 10, 15, 2, 0, 2) });
+    const asked = textOf({ type: "interaction.requested", interaction_id: "i", kind: "form", title: "Where to?" }, { type: "run.suspended", interaction_ids: ["i"] });
+    expect(asked).toMatchObject({ text: "Waiting for a person: Where to?", at: Date.UTC(2026, 10, 15, 2, 0, 2) });
   });
 
   it("that it was asked to stop", () => {
-    expect(say({ type: "run.cancel_requested" }).words).toBe("Stopping");
-    expect(say({ type: "run.cancel_requested", by: "Lin" }).words).toBe("Stopping, asked by Lin");
+    expect(textOf({ type: "run.cancel_requested" }).text).toBe("Stopping");
+    expect(textOf({ type: "run.cancel_requested", by: "Lin" }).text).toBe("Stopping, asked by Lin");
   });
 
   it("how and when it ended", () => {
-    expect(say({ type: "run.completed" })).toMatchObject({ words: "Completed", over: true, at: Date.UTC(2026, 10, 15, 2, 0, 1) });
-    expect(say({ type: "run.failed", error: { message: "no network" } }).words).toBe("Failed: no network");
-    expect(say({ type: "run.cancelled", reason: "enough" }).words).toBe("Cancelled: enough");
+    expect(textOf({ type: "run.completed" })).toMatchObject({ text: "Completed", isOver: true, at: Date.UTC(2026, 10, 15, 2, 0, 1) });
+    expect(textOf({ type: "run.failed", error: { message: "no network" } }).text).toBe("Failed: no network");
+    expect(textOf({ type: "run.cancelled", reason: "enough" }).text).toBe("Cancelled: enough");
   });
 
   it("a run that nothing was written to has not started", () => {
-    expect(doing(viewOf(), dictionaries.zh).words).toBe("尚未开始");
+    expect(operationText(viewOf(), dictionaries.zh).text).toBe("尚未开始");
   });
 });
 

@@ -46,7 +46,7 @@ test("a run is watched through a form and an approval to its end", async () => {
   const run = await client.runs.create({ agent: "demo", message: "天气怎么样" });
   const { result } = renderHook(() => useRun(run.run_id), { wrapper });
   expect(result.current).toMatchObject({ status: "pending", connection: "connecting" });
-  await waitFor(() => expect(result.current.view.now.kind).toBe("waiting"), WAIT);
+  await waitFor(() => expect(result.current.view.operation.kind).toBe("waiting"), WAIT);
   const asked = result.current.view.parts.findLast((part) => part.kind === "interaction");
   expect(asked).toMatchObject({ interactionKind: "form", status: "open" });
   const id = asked?.kind === "interaction" ? asked.interactionId : "";

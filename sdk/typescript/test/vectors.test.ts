@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { MessageFold, RunView, type RunwireEvent } from "../src/index.js";
-import { continues } from "../src/fold/texts.js";
+import { continues } from "../src/fold/joined-texts.js";
 import { cases, lines } from "./vectors.js";
 
 function expected(folder: string): unknown {

@@ -68,7 +68,7 @@ describe("parts", () => {
 
   test("a question is open until it is settled, and the run waits meanwhile", () => {
     const view = viewOf({ type: "run.started" }, { type: "interaction.requested", interaction_id: "q", kind: "form", title: "Where to?" }, { type: "run.suspended", interaction_ids: ["q"] });
-    expect(view.snapshot()).toMatchObject({ status: "suspended", now: { kind: "waiting", name: "Where to?", since: 3000 } });
+    expect(view.snapshot()).toMatchObject({ status: "suspended", operation: { kind: "waiting", name: "Where to?", since: 3000 } });
     view.apply(event({ type: "interaction.resolved", interaction_id: "q", decision: "submitted", values: { city: "北京" }, by: "li" }));
     view.apply(event({ type: "run.resumed", interaction_ids: ["q"] }));
     expect(partOf(view, "interaction")).toMatchObject({ status: "submitted", endedAt: 4000, answer: { decision: "submitted", values: { city: "北京" }, by: "li" } });
@@ -79,7 +79,7 @@ describe("parts", () => {
     const view = viewOf({ type: "notice", level: "error", message: "no", fatal: true }, { type: "run.failed", error: { message: "no", code: "E" } });
     expect(partOf(view, "notice").isRepeated).toBe(true);
     expect(partOf(view, "error").error.code).toBe("E");
-    expect(view.snapshot()).toMatchObject({ status: "failed", endedAt: 2000, now: { kind: "idle" } });
+    expect(view.snapshot()).toMatchObject({ status: "failed", endedAt: 2000, operation: { kind: "idle" } });
   });
 
   test("a reply without a text is the text, and one after a text is not", () => {
@@ -104,28 +104,28 @@ describe("parts", () => {
 describe("now", () => {
   test("the newest thing that goes on is told, with its step", () => {
     const view = viewOf({ type: "run.started" });
-    const now = (): unknown => view.snapshot().now;
-    expect(now()).toEqual({ kind: "starting", since: 1000 });
+    const operation = (): unknown => view.snapshot().operation;
+    expect(operation()).toEqual({ kind: "starting", since: 1000 });
     view.apply(event({ type: "step.started", name: "gather", step_id: "g" }));
-    expect(now()).toEqual({ kind: "step", name: "gather", since: 2000 });
+    expect(operation()).toEqual({ kind: "step", name: "gather", since: 2000 });
     view.apply(event({ type: "tool.called", call_id: "a", name: "look", arguments: {} }));
     view.apply(event({ type: "tool.called", call_id: "b", name: "find", arguments: {} }));
-    expect(now()).toEqual({ kind: "tool", name: "find", since: 4000, step: "gather", beside: 1 });
+    expect(operation()).toEqual({ kind: "tool", name: "find", since: 4000, step: "gather", parallel: 1 });
     view.apply(event({ type: "tool.finished", call_id: "b", status: "success" }));
-    expect(now()).toEqual({ kind: "tool", name: "look", since: 3000, step: "gather" });
+    expect(operation()).toEqual({ kind: "tool", name: "look", since: 3000, step: "gather" });
     view.apply(event({ type: "tool.finished", call_id: "a", status: "success" }));
     view.apply(event({ type: "step.finished", name: "gather", step_id: "g" }));
-    expect(now()).toMatchObject({ kind: "idle" });
+    expect(operation()).toMatchObject({ kind: "idle" });
     view.apply(event({ type: "thinking.started", message_id: "x" }));
-    expect(now()).toMatchObject({ kind: "thinking", since: 8000 });
+    expect(operation()).toMatchObject({ kind: "thinking", since: 8000 });
     view.apply(event({ type: "run.completed" }));
-    expect(now()).toEqual({ kind: "idle", since: 9000 });
+    expect(operation()).toEqual({ kind: "idle", since: 9000 });
   });
 });
 
 test("nodes of a graph are told with the step that they are in", () => {
   const view = viewOf({ type: "step.started", name: "execute", step_id: "e" }, { type: "got.node_started", node_id: "a" }, { type: "got.node_started", node_id: "b" });
-  expect(view.snapshot().now).toEqual({ kind: "step", name: "b", since: 3000, step: "execute", beside: 1 });
+  expect(view.snapshot().operation).toEqual({ kind: "step", name: "b", since: 3000, step: "execute", parallel: 1 });
 });
 
 describe("tokens, state and thoughts", () => {

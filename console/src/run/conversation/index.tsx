@@ -56,7 +56,7 @@ function Parts({ id, run, known, isRetrying, onRetry }: ConversationProps) {
   return (
     <Column>
       <div ref={content} className={style["parts"]}>
-        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.now.pending : t.run.parts.none} detail={isOver ? t.run.parts.noneEver : t.run.parts.noneYet} />}
+        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.operation.pending : t.run.parts.none} detail={isOver ? t.run.parts.noneEver : t.run.parts.noneYet} />}
         <ReadingContext value={reading}>
           {chunks.map((chunk, index) => (
             <ChunkView

@@ -1,8 +1,8 @@
 import { useMemo, useSyncExternalStore } from "react";
 import type { Runwire } from "../client.js";
 import type { RunwireEvent } from "../events.js";
-import { MessageFold } from "../fold/message.js";
-import { RunView, type RunViewSnapshot } from "../fold/view.js";
+import { MessageFold } from "../fold/message-fold.js";
+import { RunView, type RunViewSnapshot } from "../fold/run-view.js";
 import type { Interaction, MessageState, NewAnswer, Run, RunStatus } from "../generated.js";
 import type { RunStream, StreamOptions } from "../stream/run-stream.js";
 import { useRunwire } from "./context.js";

@@ -1,7 +1,7 @@
 import { useMemo, useSyncExternalStore } from "react";
 import type { Runwire } from "../client.js";
 import type { RunwireEvent } from "../events.js";
-import { RunView, type RunViewSnapshot } from "../fold/view.js";
+import { RunView, type RunViewSnapshot } from "../fold/run-view.js";
 import type { Interaction, NewAnswer, NewRun, Run } from "../generated.js";
 import type { RunStream, StreamOptions } from "../stream/run-stream.js";
 import { useRunwire } from "./context.js";

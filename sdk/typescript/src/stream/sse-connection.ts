@@ -87,5 +87,5 @@ export class SseConnection {
 }
 
 function timeoutError(cause: unknown): NetworkError {
-  return new NetworkError("the server was timeoutError for too long", { cause });
+  return new NetworkError("the connection timed out: the server sent nothing", { cause });
 }

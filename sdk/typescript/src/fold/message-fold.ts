@@ -17,64 +17,64 @@ import type {
   ToolFinishedEvent,
 } from "../generated.js";
 import { errorOf } from "./error.js";
-import { Kept } from "./kept.js";
-import { Texts } from "./texts.js";
+import { SnapshotList } from "./snapshot-list.js";
+import { JoinedTexts } from "./joined-texts.js";
 import { UsageFold } from "./usage.js";
 
-/** What the fold reads of an event: an envelope is not needed. */
-export type Folded = Omit<RunwireEvent, "seq" | "thread_id" | "run_id">;
+/** An event without the ids of its envelope, which the fold does not need. */
+export type FoldableEvent = Omit<RunwireEvent, "seq" | "thread_id" | "run_id">;
 
 /**
- * Gathers the events of one run into a message state: the same state as `GET /v1/runs/{run}/message` gives.
+ * Folds the events of one run into a message state: the same as `GET /v1/runs/{run}/message` returns.
  */
 export class MessageFold {
-  readonly #thinking = new Texts();
-  readonly #texts = new Texts();
-  readonly #calls = new Kept<ToolCall>();
-  readonly #data = new Kept<DataBlock>();
-  readonly #notices = new Kept<NoticeState>();
-  readonly #steps = new Kept<StepState>();
-  readonly #interactions = new Kept<InteractionState>();
+  readonly #thinking = new JoinedTexts();
+  readonly #texts = new JoinedTexts();
+  readonly #calls = new SnapshotList<ToolCall>();
+  readonly #data = new SnapshotList<DataBlock>();
+  readonly #notices = new SnapshotList<NoticeState>();
+  readonly #steps = new SnapshotList<StepState>();
+  readonly #interactions = new SnapshotList<InteractionState>();
   readonly #usage = new UsageFold();
   #runId: string;
   #status: RunStatus = "pending";
   #startTime = 0;
   #endTime: number | undefined;
   #error: string | undefined;
-  #shown: MessageState | undefined;
+  #cached: MessageState | undefined;
 
-  /** Begins with a run that nothing was written to. */
+  /** Starts with an empty run. */
   constructor(runId = "") {
     this.#runId = runId;
   }
 
-  /** The run's id; empty until an event names it. */
+  /** The run's id; empty until it is set. */
   get runId(): string {
     return this.#runId;
   }
 
   set runId(id: string) {
     this.#runId = id;
-    this.#shown = undefined;
+    this.#cached = undefined;
   }
 
-  /** Takes in the next event, which happened at a time in milliseconds since the epoch. */
-  apply(event: Folded, at: number): void {
+  /** Applies the next event; `at` is its time in milliseconds since the epoch. */
+  apply(event: FoldableEvent, at: number): void {
     if (this.#status === "pending") {
       this.#status = "running";
       this.#startTime = at;
     }
-    this.#shown = undefined;
-    this.#take(event as KnownEvent, at);
+    this.#cached = undefined;
+    this.#applyBody(event as KnownEvent, at);
   }
 
-  /** Gives the message as it stands: the same object as before if nothing has changed. */
+  /** Returns the message: the same object until something changes. */
   snapshot(): MessageState {
-    this.#shown ??= this.#gather();
-    return this.#shown;
+    this.#cached ??= this.#buildSnapshot();
+    return this.#cached;
   }
 
-  #gather(): MessageState {
+  #buildSnapshot(): MessageState {
     const usage = this.#usage.snapshot();
     const isClosed = this.#endTime !== undefined;
     return {
@@ -98,7 +98,7 @@ export class MessageFold {
     };
   }
 
-  #take(event: KnownEvent, at: number): void {
+  #applyBody(event: KnownEvent, at: number): void {
     switch (event.type) {
       case "text.started":
         return this.#texts.start(event.message_id, event.role === undefined || event.role === "assistant", event.subagent_run_id !== undefined);
@@ -116,18 +116,18 @@ export class MessageFold {
         if (event.content !== undefined) this.#thinking.replace(event.message_id, event.content);
         return;
       case "tool.called":
-        return this.#calls.push(callOf(event));
+        return this.#calls.push(toToolCall(event));
       case "tool.progress":
         return this.#editCall(event.call_id, ({ progress: _, progressMessage: __, ...call }) => ({
           ...call,
           ...(event.progress !== undefined && { progress: event.progress }),
-          // Dialects whose progress always has a message leave it empty.
+          // Dialects whose progress must have a message send an empty one.
           ...(event.message !== undefined && event.message !== "" && { progressMessage: event.message }),
         }));
       case "tool.output":
         return this.#editCall(event.call_id, (call) => ({ ...call, output: (call.output ?? "") + event.content }));
       case "tool.finished":
-        return this.#editCall(event.call_id, (call) => finished(call, event));
+        return this.#editCall(event.call_id, (call) => finishCall(call, event));
       case "data":
         return this.#data.push({
           dataType: event.data_type,
@@ -138,15 +138,15 @@ export class MessageFold {
       case "step.started":
         return this.#steps.push({ stepId: event.step_id ?? "", name: event.name, status: "running" });
       case "step.finished":
-        return this.#stepFinished(event.step_id ?? "", event.error);
+        return this.#finishStep(event.step_id ?? "", event.error);
       case "interaction.requested":
-        return this.#interactions.push(questionOf(event));
+        return this.#interactions.push(toInteraction(event));
       case "interaction.resolved":
-        return this.#resolved(event);
+        return this.#resolveInteraction(event);
       case "usage":
         return this.#usage.add(event, at, undefined, undefined);
       case "notice":
-        return this.#noticed(event);
+        return this.#addNotice(event);
       case "run.suspended":
         this.#status = "suspended";
         return;
@@ -164,33 +164,33 @@ export class MessageFold {
   }
 
   #editCall(id: string, change: (call: ToolCall) => ToolCall): void {
-    const place = this.#calls.findLastIndex((call) => call.toolId === id);
-    const call = place === -1 ? undefined : this.#calls.at(place);
-    if (call !== undefined) this.#calls.put(place, change(call));
+    const index = this.#calls.findLastIndex((call) => call.toolId === id);
+    const call = index === -1 ? undefined : this.#calls.at(index);
+    if (call !== undefined) this.#calls.set(index, change(call));
   }
 
-  #stepFinished(id: string, error: ErrorInfo | undefined): void {
-    const place = this.#steps.findLastIndex((step) => step.stepId === id && step.status === "running");
-    const step = place === -1 ? undefined : this.#steps.at(place);
+  #finishStep(id: string, error: ErrorInfo | undefined): void {
+    const index = this.#steps.findLastIndex((step) => step.stepId === id && step.status === "running");
+    const step = index === -1 ? undefined : this.#steps.at(index);
     if (step === undefined) return;
-    this.#steps.put(place, error === undefined ? { ...step, status: "completed" } : { ...step, status: "failed", error: errorOf(error).message });
+    this.#steps.set(index, error === undefined ? { ...step, status: "completed" } : { ...step, status: "failed", error: errorOf(error).message });
   }
 
-  #resolved(event: InteractionResolvedEvent): void {
-    const place = this.#interactions.findLastIndex((asked) => asked.interactionId === event.interaction_id);
-    const asked = place === -1 ? undefined : this.#interactions.at(place);
-    if (asked === undefined) return;
-    const { values: _, reason: __, ...question } = asked;
-    this.#interactions.put(place, {
-      ...question,
+  #resolveInteraction(event: InteractionResolvedEvent): void {
+    const index = this.#interactions.findLastIndex((interaction) => interaction.interactionId === event.interaction_id);
+    const interaction = index === -1 ? undefined : this.#interactions.at(index);
+    if (interaction === undefined) return;
+    const { values: _, reason: __, ...rest } = interaction;
+    this.#interactions.set(index, {
+      ...rest,
       status: event.decision,
       ...(event.values !== undefined && { values: event.values }),
       ...(event.reason !== undefined && { reason: event.reason }),
     });
   }
 
-  /** Shows a fatal error at once, and keeps others as notices. */
-  #noticed({ level, message, code, fatal }: NoticeEvent): void {
+  /** Sets a fatal error as the message's error; adds others as notices. */
+  #addNotice({ level, message, code, fatal }: NoticeEvent): void {
     if (fatal === true) this.#error = message;
     else if (level !== "debug") this.#notices.push({ level, message, ...(code !== undefined && { code }) });
   }
@@ -202,7 +202,7 @@ export class MessageFold {
   }
 }
 
-function callOf(event: ToolCalledEvent): ToolCall {
+function toToolCall(event: ToolCalledEvent): ToolCall {
   return {
     toolId: event.call_id,
     toolName: event.name,
@@ -213,7 +213,7 @@ function callOf(event: ToolCalledEvent): ToolCall {
   };
 }
 
-function finished(call: ToolCall, event: ToolFinishedEvent): ToolCall {
+function finishCall(call: ToolCall, event: ToolFinishedEvent): ToolCall {
   const { result: _, error: __, durationMs: ___, ...rest } = call;
   const error = event.error === undefined ? undefined : errorOf(event.error);
   return {
@@ -225,7 +225,7 @@ function finished(call: ToolCall, event: ToolFinishedEvent): ToolCall {
   };
 }
 
-function questionOf(event: InteractionRequestedEvent): InteractionState {
+function toInteraction(event: InteractionRequestedEvent): InteractionState {
   return {
     interactionId: event.interaction_id,
     kind: event.kind,
