@@ -1,4 +1,4 @@
-import { show } from "./dom.js";
+import { setVisible } from "./dom.js";
 import { act, cleanup, render, renderHook, waitFor } from "@testing-library/react";
 import { type ReactNode, StrictMode } from "react";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 afterEach(() => {
   cleanup();
-  show(true);
+  setVisible(true);
   requests = [];
   signals = [];
 });
@@ -42,14 +42,14 @@ function wrapper({ children }: { children: ReactNode }): ReactNode {
   );
 }
 
-test("a run is watched through a form and an approval to its end", async () => {
+test("useRun follows a run through a form and an approval to its end", async () => {
   const run = await client.runs.create({ agent: "demo", message: "天气怎么样" });
   const { result } = renderHook(() => useRun(run.run_id), { wrapper });
   expect(result.current).toMatchObject({ status: "pending", connection: "connecting" });
   await waitFor(() => expect(result.current.view.operation.kind).toBe("waiting"), WAIT);
-  const asked = result.current.view.parts.findLast((part) => part.kind === "interaction");
-  expect(asked).toMatchObject({ interactionKind: "form", status: "open" });
-  const id = asked?.kind === "interaction" ? asked.interactionId : "";
+  const form = result.current.view.parts.findLast((part) => part.kind === "interaction");
+  expect(form).toMatchObject({ interactionKind: "form", status: "open" });
+  const id = form?.kind === "interaction" ? form.interactionId : "";
   const refused = await act(() => result.current.answer(id, { decision: "submitted", values: {} }).catch((error: unknown) => error));
   expect(refused).toBeInstanceOf(ProblemError);
   expect((refused as ProblemError).problem.errors?.map((each) => each.pointer).length).toBeGreaterThan(0);
@@ -60,14 +60,14 @@ test("a run is watched through a form and an approval to its end", async () => {
   await waitFor(() => expect(result.current).toMatchObject({ status: "completed", connection: "ended", isCaughtUp: true }), WAIT);
   expect(result.current.message).toEqual(await client.runs.message(run.run_id));
   expect(result.current.events).toHaveLength(result.current.view.counts.events);
-  // One connection, although a strict page mounts everything twice.
+  // One connection, although StrictMode mounts twice.
   expect(requests.filter((each) => each.includes("/events"))).toHaveLength(1);
   const retried = await act(() => result.current.retry());
   expect(retried).toMatchObject({ agent: "demo", thread_id: run.thread_id });
   await client.runs.cancel(retried.run_id);
 });
 
-test("a run that is stopped says so", async () => {
+test("a stopped run is reported as cancelled", async () => {
   const run = await client.runs.create({ agent: "endless", message: "x" });
   const { result } = renderHook(() => useRun(run.run_id), { wrapper });
   await waitFor(() => expect(result.current.connection).toBe("live"), WAIT);
@@ -76,7 +76,7 @@ test("a run that is stopped says so", async () => {
   expect(result.current.view.cancel).toMatchObject({ reason: "enough" });
 });
 
-test("many events at once are few renders", async () => {
+test("many events at once cause few renders", async () => {
   const frames = Array.from({ length: 5000 }, (_, at) => ({ type: "text.delta", message_id: "m", content: `${at} ` }));
   await client.runs.write("long", [{ type: "text.started", message_id: "m" }, ...frames], { dialect: "runwire", end: true });
   let renders = 0;
@@ -90,7 +90,7 @@ test("many events at once are few renders", async () => {
   expect(renders).toBeLessThan(1000);
 });
 
-test("a component that comes back goes on where it was", async () => {
+test("a component that remounts resumes where it stopped", async () => {
   await client.runs.write("again", [{ type: "text.started", message_id: "m" }], { dialect: "runwire" });
   const first = renderHook(() => useRun("again"), { wrapper });
   await waitFor(() => expect(first.result.current.isCaughtUp).toBe(true), WAIT);
@@ -103,15 +103,15 @@ test("a component that comes back goes on where it was", async () => {
   expect(requests.filter((each) => each.includes("after="))).toHaveLength(1);
 });
 
-test("a run that nobody knows is an error, not a wait", async () => {
+test("an unknown run is an error", async () => {
   const { result } = renderHook(() => useRun("nobody"), { wrapper });
   await waitFor(() => expect(result.current.error).toMatchObject({ code: "run_unknown" }), WAIT);
 });
 
-test("a server that goes away and comes back is told quietly", async () => {
-  const own = await Server.start();
-  const away = new Runwire({ url: own.url, retry: { initialDelay: 5, maxDelay: 20 } });
-  await away.runs.write("r", [{ type: "run.started", message: "hi" }], { dialect: "runwire" });
+test("a server restart is reported as an interruption, not as an error", async () => {
+  const restarting = await Server.start();
+  const reconnecting = new Runwire({ url: restarting.url, retry: { initialDelay: 5, maxDelay: 20 } });
+  await reconnecting.runs.write("r", [{ type: "run.started", message: "hi" }], { dialect: "runwire" });
   const seen = new Set<UseRunResult["connection"]>();
   const { result } = renderHook(
     () => {
@@ -119,21 +119,21 @@ test("a server that goes away and comes back is told quietly", async () => {
       seen.add(run.connection);
       return run;
     },
-    { wrapper: ({ children }: { children: ReactNode }) => <RunwireProvider client={away}>{children}</RunwireProvider> },
+    { wrapper: ({ children }: { children: ReactNode }) => <RunwireProvider client={reconnecting}>{children}</RunwireProvider> },
   );
   await waitFor(() => expect(result.current.connection).toBe("live"), WAIT);
-  await own.kill();
+  await restarting.kill();
   await waitFor(() => expect(result.current.interruption).toBeDefined(), WAIT);
-  await own.restart();
-  await away.runs.write("r", [], { dialect: "runwire", end: true });
+  await restarting.restart();
+  await reconnecting.runs.write("r", [], { dialect: "runwire", end: true });
   await waitFor(() => expect(result.current.status).toBe("completed"), WAIT);
   expect(result.current.interruption).toBeUndefined();
   expect(result.current.error).toBeUndefined();
   expect(seen).toContain("waiting");
-  await own.remove();
+  await restarting.remove();
 });
 
-test("a thread shows its runs as they come", async () => {
+test("useThread returns the runs of a thread as they start", async () => {
   const { result } = renderHook(() => useThread("talk"), { wrapper: ({ children }) => wrapper({ children }) });
   await waitFor(() => expect(result.current.error).toMatchObject({ code: "thread_unknown" }), WAIT);
   await client.threads.create({ thread_id: "talk-2" });
@@ -144,7 +144,7 @@ test("a thread shows its runs as they come", async () => {
   expect(known.result.current.openRun).toBeUndefined();
 });
 
-test("a thread and a run that did not exist are watched once they do", async () => {
+test("a missing thread and a missing run are followed once they exist", async () => {
   const { result } = renderHook(() => ({ thread: useThread("new-talk"), run: useRun("new-run") }), { wrapper });
   await waitFor(() => expect([result.current.thread.error, result.current.run.error]).toMatchObject([{ code: "thread_unknown" }, { code: "run_unknown" }]), WAIT);
   await act(() => result.current.thread.start({ run_id: "new-run", agent: "thought-tree", message: "24" }));
@@ -153,7 +153,7 @@ test("a thread and a run that did not exist are watched once they do", async () 
   await waitFor(() => expect(result.current.run).toMatchObject({ status: "completed", error: undefined }), WAIT);
 });
 
-test("a thread that comes to be while the answer that there is none is on its way is watched", async () => {
+test("a thread that is created while its 404 is in flight is followed", async () => {
   let release = (): void => {};
   const released = new Promise<void>((resolve) => (release = resolve));
   const late: typeof fetch = async (input, init) => {
@@ -169,7 +169,7 @@ test("a thread that comes to be while the answer that there is none is on its wa
   await waitFor(() => expect(result.current.runs.map((each) => [each.runId, each.status])).toEqual([[run.run_id, "completed"]]), WAIT);
 });
 
-test("the runs of a thread are answered, stopped and retried", async () => {
+test("useThread answers, stops and retries runs", async () => {
   const { result } = renderHook(() => useThread("long-talk"), { wrapper });
   const { run_id } = await act(() => result.current.start({ agent: "demo", message: "hello" }));
   await waitFor(() => expect(result.current.openRun?.parts.at(-1)).toMatchObject({ kind: "interaction", status: "open" }), WAIT);
@@ -181,7 +181,7 @@ test("the runs of a thread are answered, stopped and retried", async () => {
   await waitFor(() => expect(result.current.runs.map((run) => run.status)).toEqual(["completed", "cancelled"]), WAIT);
 });
 
-test("the inbox shows what waits, and an answer takes it away", async () => {
+test("useInteractions lists open interactions, and an answer removes one", async () => {
   const run = await client.runs.create({ agent: "demo", message: "hello" });
   const { result } = renderHook(() => ({ list: useInteractions({ run: run.run_id }, { interval: 20 }), trip: useInteraction(run.run_id, "trip", { interval: 20 }) }), { wrapper });
   await waitFor(() => expect(result.current.list.interactions).toHaveLength(1), WAIT);
@@ -194,7 +194,7 @@ test("the inbox shows what waits, and an answer takes it away", async () => {
   await waitFor(() => expect(result.current.trip.interaction?.answer).toMatchObject({ decision: "cancelled" }), WAIT);
 });
 
-test("a list of runs is kept up to date, page by page, and rests while nobody sees it", async () => {
+test("useRuns keeps its pages up to date, and pauses while the page is hidden", async () => {
   for (let count = 0; count < 5; count++) await client.runs.write(`listed-${count}`, [{ type: "run.completed" }], { dialect: "runwire", thread: `listed-${count}` });
   const filter = { prefix: "listed-", limit: 2 };
   const { result } = renderHook(() => useRuns(filter, { interval: 20 }), { wrapper });
@@ -207,15 +207,15 @@ test("a list of runs is kept up to date, page by page, and rests while nobody se
   await client.runs.write("listed-5", [{ type: "run.completed" }], { dialect: "runwire", thread: "listed-5" });
   await waitFor(() => expect(ids()[0]).toBe("listed-5"), WAIT);
   expect(ids()).toHaveLength(6);
-  act(() => show(false));
+  act(() => setVisible(false));
   await waitFor(async () => {
     const before = requests.length;
-    // Enough time to have asked again, measured in requests of somebody else.
+    // Enough time for another poll, measured by requests of another client.
     const other = new Runwire({ url: server.url });
     for (let count = 0; count < 50; count++) await other.health();
     expect(requests.length).toBe(before);
   }, WAIT);
   await client.runs.write("listed-6", [{ type: "run.completed" }], { dialect: "runwire", thread: "listed-6" });
-  act(() => show(true));
+  act(() => setVisible(true));
   await waitFor(() => expect(ids()[0]).toBe("listed-6"), WAIT);
 });

@@ -3,7 +3,7 @@ import { applyPatch, type Part, RunView, type RunwireEvent } from "../src/index.
 
 let seq = 0;
 
-/** Makes an event a second after the one before. */
+/** Creates an event one second after the previous one. */
 function event(given: { type: string; [field: string]: unknown }): RunwireEvent {
   seq++;
   return { seq, at: new Date(seq * 1000).toISOString(), thread_id: "t", run_id: "r", ...given } as unknown as RunwireEvent;
@@ -23,7 +23,7 @@ function partOf<K extends Part["kind"]>(view: RunView, kind: K): Extract<Part, {
 }
 
 describe("parts", () => {
-  test("a text grows, and a snapshot stays what it was", () => {
+  test("a text grows, and earlier snapshots do not change", () => {
     const view = viewOf({ type: "run.started", message: "hi" }, { type: "text.started", message_id: "m" }, { type: "text.delta", message_id: "m", content: "Hel" });
     const before = view.snapshot();
     expect(view.snapshot()).toBe(before);
@@ -38,7 +38,7 @@ describe("parts", () => {
     expect(after.parts[1]?.endedAt).toBeUndefined();
   });
 
-  test("a call goes from its first argument to its result", () => {
+  test("a tool call is tracked from its first argument to its result", () => {
     const view = viewOf({ type: "tool.args_started", call_id: "c", name: "look" }, { type: "tool.args_delta", call_id: "c", delta: '{"a":' });
     expect(partOf(view, "tool")).toMatchObject({ status: "preparing", argumentsText: '{"a":' });
     view.apply(event({ type: "tool.called", call_id: "c", name: "look", arguments: { a: 1 }, description: "看" }));
@@ -66,7 +66,7 @@ describe("parts", () => {
     expect(view.snapshot().counts).toMatchObject({ events: 7, toolCalls: 1 });
   });
 
-  test("a question is open until it is settled, and the run waits meanwhile", () => {
+  test("an interaction is open until it is resolved, and the run waits meanwhile", () => {
     const view = viewOf({ type: "run.started" }, { type: "interaction.requested", interaction_id: "q", kind: "form", title: "Where to?" }, { type: "run.suspended", interaction_ids: ["q"] });
     expect(view.snapshot()).toMatchObject({ status: "suspended", operation: { kind: "waiting", name: "Where to?", since: 3000 } });
     view.apply(event({ type: "interaction.resolved", interaction_id: "q", decision: "submitted", values: { city: "北京" }, by: "li" }));
@@ -75,34 +75,34 @@ describe("parts", () => {
     expect(view.snapshot().status).toBe("running");
   });
 
-  test("an error that was announced is said once", () => {
+  test("a notice with the message of the final error is marked as repeated", () => {
     const view = viewOf({ type: "notice", level: "error", message: "no", fatal: true }, { type: "run.failed", error: { message: "no", code: "E" } });
     expect(partOf(view, "notice").isRepeated).toBe(true);
     expect(partOf(view, "error").error.code).toBe("E");
     expect(view.snapshot()).toMatchObject({ status: "failed", endedAt: 2000, operation: { kind: "idle" } });
   });
 
-  test("a reply without a text is the text, and one after a text is not", () => {
+  test("a reply becomes a text only if the run has none", () => {
     expect(partOf(viewOf({ type: "run.completed", reply: "yes" }), "text").text).toBe("yes");
-    const told = viewOf({ type: "text.started", message_id: "m" }, { type: "text.delta", message_id: "m", content: "yes" }, { type: "run.completed", reply: "yes" });
-    expect(told.snapshot().parts).toHaveLength(1);
+    const view = viewOf({ type: "text.started", message_id: "m" }, { type: "text.delta", message_id: "m", content: "yes" }, { type: "run.completed", reply: "yes" });
+    expect(view.snapshot().parts).toHaveLength(1);
   });
 
-  test("what nobody here knows is shown as it came, and other runs are passed over", () => {
+  test("unknown events become custom parts, and events of other runs are ignored", () => {
     const view = viewOf({ type: "future.thing", x: 1 }, { type: "run.status", state: "running", run_id: "another" });
     expect(partOf(view, "custom")).toMatchObject({ name: "future.thing", value: { x: 1 } });
     expect(view.snapshot().counts.events).toBe(1);
   });
 
-  test("an activity changes by patches", () => {
+  test("an activity is updated by patches", () => {
     const view = viewOf({ type: "activity.snapshot", message_id: "a", activity_type: "PLAN", content: { steps: ["one"] } });
     view.apply(event({ type: "activity.patched", message_id: "a", activity_type: "PLAN", patch: [{ op: "add", path: "/steps/-", value: "two" }] }));
     expect(partOf(view, "activity").content).toEqual({ steps: ["one", "two"] });
   });
 });
 
-describe("now", () => {
-  test("the newest thing that goes on is told, with its step", () => {
+describe("the current operation", () => {
+  test("is the newest open one, with its step", () => {
     const view = viewOf({ type: "run.started" });
     const operation = (): unknown => view.snapshot().operation;
     expect(operation()).toEqual({ kind: "starting", since: 1000 });
@@ -123,13 +123,13 @@ describe("now", () => {
   });
 });
 
-test("nodes of a graph are told with the step that they are in", () => {
+test("a running graph node is reported with its enclosing step", () => {
   const view = viewOf({ type: "step.started", name: "execute", step_id: "e" }, { type: "got.node_started", node_id: "a" }, { type: "got.node_started", node_id: "b" });
   expect(view.snapshot().operation).toEqual({ kind: "step", name: "b", since: 3000, step: "execute", parallel: 1 });
 });
 
 describe("tokens, state and thoughts", () => {
-  test("tokens are summed and told by step; the summary counts only where nothing else does", () => {
+  test("tokens are summed with their steps; the summary counts only if no call reported tokens", () => {
     const view = viewOf(
       { type: "step.started", name: "plan", step_id: "p" },
       { type: "usage", prompt_tokens: 10, completion_tokens: 2, step_id: "p" },
@@ -140,7 +140,7 @@ describe("tokens, state and thoughts", () => {
     expect(viewOf({ type: "run.completed", summary: { total_tokens: 99 } }).snapshot().usage).toMatchObject({ totalTokens: 99, calls: [] });
   });
 
-  test("every state is kept, and what did not change is shared", () => {
+  test("all states are kept, and unchanged values are shared", () => {
     const view = viewOf({ type: "state.snapshot", state: { a: { b: 1 }, c: [1] } }, { type: "state.patched", patch: [{ op: "replace", path: "/a/b", value: 2 }] });
     const { state, states } = view.snapshot();
     expect(state).toEqual({ a: { b: 2 }, c: [1] });
@@ -148,7 +148,7 @@ describe("tokens, state and thoughts", () => {
     expect((state as { c: unknown }).c).toBe((states[0]?.state as { c: unknown }).c);
   });
 
-  test("a tree of thoughts knows its path, its scores and its dead ends", () => {
+  test("a tree of thoughts has its path, scores and abandoned nodes", () => {
     const view = viewOf(
       { type: "tot.expanded", candidates: ["a", "b"] },
       { type: "tot.evaluated", chosen: 1, scores: [0.2, 0.7] },
@@ -170,7 +170,7 @@ describe("tokens, state and thoughts", () => {
     expect(tree?.backtracks).toEqual([{ at: 5000, from: "0.2.1", to: "0", reason: "no way" }]);
   });
 
-  test("a graph of thoughts grows, and says which edges it only supposes", () => {
+  test("a graph of thoughts marks inferred edges", () => {
     const view = viewOf(
       { type: "got.planned", node_count: 3, edge_count: 2, node_ids: ["x", "y", "z"] },
       { type: "got.node_started", node_id: "x" },
@@ -197,7 +197,7 @@ describe("tokens, state and thoughts", () => {
   });
 });
 
-test("nodes that begin side by side build on the same ones", () => {
+test("nodes that start in parallel depend on the same nodes", () => {
   const started = (...ids: string[]): { type: string; node_id: string }[] => ids.map((node_id) => ({ type: "got.node_started", node_id }));
   const done = (...ids: string[]): { type: string; node_id: string }[] => ids.map((node_id) => ({ type: "got.node_completed", node_id }));
   const view = viewOf(...started("a"), ...done("a"), ...started("b", "c"), ...done("c", "b"), ...started("d"));
@@ -213,11 +213,11 @@ describe("a patch", () => {
     [{ a: 1 }, [{ op: "copy", from: "/a", path: "/b" }], { a: 1, b: 1 }],
     [{ "a/b": 1 }, [{ op: "replace", path: "/a~1b", value: 2 }], { "a/b": 2 }],
     [{ a: [{ b: 1 }] }, [{ op: "test", path: "/a", value: [{ b: 1 }] }, { op: "replace", path: "", value: [] }], []],
-  ])("of %j by %j is applied as the standard says", (document, patch, wanted) => {
-    expect(applyPatch(document, patch)).toEqual(wanted);
+  ])("of %j by %j is applied as RFC 6902 defines", (document, patch, expected) => {
+    expect(applyPatch(document, patch)).toEqual(expected);
   });
 
-  test("leaves out operations that the standard does not define, and applies the others", () => {
+  test("skips operations that RFC 6902 does not define, and applies the others", () => {
     const patch = [{ op: "add", path: "/b", value: 1 }, { op: "odd", path: "/a" }, { op: "increment" }, { op: "remove", path: "/a" }];
     expect(applyPatch({ a: [1] }, patch)).toEqual({ b: 1 });
   });
@@ -234,7 +234,7 @@ describe("a patch", () => {
     [{ op: "remove", path: "/a" }],
     [[null]],
     [Array.from({ length: 60 }, (_, n) => ({ op: "copy", from: "", path: `/b${n}` }))],
-  ])("%j that does not fit changes nothing", (patch) => {
+  ])("%j that cannot be applied changes nothing", (patch) => {
     const document = { a: [1] };
     expect(applyPatch(document, patch)).toBe(document);
     expect(({} as { x?: number }).x).toBeUndefined();

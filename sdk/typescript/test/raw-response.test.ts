@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => server.remove());
 
-test("an opened run is what the server sends, byte for byte, in either framing", async () => {
+test("open returns the response of the server byte for byte, in both framings", async () => {
   for (const [framing, accept] of [["sse", "text/event-stream"], ["ndjson", "application/x-ndjson"]] as const) {
     for (const dialect of ["runwire", "ag-ui", "easyflow-chat", "text"]) {
       const plain = await fetch(`${server.url}/v1/runs/r/events?dialect=${dialect}&after=1`, { headers: { accept } });
@@ -25,11 +25,11 @@ test("an opened run is what the server sends, byte for byte, in either framing",
   }
 });
 
-test("frames as they were stored come with their digits and their cursors", async () => {
+test("raw frames keep their number format and have cursors", async () => {
   const opened = await client.runs.open("r", { framing: "ndjson", raw: true, cursors: true, follow: false });
   expect(await opened.text()).toContain('{"cursor":"2-0","frame":{"type":"text.delta","message_id":"m","content":"多 1.0","cost":1.50}}');
 });
 
-test("a run that nobody knows cannot be opened", async () => {
+test("opening an unknown run is a ProblemError", async () => {
   await expect(client.runs.open("nobody")).rejects.toBeInstanceOf(ProblemError);
 });
