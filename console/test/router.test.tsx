@@ -30,7 +30,7 @@ describe("paths", () => {
 
   it.each(["/nothing", "/runs/r1/conversation", "/runs/r1/nothing", "/runs/r1/events/x", "/inbox/x", "/threads/t/x", "/runs/%zz"])(
     "%s is no page",
-    (path) => expect(parseRoute(path)).toEqual({ name: "nowhere", path }),
+    (path) => expect(parseRoute(path)).toEqual({ name: "not-found", path }),
   );
 });
 
@@ -76,10 +76,10 @@ describe("the router", () => {
     await act(async () => frame.querySelector("a")?.click());
     expect(location.pathname).toBe("/runs/r1/events");
     expect(router.route).toEqual({ name: "run", id: "r1", tab: "events" });
-    const returned = new Promise((resolve) => window.addEventListener("popstate", resolve, { once: true }));
+    const isHistoryNavigation = new Promise((resolve) => window.addEventListener("popstate", resolve, { once: true }));
     await act(async () => {
       history.back();
-      await returned;
+      await isHistoryNavigation;
     });
     expect(router.route).toEqual({ name: "runs" });
     expect(router.query.get("status")).toBe("failed");

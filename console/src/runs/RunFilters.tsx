@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { RunFilter } from "@runwire/client";
-import { client, useLive } from "../client";
+import { client, usePolled } from "../client";
 import { useRouter } from "../router";
 import { useText } from "../text";
 import { Icon, IconButton, Segments, StatusDot, type RunStatus } from "../ui";
@@ -30,7 +30,7 @@ export function useRunFilter(): AddressFilter {
 export function RunFilters({ filter }: { filter: AddressFilter }) {
   const { t } = useText();
   const { setQuery } = useRouter();
-  const agents = useLive("agents", () => client.agents.list(), { every: 0 });
+  const agents = usePolled("agents", () => client.agents.list(), { interval: 0 });
   const names = useMemo(() => {
     const known = (agents.data?.agents ?? []).map((agent) => agent.name);
     return filter.agent === undefined || known.includes(filter.agent) ? known : [...known, filter.agent];

@@ -44,7 +44,7 @@ export function RunsPage() {
             <>
               <RunTable runs={held.runs} label={t.runs.list} onEnd={list.loadMore} />
               <p className={style["end"]} role="status">
-                {list.more ? t.loading : t.runs.loaded(format.number(held.runs.length))}
+                {list.hasMore ? t.loading : t.runs.loaded(format.number(held.runs.length))}
               </p>
             </>
           ) : filtered ? (

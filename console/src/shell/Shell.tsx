@@ -1,5 +1,5 @@
 import { useRef, useState, type ReactNode } from "react";
-import { useConnection, useWaiting } from "../client";
+import { useConnection, useOpenInteractions } from "../client";
 import { hrefOf, Link, useRouter, type Route } from "../router";
 import { useText } from "../text";
 import { classes, Icon, IconButton, type IconName } from "../ui";
@@ -28,7 +28,7 @@ function placeOf(route: Route): Place | null {
       return "threads";
     case "agent":
       return "agents";
-    case "nowhere":
+    case "not-found":
       return null;
     default:
       return route.name;
@@ -42,7 +42,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const [helping, setHelping] = useState(false);
   const main = useRef<HTMLElement>(null);
   const current = placeOf(route);
-  const waiting = useWaiting().interactions.length;
+  const waiting = useOpenInteractions().interactions.length;
 
   useScrollMemory(main, hrefOf(route));
   useKeys({

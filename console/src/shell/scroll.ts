@@ -7,13 +7,13 @@ const patience = 2000;
 /** Brings a page back to where it was scrolled when a person returns to it, and a new one to its top. */
 export function useScrollMemory(main: RefObject<HTMLElement | null>, path: string): void {
   const places = useRef(new Map<string, number>());
-  const { returned } = useRouter();
+  const { isHistoryNavigation } = useRouter();
   // Before the next frame: by then the page that left has shrunk, and would be remembered at its top.
   useLayoutEffect(() => {
     const scroller = main.current;
     if (scroller === null) return;
     const known = places.current;
-    const stop = restore(scroller, returned ? (known.get(path) ?? 0) : 0);
+    const stop = restore(scroller, isHistoryNavigation ? (known.get(path) ?? 0) : 0);
     const note = () => known.set(path, scroller.scrollTop);
     scroller.addEventListener("scroll", note, { passive: true });
     return () => {

@@ -97,7 +97,7 @@ export const runEn = {
   data: {
     table: "Table",
     chart: "Chart",
-    picture: "Picture",
+    image: "Image",
     json: "Data",
     label: "Label",
     showAs: "Show as",
@@ -105,7 +105,7 @@ export const runEn = {
     copyTable: "Copy the table",
     summary: (name: string, series: string, points: number) =>
       `${name}: ${series}; ${points} ${plural(points, "point", "points")}. The same numbers are in the table.`,
-    openPicture: (host: string) => `Open the picture on ${host}`,
+    openImage: (host: string) => `Open the image on ${host}`,
   },
   form: {
     untitled: { form: "A form to fill in", approval: "An approval" },

@@ -95,14 +95,14 @@ export const runZh: typeof runEn = {
   data: {
     table: "表格",
     chart: "图表",
-    picture: "图片",
+    image: "图片",
     json: "数据",
     label: "标签",
     showAs: "显示方式",
     rows: (_, words) => `${words} 行`,
     copyTable: "复制表格",
     summary: (name, series, points) => `${name}：${series}，共 ${points} 个点。表格中有同样的数据。`,
-    openPicture: (host) => `在 ${host} 打开图片`,
+    openImage: (host) => `在 ${host} 打开图片`,
   },
   form: {
     untitled: { form: "待填写的表单", approval: "待审批" },

@@ -1,9 +1,9 @@
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import type { RunViewSnapshot } from "@runwire/client";
 import { useThread } from "@runwire/client/react";
-import { client, connectionLost, connectionWorks, useLive } from "../client";
+import { client, connectionLost, connectionRestored, usePolled } from "../client";
 import { Link, useRouter } from "../router";
-import { keptPlace, useEnd, type Place } from "../run/conversation/useEnd";
+import { loadScrollPosition, useStickToEnd, type ScrollPosition } from "../run/conversation/useStickToEnd";
 import { firstLine, shortId } from "../runs/words";
 import { useText } from "../text";
 import { Button, Copy, Dialog, Empty, ErrorNote, Icon, Loading, Page, Time } from "../ui";
@@ -19,12 +19,12 @@ const shownAtFirst = 20;
 export function ThreadPage({ id }: { id: string }) {
   const { t } = useText();
   const thread = useThread(id);
-  const facts = useLive(`thread ${id}`, () => client.threads.get(id), { every: 5000 });
+  const facts = usePolled(`thread ${id}`, () => client.threads.get(id), { interval: 5000 });
   const [deleting, setDeleting] = useState(false);
 
   useEffect(() => {
     if (thread.connection === "waiting") connectionLost();
-    if (thread.connection === "live") connectionWorks();
+    if (thread.connection === "live") connectionRestored();
   }, [thread.connection]);
 
   const title = firstLine(facts.data?.title ?? null);
@@ -70,7 +70,7 @@ export function ThreadPage({ id }: { id: string }) {
       {thread.isCaughtUp && thread.runs.length === 0 && <Empty icon="threads" title={t.threads.noRuns} />}
       {facts.data !== undefined && thread.isCaughtUp && (
         <RunsInOrder id={id} runs={thread.runs}>
-          <Composer agent={agent} threadId={id} busy={openRun === undefined ? undefined : t.threads.busy} onStarted={facts.refresh} />
+          <Composer agent={agent} threadId={id} blockedReason={openRun === undefined ? undefined : t.threads.busy} onStarted={facts.refresh} />
         </RunsInOrder>
       )}
       <DeleteDialog id={id} hasOpenRun={thread.openRun !== undefined} open={deleting} onClose={() => setDeleting(false)} />
@@ -84,8 +84,8 @@ function RunsInOrder({ id, runs, children }: { id: string; runs: readonly RunVie
   const [shown, setShown] = useState(shownAtFirst);
   const content = useRef<HTMLDivElement>(null);
   const key = `runwire.place.thread.${id}`;
-  const [first] = useState<Place | undefined>(() => keptPlace(key) ?? (runs.length > 1 ? { end: true } : undefined));
-  useEnd(content, true, first, key);
+  const [first] = useState<ScrollPosition | undefined>(() => loadScrollPosition(key) ?? (runs.length > 1 ? { end: true } : undefined));
+  useStickToEnd(content, true, first, key);
   const hidden = Math.max(0, runs.length - shown);
   return (
     <div ref={content}>

@@ -1,6 +1,6 @@
 import { useEffect, type ReactNode } from "react";
-import { useWaiting } from "../client";
-import { useFocusOnArrival } from "../router";
+import { useOpenInteractions } from "../client";
+import { useHeadingFocus } from "../router";
 import { useText } from "../text";
 import { classes } from "./classes";
 import style from "./Page.module.css";
@@ -24,8 +24,8 @@ interface PageProps {
 /** The frame of every page: heading, document title, and focus for whoever arrives by keyboard. */
 export function Page({ title, heading, above, below, actions, width = "wide", children }: PageProps) {
   const { t } = useText();
-  const focus = useFocusOnArrival<HTMLHeadingElement>();
-  const waiting = useWaiting().interactions.length;
+  const focus = useHeadingFocus<HTMLHeadingElement>();
+  const waiting = useOpenInteractions().interactions.length;
   useEffect(() => {
     // A tab in the background shows by its title that somebody is waited for.
     document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · ${t.appName}`;

@@ -1,6 +1,6 @@
 import { RunView, type Part, type RunwireEvent } from "@runwire/client";
 import { describe, expect, it } from "vitest";
-import { Chunker, rowsOf, sideBySide } from "../../src/run/conversation/chunks";
+import { Chunker, rowsOf, maxParallel } from "../../src/run/conversation/chunks";
 import { operationText } from "../../src/run/operation";
 import { dictionaries } from "../../src/text";
 
@@ -58,12 +58,12 @@ describe("the parts of a conversation", () => {
   it("one new word changes one chunk", () => {
     const chunker = new Chunker();
     const parts = Array.from({ length: 100 }, (_, id) => part(id));
-    const before = chunker.cut(parts);
+    const before = chunker.chunksOf(parts);
     const next = [...parts.slice(0, 99), part(99)];
-    const after = chunker.cut(next);
+    const after = chunker.chunksOf(next);
     expect(after.flatMap((chunk) => chunk.parts)).toEqual(next);
     expect(after.filter((chunk, index) => chunk !== before[index])).toHaveLength(1);
-    expect(chunker.cut(next)).toBe(after);
+    expect(chunker.chunksOf(next)).toBe(after);
   });
 
   it("a chunk never changes its borders as parts are added", () => {
@@ -71,7 +71,7 @@ describe("the parts of a conversation", () => {
     const starts: number[][] = [];
     for (let count = 1; count <= 150; count++) {
       const parts = Array.from({ length: count }, (_, id) => part(id, id % 30 < 25 ? "tool" : "custom"));
-      starts.push(chunker.cut(parts).map((chunk) => chunk.start));
+      starts.push(chunker.chunksOf(parts).map((chunk) => chunk.start));
     }
     for (const [index, cut] of starts.entries()) expect(starts.at(-1)?.slice(0, cut.length), String(index)).toEqual(cut);
   });
@@ -83,7 +83,7 @@ describe("the parts of a conversation", () => {
   });
 
   it("calls that went on at the same time are counted", () => {
-    expect(sideBySide([{ startedAt: 0, endedAt: 5 }, { startedAt: 5, endedAt: 9 }])).toBe(1);
-    expect(sideBySide([{ startedAt: 0 }, { startedAt: 5, endedAt: 9 }, { startedAt: 6 }])).toBe(3);
+    expect(maxParallel([{ startedAt: 0, endedAt: 5 }, { startedAt: 5, endedAt: 9 }])).toBe(1);
+    expect(maxParallel([{ startedAt: 0 }, { startedAt: 5, endedAt: 9 }, { startedAt: 6 }])).toBe(3);
   });
 });

@@ -4,7 +4,7 @@ import { useRouter } from "../../router";
 import { useKeys } from "../../shell/keys";
 import { useText } from "../../text";
 import { Button, Empty, Loading, classes } from "../../ui";
-import type { RunTabProps } from "../tab";
+import type { RunTabProps } from "../tabProps";
 import { Download } from "./Download";
 import { EventDetails } from "./EventDetails";
 import { EventRow, GapRow } from "./EventRow";

@@ -1,7 +1,7 @@
 import { useRouter } from "../../router";
 import { useText } from "../../text";
 import { Segments } from "../../ui";
-import type { RunTabProps } from "../tab";
+import type { RunTabProps } from "../tabProps";
 import { TimelineView } from "./TimelineView";
 import { WireView } from "./wire/WireView";
 import "./families.css";

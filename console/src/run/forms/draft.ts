@@ -18,12 +18,12 @@ export function emptyDraft(field: Field, value: unknown = field.default): Draft 
     case "number":
       return typeof value === "number" ? String(value) : "";
     case "choice": {
-      const index = field.options.findIndex((option) => same(option.value, value));
+      const index = field.options.findIndex((option) => isSame(option.value, value));
       return index === -1 ? null : index;
     }
     case "many": {
       const chosen = Array.isArray(value) ? value : [];
-      return field.options.flatMap((option, index) => (chosen.some((each) => same(each, option.value)) ? [index] : []));
+      return field.options.flatMap((option, index) => (chosen.some((each) => isSame(each, option.value)) ? [index] : []));
     }
     case "boolean":
       return typeof value === "boolean" ? value : null;
@@ -133,7 +133,7 @@ export function escaped(name: string): string {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-function same(one: unknown, other: unknown): boolean {
+function isSame(one: unknown, other: unknown): boolean {
   return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
 }
 

@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "react";
 import { useKeys } from "../../shell/keys";
 import { useText } from "../../text";
 import { Badge, Copy, Empty, JsonTree, Loading, VirtualList, classes, type VirtualListHandle } from "../../ui";
-import type { RunTabProps } from "../tab";
+import type { RunTabProps } from "../tabProps";
 import { useFullHeight } from "../useFullHeight";
 import { countsOf, differences } from "./diff";
 import { Differences } from "./Differences";

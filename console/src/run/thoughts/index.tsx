@@ -2,7 +2,7 @@ import { isClosed } from "@runwire/client";
 import { useRouter } from "../../router";
 import { useText } from "../../text";
 import { Empty, Loading, Segments } from "../../ui";
-import type { RunTabProps } from "../tab";
+import type { RunTabProps } from "../tabProps";
 import { GraphView } from "./GraphView";
 import { TreeView } from "./TreeView";
 import style from "./Thoughts.module.css";

@@ -2,7 +2,7 @@ import { isClosed, type RunViewSnapshot } from "@runwire/client";
 import { useMemo, type ReactNode } from "react";
 import { useText } from "../../text";
 import { Empty, Loading, useNow } from "../../ui";
-import type { RunTabProps } from "../tab";
+import type { RunTabProps } from "../tabProps";
 import { CallTable, SumTable } from "./SumTable";
 import { sumSteps, sumTools, waitedFor } from "./spans";
 import { useCalm } from "./useCalm";

@@ -4,7 +4,7 @@ import { useRouter } from "../../../router";
 import { useKeys } from "../../../shell/keys";
 import { useText } from "../../../text";
 import { Button, Empty, ErrorNote, Loading, Segments, classes } from "../../../ui";
-import type { RunTabProps } from "../../tab";
+import type { RunTabProps } from "../../tabProps";
 import { framings, type Framing } from "../command";
 import { dialectNamed, dialects } from "../dialects";
 import { Download } from "../Download";

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { connectionWorks } from "../../../client";
+import { connectionRestored } from "../../../client";
 import type { Framing } from "../command";
 import { Aligned } from "./align";
 import { readWire } from "./read";
@@ -56,7 +56,7 @@ class Wires {
         signal: AbortSignal.any([signal, full.signal]),
         take: (pieces) => {
           if (signal.aborted || state.isCut) return;
-          connectionWorks();
+          connectionRestored();
           this.aligned.add(side, pieces);
           if (this.aligned.characters[side] > mostCharacters) {
             state.isCut = true;

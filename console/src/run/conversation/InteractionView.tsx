@@ -1,23 +1,23 @@
 import type { Interaction, InteractionPart } from "@runwire/client";
 import { useMemo } from "react";
-import { client, useLive } from "../../client";
+import { client, usePolled } from "../../client";
 import { InteractionForm } from "../forms";
-import { useReading } from "./context";
+import { useConversation } from "./conversationContext";
 
-/** A question of the run, where it was asked. */
-export function Question({ part }: { part: InteractionPart }) {
-  const { runId, threadId, agent } = useReading();
-  // An agent that sets no time leaves it to the server, which knows it.
-  const isAsked = part.status === "open" && part.expiresAt === undefined;
-  const ask = () => (isAsked ? client.interactions.get(runId, part.interactionId) : Promise.resolve(undefined));
-  const { data } = useLive(`question ${runId} ${part.interactionId} ${isAsked}`, ask, { every: 0 });
+/** An interaction at its position in the conversation. */
+export function InteractionView({ part }: { part: InteractionPart }) {
+  const { runId, threadId, agent } = useConversation();
+  // Without an expiry time in the event, the server has the default one.
+  const needsExpiry = part.status === "open" && part.expiresAt === undefined;
+  const load = () => (needsExpiry ? client.interactions.get(runId, part.interactionId) : Promise.resolve(undefined));
+  const { data } = usePolled(`interaction ${runId} ${part.interactionId} ${needsExpiry}`, load, { interval: 0 });
   const expires = part.expiresAt ?? data?.expires_at ?? null;
-  const interaction = useMemo(() => interactionOf(part, expires, runId, threadId, agent), [part, expires, runId, threadId, agent]);
+  const interaction = useMemo(() => toInteraction(part, expires, runId, threadId, agent), [part, expires, runId, threadId, agent]);
   return <InteractionForm interaction={interaction} />;
 }
 
-/** Writes a part of the conversation as the server's list of questions would. */
-function interactionOf(part: InteractionPart, expires_at: string | null, run_id: string, thread_id: string, agent: string | null): Interaction {
+/** Converts a part to the server's representation of an interaction. */
+function toInteraction(part: InteractionPart, expires_at: string | null, run_id: string, thread_id: string, agent: string | null): Interaction {
   const { title, description, schema, ui, callId, name, reason, answer } = part;
   return {
     interaction_id: part.interactionId,

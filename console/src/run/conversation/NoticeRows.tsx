@@ -3,17 +3,17 @@ import { useId, type ReactNode } from "react";
 import { useText } from "../../text";
 import { Badge, Button, classes, Duration, Icon, JsonTree, StatusDot, type IconName } from "../../ui";
 import { Values } from "../forms/Values";
-import { useFold, useReading } from "./context";
-import { Fold } from "./Fold";
+import { useCollapsible, useConversation } from "./conversationContext";
+import { Collapsible } from "./Collapsible";
 import style from "./Conversation.module.css";
 
-/** Something to know of that does not end the run. */
+/** A notice, warning or error that does not end the run. */
 export function Notice({ part }: { part: NoticePart }) {
   const { t } = useText();
-  // The error at the end says the same.
+  // The error at the end has the same message.
   if (part.isRepeated === true) return null;
   if (part.level === "debug") {
-    return <QuietRow id={part.id} icon="info" title={part.message} value={part.details} />;
+    return <CompactRow id={part.id} icon="info" title={part.message} value={part.details} />;
   }
   return (
     <div className={classes(style["notice"], part.level === "error" && style["noticeError"])}>
@@ -25,22 +25,22 @@ export function Notice({ part }: { part: NoticePart }) {
   );
 }
 
-/** Why the run failed, and what can be done about it. */
+/** The error that the run failed with, and a retry button. */
 export function Failure({ part }: { part: ErrorPart }) {
   const { t } = useText();
-  const { onRetry, isRetrying } = useReading();
+  const { onRetry, isRetrying } = useConversation();
   const { error } = part;
   const id = useId();
-  const { open, toggle } = useFold(part.id, false);
+  const { open, toggle } = useCollapsible(part.id, false);
   const kind = [error.kind, error.domain].filter((each) => each !== undefined).join(" · ");
   return (
     <section className={style["failure"]} aria-label={t.run.parts.failed}>
-      <div className={style["failureHead"]}>
+      <div className={style["failureHeader"]}>
         <Icon name="warning" size={18} />
         <div className={style["failureText"]}>
           <h2>{t.run.parts.failed}</h2>
           <p>{error.message}</p>
-          <p className={style["failureFacts"]}>
+          <p className={style["failureDetails"]}>
             {error.code !== undefined && <code>{error.code}</code>} {kind}
             {error.retryable !== undefined && <Badge tone={error.retryable ? "warn" : "quiet"}>{t.run.parts.retryable(error.retryable)}</Badge>}
           </p>
@@ -53,25 +53,25 @@ export function Failure({ part }: { part: ErrorPart }) {
       </div>
       {error.details !== undefined && error.details !== null && (
         <>
-          <button type="button" className={style["foldHead"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
+          <button type="button" className={style["toggle"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
             {t.run.parts.details}
-            <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["turned"])} />
+            <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
           </button>
-          <Fold open={open} id={id}>
+          <Collapsible open={open} id={id}>
             <Values value={error.details} label={t.run.parts.details} />
-          </Fold>
+          </Collapsible>
         </>
       )}
     </section>
   );
 }
 
-/** A subagent at work. */
+/** A run of a subagent. */
 export function Subagent({ part }: { part: SubagentPart }) {
   const { t, format } = useText();
   const status = part.status === "running" ? "running" : part.status;
   return (
-    <QuietRow
+    <CompactRow
       id={part.id}
       before={<StatusDot status={status} />}
       title={t.run.parts.subagent(part.name ?? part.subagentId ?? "")}
@@ -81,19 +81,19 @@ export function Subagent({ part }: { part: SubagentPart }) {
   );
 }
 
-/** An activity that the agent shows. */
+/** An activity message. */
 export function ActivityRow({ part }: { part: ActivityPart }) {
-  return <QuietRow id={part.id} icon="clock" title={part.activityType} value={part.content} />;
+  return <CompactRow id={part.id} icon="clock" title={part.activityType} value={part.content} />;
 }
 
-/** Something of the agent's own. */
+/** A custom event, or an event of an unknown type. */
 export function CustomRow({ part }: { part: CustomPart }) {
   const { t } = useText();
   const title = part.dialect === undefined ? (part.name ?? t.run.parts.custom) : t.run.parts.foreign(part.dialect, part.name ?? "");
-  return <QuietRow id={part.id} icon="more" title={title} value={part.value} />;
+  return <CompactRow id={part.id} icon="more" title={title} value={part.value} />;
 }
 
-interface QuietRowProps {
+interface CompactRowProps {
   id: string;
   icon?: IconName;
   before?: ReactNode;
@@ -102,31 +102,31 @@ interface QuietRowProps {
   value: unknown;
 }
 
-/** A small line that opens to what it holds. */
-function QuietRow({ id, icon, before, title, after, value }: QuietRowProps) {
-  const inner = useId();
-  const { open, toggle } = useFold(id, false);
-  const has = value !== undefined && value !== null;
-  const words = (
+/** A compact row that expands to its value. */
+function CompactRow({ id, icon, before, title, after, value }: CompactRowProps) {
+  const bodyId = useId();
+  const { open, toggle } = useCollapsible(id, false);
+  const hasValue = value !== undefined && value !== null;
+  const heading = (
     <>
       {before}
       {icon && <Icon name={icon} />}
-      <span className={style["quietTitle"]}>{title}</span>
+      <span className={style["compactTitle"]}>{title}</span>
       {after !== undefined && <span className="figures">{after}</span>}
     </>
   );
-  if (!has) return <div className={style["quietRow"]}>{words}</div>;
+  if (!hasValue) return <div className={style["compactRow"]}>{heading}</div>;
   return (
     <div>
-      <button type="button" className={classes(style["foldHead"], style["quietRow"])} aria-expanded={open} aria-controls={inner} onClick={toggle}>
-        {words}
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["turned"])} />
+      <button type="button" className={classes(style["toggle"], style["compactRow"])} aria-expanded={open} aria-controls={bodyId} onClick={toggle}>
+        {heading}
+        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
       </button>
-      <Fold open={open} id={inner}>
-        <div className={style["quietBody"]}>
+      <Collapsible open={open} id={bodyId}>
+        <div className={style["compactBody"]}>
           {typeof value === "string" ? <p className={style["plain"]}>{value}</p> : <JsonTree value={value} depth={1} label={title} />}
         </div>
-      </Fold>
+      </Collapsible>
     </div>
   );
 }

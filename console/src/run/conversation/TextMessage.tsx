@@ -2,35 +2,35 @@ import type { TextPart } from "@runwire/client";
 import { useText } from "../../text";
 import { Badge, Copy, Markdown } from "../../ui";
 import { Values } from "../forms/Values";
-import { useGrowing } from "./useGrowing";
+import { useIncrementalText } from "./useIncrementalText";
 import style from "./Conversation.module.css";
 
-/** What the agent says, as it comes. */
+/** A text of the agent, rendered while it is streamed. */
 export function TextMessage({ part, agent }: { part: TextPart; agent: string | null }) {
   const { t } = useText();
-  const words = t.run.parts;
+  const texts = t.run.parts;
   const isOver = part.endedAt !== undefined;
-  const text = useGrowing(part.text);
+  const text = useIncrementalText(part.text);
   const isPlain = part.format === "text" || part.format === "plain" || part.format === "html";
   if (isOver && part.text === "" && part.keyPoints === undefined && part.error === undefined) return null;
   return (
-    <article className={style["text"]} aria-label={part.role ?? agent ?? words.agent}>
+    <article className={style["text"]} aria-label={part.role ?? agent ?? texts.agent}>
       {part.role !== undefined && <p className={style["role"]}>{part.role}</p>}
       {isPlain ? <p className={style["plain"]}>{text}</p> : <Markdown text={text} streaming={!isOver} />}
-      <Points points={part.keyPoints} title={words.keyPoints} />
-      <Points points={part.suggestedActions} title={words.suggested} />
-      {part.error !== undefined && part.error !== null && <Values value={part.error} label={words.failed} />}
+      <Points points={part.keyPoints} title={texts.keyPoints} />
+      <Points points={part.suggestedActions} title={texts.suggested} />
+      {part.error !== undefined && part.error !== null && <Values value={part.error} label={texts.failed} />}
       {isOver && part.text !== "" && (
-        <div className={style["textActs"]}>
-          {part.status !== undefined && part.status !== "success" && <Badge tone="warn">{words.ending[part.status] ?? part.status}</Badge>}
-          <Copy text={part.text} label={words.copyText} />
+        <div className={style["textActions"]}>
+          {part.status !== undefined && part.status !== "success" && <Badge tone="warn">{texts.ending[part.status] ?? part.status}</Badge>}
+          <Copy text={part.text} label={texts.copyText} />
         </div>
       )}
     </article>
   );
 }
 
-/** Lists what an agent points out; words as words, anything else as it is. */
+/** List of key points or suggested actions; values that are not strings are shown as data. */
 function Points({ points, title }: { points: unknown; title: string }) {
   if (!Array.isArray(points) || points.length === 0) return null;
   return (

@@ -3,26 +3,26 @@ import type { Interaction } from "@runwire/client";
 import { Link } from "../router";
 import { useText } from "../text";
 import { Badge, Button, Icon, Loading, Time } from "../ui";
-import { keyOf } from "./useSeen";
+import { keyOf } from "./useListedInteractions";
 import style from "./InboxPage.module.css";
 
 const InteractionForm = lazy(async () => ({ default: (await import("../run/forms")).InteractionForm }));
 
-interface QuestionCardProps {
+interface InteractionCardProps {
   interaction: Interaction;
-  /** Whether its form is shown at once. */
-  unfolded: boolean;
+  /** Whether the form is expanded initially. */
+  expanded: boolean;
   onAnswered(): void;
 }
 
-/** One question, answered where it stands. */
-export function QuestionCard({ interaction, unfolded, onAnswered }: QuestionCardProps) {
+/** Card of an interaction with its form. */
+export function InteractionCard({ interaction, expanded, onAnswered }: InteractionCardProps) {
   const { t, format } = useText();
   const [toggled, setToggled] = useState<boolean>();
-  const shown = useId();
+  const formId = useId();
   const { kind, status } = interaction;
   const isOpen = status === "open";
-  const isUnfolded = toggled ?? (unfolded || !isOpen);
+  const isExpanded = toggled ?? (expanded || !isOpen);
   const title =
     interaction.title ?? (kind === "form" ? t.inbox.formUntitled : t.inbox.approvalUntitled(interaction.name ?? interaction.interaction_id));
   return (
@@ -39,21 +39,21 @@ export function QuestionCard({ interaction, unfolded, onAnswered }: QuestionCard
       <p className={style["facts"]}>
         {interaction.agent !== null && <Link to={{ name: "agent", id: interaction.agent }}>{interaction.agent}</Link>}
         <Time at={interaction.asked_at} />
-        {isOpen && !isUnfolded && interaction.expires_at !== null && (
+        {isOpen && !isExpanded && interaction.expires_at !== null && (
           <span>{t.inbox.expires(format.ago(new Date(interaction.expires_at), new Date()))}</span>
         )}
       </p>
-      {!isUnfolded && interaction.description !== undefined && <p className={style["description"]}>{interaction.description}</p>}
-      {isUnfolded && (
-        <div id={shown} className={style["form"]}>
+      {!isExpanded && interaction.description !== undefined && <p className={style["description"]}>{interaction.description}</p>}
+      {isExpanded && (
+        <div id={formId} className={style["form"]}>
           <Suspense fallback={<Loading lines={3} />}>
             <InteractionForm interaction={interaction} onAnswered={onAnswered} untitled />
           </Suspense>
         </div>
       )}
       <footer className={style["foot"]}>
-        {isOpen && !isUnfolded && (
-          <Button size="small" aria-controls={shown} aria-expanded={false} onClick={() => setToggled(true)}>
+        {isOpen && !isExpanded && (
+          <Button size="small" aria-controls={formId} aria-expanded={false} onClick={() => setToggled(true)}>
             {t.inbox.answer}
           </Button>
         )}

@@ -1,9 +1,9 @@
 import type { UseRunResult } from "@runwire/client/react";
 
-/** What every tab of a run's page is given. */
+/** Props of every tab of a run's page. */
 export interface RunTabProps {
   /** The run's id. */
   id: string;
-  /** What `useRun` gives, read once for all tabs. */
+  /** Result of `useRun`, shared by all tabs. */
   run: UseRunResult;
 }

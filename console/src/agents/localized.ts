@@ -1,15 +1,15 @@
 import type { Agent } from "@runwire/client";
 import type { Language } from "../text";
 
-/** What is shown of an agent in one language. */
-export interface AgentWords {
+/** The texts of an agent in one language. */
+export interface LocalizedAgent {
   title: string;
   description: string | null;
   examples: readonly string[];
 }
 
-/** Gives an agent's words; its name stands in for a title. */
-export function wordsOf(agent: Agent, language: Language): AgentWords {
+/** Returns the texts of an agent; the title defaults to its name. */
+export function localizedAgent(agent: Agent, language: Language): LocalizedAgent {
   return {
     title: agent.title?.[language] ?? agent.name,
     description: agent.description?.[language] ?? null,

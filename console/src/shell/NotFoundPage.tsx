@@ -3,7 +3,7 @@ import { useText } from "../text";
 import { Empty, Page } from "../ui";
 
 /** Says that there is no page at this address. */
-export function NowherePage() {
+export function NotFoundPage() {
   const { t } = useText();
   return (
     <Page title={t.notFound.title}>

@@ -6,27 +6,27 @@ import { useText } from "../text";
 import { Button, Copy, copyText, Duration, Page, Status, Time } from "../ui";
 import style from "./Run.module.css";
 
-interface HeadProps {
+interface RunHeaderProps {
   id: string;
   run: UseRunResult;
-  /** What the server says of the run, once it has. */
-  known: Run | undefined;
+  /** The run as the server lists it, once loaded. */
+  summary: Run | undefined;
   agent: Agent | undefined;
   isRetrying: boolean;
   onRetry(): void;
   children: ReactNode;
 }
 
-/** The head of a run's page: who, in which thread, how it stands, since when, and at what cost. */
-export function Head({ id, run, known, agent, isRetrying, onRetry, children }: HeadProps) {
+/** Header of a run's page: agent, thread, status, start time, duration and tokens. */
+export function RunHeader({ id, run, summary, agent, isRetrying, onRetry, children }: RunHeaderProps) {
   const { t, format, language } = useText();
   const { view } = run;
-  const name = view.agent ?? known?.agent ?? undefined;
-  const thread = view.threadId ?? known?.thread_id;
-  const startedAt = view.startedAt ?? (known ? Date.parse(known.started_at ?? known.created_at) : undefined);
-  const tokens = view.usage?.totalTokens ?? known?.usage?.total_tokens;
-  const status = run.isCaughtUp ? view.status : known?.status;
-  const over = view.endedAt !== undefined;
+  const name = view.agent ?? summary?.agent ?? undefined;
+  const thread = view.threadId ?? summary?.thread_id;
+  const startedAt = view.startedAt ?? (summary ? Date.parse(summary.started_at ?? summary.created_at) : undefined);
+  const tokens = view.usage?.totalTokens ?? summary?.usage?.total_tokens;
+  const status = run.isCaughtUp ? view.status : summary?.status;
+  const isOver = view.endedAt !== undefined;
   return (
     <Page
       title={t.run.title(id)}
@@ -65,7 +65,7 @@ export function Head({ id, run, known, agent, isRetrying, onRetry, children }: H
       }
       actions={
         <>
-          {over && name !== undefined && (
+          {isOver && name !== undefined && (
             <Button icon="retry" busy={isRetrying} onClick={onRetry}>
               {view.status === "completed" ? t.run.again : t.run.retry}
             </Button>
@@ -79,7 +79,7 @@ export function Head({ id, run, known, agent, isRetrying, onRetry, children }: H
   );
 }
 
-/** Copies the address of this view, and says so for a moment. */
+/** Button that copies the URL of this view. */
 function CopyLink() {
   const { t } = useText();
   const [copied, setCopied] = useState(false);
