@@ -113,7 +113,7 @@ function ConnectionNote() {
 
 /** Goes to the first question that waits: to its first field, or where there is only a decision to make, to the whole. */
 function answer(): void {
-  const question = document.querySelector<HTMLElement>("[data-question]");
+  const question = document.querySelector<HTMLElement>("[data-interaction]");
   const field = question?.querySelector<HTMLElement>("input, textarea, select");
   (field ?? question)?.focus();
 }

@@ -144,10 +144,10 @@ export const runEn = {
     unsent: "What you had filled in",
     forget: "Forget it",
     problem: (words: string) => `: ${words}`,
-    wrong: {
+    errors: {
       required: "Please fill this in.",
       number: "Enter a number.",
-      whole: "Enter a whole number.",
+      integer: "Enter a whole number.",
       json: "This is not valid JSON.",
       type: "This has the wrong type.",
       pattern: "This does not have the form that is asked for.",

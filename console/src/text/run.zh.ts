@@ -141,10 +141,10 @@ export const runZh: typeof runEn = {
     unsent: "你填写的内容",
     forget: "丢弃",
     problem: (words) => `：${words}`,
-    wrong: {
+    errors: {
       required: "请填写此项。",
       number: "请输入数字。",
-      whole: "请输入整数。",
+      integer: "请输入整数。",
       json: "不是有效的 JSON。",
       type: "类型不对。",
       pattern: "不符合要求的格式。",

@@ -14,20 +14,20 @@ describe("the fields of a schema", () => {
   });
 
   it("a text that may be long has several lines, and so has one whose ui says so", () => {
-    expect(one({ type: "string", maxLength: 2000 })).toMatchObject({ kind: "text", long: true });
-    expect(one({ type: "string", maxLength: 60 })).toMatchObject({ kind: "text", long: false });
-    expect(one({ type: "string" }, { it: { widget: "textarea", placeholder: "Say it" } })).toMatchObject({ long: true, placeholder: "Say it" });
+    expect(one({ type: "string", maxLength: 2000 })).toMatchObject({ kind: "text", isMultiline: true });
+    expect(one({ type: "string", maxLength: 60 })).toMatchObject({ kind: "text", isMultiline: false });
+    expect(one({ type: "string" }, { it: { widget: "textarea", placeholder: "Say it" } })).toMatchObject({ isMultiline: true, placeholder: "Say it" });
   });
 
   it("a number keeps its limits and its step", () => {
-    expect(one({ type: "integer", minimum: 1, maximum: 9 })).toMatchObject({ kind: "number", whole: true, least: 1, most: 9, step: 1 });
-    expect(one({ type: "integer", exclusiveMinimum: 0 })).toMatchObject({ least: 1 });
-    expect(one({ type: "number", multipleOf: 0.5 })).toMatchObject({ whole: false, step: 0.5 });
+    expect(one({ type: "integer", minimum: 1, maximum: 9 })).toMatchObject({ kind: "number", isInteger: true, min: 1, max: 9, step: 1 });
+    expect(one({ type: "integer", exclusiveMinimum: 0 })).toMatchObject({ min: 1 });
+    expect(one({ type: "number", multipleOf: 0.5 })).toMatchObject({ isInteger: false, step: 0.5 });
   });
 
   it("few choices are seen at once, many are a list", () => {
-    expect(one({ enum: ["a", "b"] })).toMatchObject({ kind: "choice", open: true });
-    expect(one({ type: "string", enum: ["a", "b", "c", "d", "e"] })).toMatchObject({ kind: "choice", open: false });
+    expect(one({ enum: ["a", "b"] })).toMatchObject({ kind: "choice", isExpanded: true });
+    expect(one({ type: "string", enum: ["a", "b", "c", "d", "e"] })).toMatchObject({ kind: "choice", isExpanded: false });
   });
 
   it("titled constants are choices with their titles", () => {
@@ -36,12 +36,12 @@ describe("the fields of a schema", () => {
   });
 
   it("a list of an enumeration is a choice of several", () => {
-    expect(one({ type: "array", items: { enum: ["x", "y"] } })).toMatchObject({ kind: "many", options: [{ value: "x" }, { value: "y" }] });
+    expect(one({ type: "array", items: { enum: ["x", "y"] } })).toMatchObject({ kind: "multi-choice", options: [{ value: "x" }, { value: "y" }] });
   });
 
   it("lists, objects and constants nest", () => {
     const field = one({ type: "array", minItems: 1, items: { type: "object", properties: { kind: { const: "stop" }, at: { type: "string" } } } });
-    expect(field).toMatchObject({ kind: "list", least: 1, item: { kind: "group", fields: [{ kind: "constant", value: "stop" }, { kind: "text", name: "at" }] } });
+    expect(field).toMatchObject({ kind: "list", min: 1, item: { kind: "group", fields: [{ kind: "constant", value: "stop" }, { kind: "text", name: "at" }] } });
   });
 
   it("what may be null is what it is otherwise", () => {

@@ -1,10 +1,10 @@
 import type { Part, RunStep } from "@runwire/client";
 import { describe, expect, test } from "vitest";
-import { countsOf, differences, pathWords } from "../../src/run/state/diff";
+import { countByKind, differences, formatPath } from "../../src/run/state/diff";
 import { axisOf, spansOf, sumSteps, sumTools, waitedFor } from "../../src/run/usage/spans";
 
 describe("differences", () => {
-  const told = (before: unknown, after: unknown) => differences(before, after).map(({ kind, path }) => `${kind} ${pathWords(path)}`);
+  const told = (before: unknown, after: unknown) => differences(before, after).map(({ kind, path }) => `${kind} ${formatPath(path)}`);
 
   test("are told by path, whatever was added, removed or changed", () => {
     expect(told({ a: 1, b: { c: [1, 2] }, gone: true }, { a: 2, b: { c: [1, 2], d: null } })).toEqual(["changed a", "added b.d", "removed gone"]);
@@ -32,11 +32,11 @@ describe("differences", () => {
 
   test("are bounded and counted", () => {
     const many = Object.fromEntries(Array.from({ length: 9999 }, (_, n) => [`k${n}`, n]));
-    expect(countsOf(differences({}, many))).toEqual({ added: 500, removed: 0, changed: 0 });
+    expect(countByKind(differences({}, many))).toEqual({ added: 500, removed: 0, changed: 0 });
   });
 
   test("name places as people write them", () => {
-    expect(pathWords(["plan", "days", "2", "a b", "城市"])).toBe('plan.days[2]["a b"].城市');
+    expect(formatPath(["plan", "days", "2", "a b", "城市"])).toBe('plan.days[2]["a b"].城市');
   });
 });
 

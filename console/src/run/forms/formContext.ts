@@ -1,22 +1,22 @@
 import { createContext, use } from "react";
 import type { Draft } from "./draft";
 
-/** What the fields of a form need of it. */
+/** State of a form that its fields share. */
 export interface Form {
-  /** Tells what is wrong at a place, once it may be said. */
+  /** Returns the error text of a field, if it should be shown. */
   errorAt(pointer: string): string | undefined;
-  /** Takes what a person typed. */
+  /** Replaces the draft of a field. */
   change(path: readonly (string | number)[], pointer: string, draft: Draft): void;
-  /** Notes that a person has left a field. */
-  leave(pointer: string): void;
-  /** Names a field's element. */
+  /** Marks a field as touched when it loses focus. */
+  markTouched(pointer: string): void;
+  /** Returns the id of a field's element. */
   idOf(pointer: string): string;
   disabled: boolean;
 }
 
 export const FormContext = createContext<Form | null>(null);
 
-/** Gives the form that a field is in. */
+/** Returns the form that a field belongs to. */
 export function useForm(): Form {
   const form = use(FormContext);
   if (form === null) throw new Error("useForm outside of a form");

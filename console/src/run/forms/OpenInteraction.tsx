@@ -4,15 +4,15 @@ import { useText } from "../../text";
 import { Button, Icon, Markdown, Time } from "../../ui";
 import type { Field } from "./fields";
 import { FieldView } from "./FieldView";
-import { FormContext } from "./form-context";
-import { isObject, textOf } from "./schema";
+import { FormContext } from "./formContext";
+import { isObject, stringOf } from "./schema";
 import type { FormState } from "./useFormState";
 import { Values } from "./Values";
 import style from "./Form.module.css";
 
-interface OpenQuestionProps {
+interface OpenInteractionProps {
   interaction: Interaction;
-  /** The fields, if the question has any. */
+  /** The fields, if the interaction has any. */
   field: Field | undefined;
   state: FormState;
   sending: Decision | undefined;
@@ -21,21 +21,21 @@ interface OpenQuestionProps {
   children: ReactNode;
 }
 
-/** A form or an approval that waits for a person. */
-export function OpenQuestion({ interaction, field, state, sending, untitled, onAnswer, children }: OpenQuestionProps) {
+/** An open form or approval. */
+export function OpenInteraction({ interaction, field, state, sending, untitled, onAnswer, children }: OpenInteractionProps) {
   const { t } = useText();
-  const words = t.run.form;
+  const texts = t.run.form;
   const heading = useId();
   const isApproval = interaction.kind === "approval";
   const summary = useRef<HTMLDivElement>(null);
-  const [refusals, setRefusals] = useState(0);
+  const [failedSubmits, setFailedSubmits] = useState(0);
   const [isRejecting, setRejecting] = useState(false);
   const [reason, setReason] = useState("");
 
-  // Whoever sent it must learn that it was not taken, wherever the problem is.
+  // Focuses the summary after a failed submit, wherever the invalid field is.
   useEffect(() => {
-    if (refusals > 0) summary.current?.focus();
-  }, [refusals]);
+    if (failedSubmits > 0) summary.current?.focus();
+  }, [failedSubmits]);
   const wasSending = useRef(false);
   useEffect(() => {
     if (wasSending.current && sending === undefined) summary.current?.focus();
@@ -44,8 +44,8 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
 
   const submit = () => {
     if (sending !== undefined) return;
-    if (field !== undefined && !state.ready()) {
-      setRefusals((times) => times + 1);
+    if (field !== undefined && !state.validate()) {
+      setFailedSubmits((times) => times + 1);
       return;
     }
     const values = field === undefined ? undefined : state.value;
@@ -57,16 +57,16 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
     submit();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const wanted = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.nativeEvent.isComposing;
-    if (!wanted) return;
+    const isSubmit = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.nativeEvent.isComposing;
+    if (!isSubmit) return;
     event.preventDefault();
     submit();
   };
 
   const ui = isObject(interaction.ui) ? interaction.ui : {};
-  const title = interaction.title ?? (isApproval && interaction.name !== undefined ? words.mayCall(interaction.name) : words.untitled[interaction.kind]);
+  const title = interaction.title ?? (isApproval && interaction.name !== undefined ? texts.mayCall(interaction.name) : texts.untitled[interaction.kind]);
   return (
-    <form className={style["form"]} noValidate data-question tabIndex={-1} {...(untitled ? { "aria-label": title } : { "aria-labelledby": heading })} onSubmit={onSubmit} onKeyDown={onKeyDown}>
+    <form className={style["form"]} noValidate data-interaction tabIndex={-1} {...(untitled ? { "aria-label": title } : { "aria-labelledby": heading })} onSubmit={onSubmit} onKeyDown={onKeyDown}>
       {!untitled && (
         <div className={style["head"]}>
           <Icon name={isApproval ? "shield" : "form"} size={18} />
@@ -77,8 +77,8 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
       {interaction.reason !== undefined && <p className={style["reason"]}>{interaction.reason}</p>}
       {interaction.arguments !== undefined && (
         <div className={style["arguments"]}>
-          <p className={style["argumentsHead"]}>{interaction.name === undefined ? words.arguments : <code>{interaction.name}</code>}</p>
-          <Values value={interaction.arguments} label={words.arguments} depth={openLevels(interaction.arguments)} />
+          <p className={style["argumentsHead"]}>{interaction.name === undefined ? texts.arguments : <code>{interaction.name}</code>}</p>
+          <Values value={interaction.arguments} label={texts.arguments} depth={expandDepth(interaction.arguments)} />
         </div>
       )}
       {field !== undefined && (
@@ -86,14 +86,14 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
           <FieldView field={field} draft={state.draft} path={[]} pointer="" />
         </FormContext>
       )}
-      {state.told && state.problems.length > 0 && (
+      {state.showsSummary && state.problems.length > 0 && (
         <div ref={summary} tabIndex={-1} role="alert" className={style["summary"]}>
-          <p>{words.mend(state.problems.length)}</p>
+          <p>{texts.mend(state.problems.length)}</p>
           <ul>
             {state.problems.map((problem) => (
               <li key={problem.pointer}>
                 {problem.id === undefined ? problem.title : <FieldLink id={problem.id}>{problem.title}</FieldLink>}
-                {words.problem(problem.words)}
+                {texts.problem(problem.text)}
               </li>
             ))}
           </ul>
@@ -102,16 +102,16 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
       {children}
       {isRejecting && (
         <label>
-          <span className="field-label">{words.rejectReason}</span>
+          <span className="field-label">{texts.rejectReason}</span>
           <textarea className="field" rows={2} autoFocus value={reason} onChange={(event) => setReason(event.target.value)} />
         </label>
       )}
-      {/* A press must not take focus from a field: what is told once it was left would move the button away from under it. */}
+      {/* A press must not move the focus: the error of a touched field would shift the button before the click. */}
       <div className={style["actions"]} onMouseDown={(event) => event.preventDefault()}>
         {isApproval ? (
           <ApprovalActions
-            approveText={textOf(ui["submit_text"]) ?? words.approve}
-            rejectText={textOf(ui["cancel_text"]) ?? words.reject}
+            approveText={stringOf(ui["submit_text"]) ?? texts.approve}
+            rejectText={stringOf(ui["cancel_text"]) ?? texts.reject}
             sending={sending}
             isRejecting={isRejecting}
             onRejecting={setRejecting}
@@ -120,10 +120,10 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
         ) : (
           <>
             <Button type="submit" variant="primary" busy={sending === "submitted"} disabled={sending !== undefined}>
-              {textOf(ui["submit_text"]) ?? words.submit}
+              {stringOf(ui["submit_text"]) ?? texts.submit}
             </Button>
             <Button variant="quiet" busy={sending === "cancelled"} disabled={sending !== undefined} onClick={() => onAnswer({ decision: "cancelled" })}>
-              {textOf(ui["cancel_text"]) ?? words.dismiss}
+              {stringOf(ui["cancel_text"]) ?? texts.dismiss}
             </Button>
           </>
         )}
@@ -131,7 +131,7 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
           <span className={style["expiry"]}>
             <Icon name="clock" size={14} />
             <span>
-              {words.expires} <Time at={interaction.expires_at} />
+              {texts.expires} <Time at={interaction.expires_at} />
             </span>
           </span>
         )}
@@ -140,8 +140,8 @@ export function OpenQuestion({ interaction, field, state, sending, untitled, onA
   );
 }
 
-/** Whoever approves should see what, not that there is more; only what is huge stays folded. */
-function openLevels(value: unknown): number {
+/** Returns the depth to expand: arguments to approve are fully visible unless they are huge. */
+function expandDepth(value: unknown): number {
   return JSON.stringify(value).length < 10_000 ? 10 : 1;
 }
 
@@ -154,7 +154,7 @@ interface ApprovalActionsProps {
   onReject(): void;
 }
 
-/** Approves at once; rejects after a chance to say why. */
+/** Buttons of an approval; rejecting asks for a reason first. */
 function ApprovalActions({ approveText, rejectText, sending, isRejecting, onRejecting, onReject }: ApprovalActionsProps) {
   const { t } = useText();
   if (isRejecting) {
