@@ -18,10 +18,10 @@ function* events(): Generator<object> {
   for (let at = 1; at < count - 1; ) {
     const turn = Math.floor(at / 100);
     const left = () => at < count - 1;
-    for (let piece = 0; piece < 10 && left(); piece++, at++) yield { type: "thinking.delta", message_id: `think-${turn}`, content: `thought ${at} ` };
-    for (let piece = 0; piece < 80 && left(); piece++, at++) yield { type: "text.delta", message_id: `text-${turn}`, content: piece % 20 === 19 ? `**word** ${at}.\n\n` : `word ${at} ` };
+    for (let delta = 0; delta < 10 && left(); delta++, at++) yield { type: "thinking.delta", message_id: `think-${turn}`, content: `thought ${at} ` };
+    for (let delta = 0; delta < 80 && left(); delta++, at++) yield { type: "text.delta", message_id: `text-${turn}`, content: delta % 20 === 19 ? `**word** ${at}.\n\n` : `word ${at} ` };
     if (left()) (yield { type: "tool.called", call_id: `call-${turn}`, name: "look_up", arguments: { page: turn } }), at++;
-    for (let piece = 0; piece < 8 && left(); piece++, at++) yield { type: "tool.progress", call_id: `call-${turn}`, progress: piece * 12 };
+    for (let delta = 0; delta < 8 && left(); delta++, at++) yield { type: "tool.progress", call_id: `call-${turn}`, progress: delta * 12 };
     if (left()) (yield { type: "tool.finished", call_id: `call-${turn}`, name: "look_up", status: "success", result: { found: turn } }), at++;
   }
   yield { type: "run.completed" };

@@ -94,8 +94,8 @@ export function useFormState(field: Field, schema: unknown, key: string, disable
 }
 
 /** Returns true if a change at one pointer may fix an error at another. */
-function overlaps(errors: string, replaceAt: string): boolean {
-  return errors === replaceAt || replaceAt.startsWith(`${errors}/`) || errors.startsWith(`${replaceAt}/`);
+function overlaps(errorPointer: string, changedPointer: string): boolean {
+  return errorPointer === changedPointer || changedPointer.startsWith(`${errorPointer}/`) || errorPointer.startsWith(`${changedPointer}/`);
 }
 
 /** Returns the titles on the path to a field. */

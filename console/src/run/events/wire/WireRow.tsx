@@ -1,7 +1,7 @@
 import { useText } from "../../../text";
 import { classes } from "../../../ui";
-import type { Framing } from "../command";
-import { longestLine, shownLines, type Row } from "./align";
+import type { Framing } from "../shellCommand";
+import { maxLineLength, linesOf, type Row } from "./AlignedRecords";
 import style from "./Wire.module.css";
 
 interface WireRowProps {
@@ -12,7 +12,7 @@ interface WireRowProps {
   onSelect(): void;
 }
 
-/** One record as it is on the wire: every line that the server sent for it. */
+/** Row of a record: the lines that the server sent for it. */
 export function WireRow({ row, isDouble, framing, isSelected, onSelect }: WireRowProps) {
   return (
     <div id={`record-${row.seq}`} role="option" aria-selected={isSelected} className={classes(style["row"], isSelected && style["selected"])} onClick={onSelect}>
@@ -25,8 +25,8 @@ export function WireRow({ row, isDouble, framing, isSelected, onSelect }: WireRo
 
 function Side({ row, side, framing }: { row: Row; side: 0 | 1; framing: Framing }) {
   const { t } = useText();
-  const pieces = row.sides[side];
-  if (pieces.length === 0) {
+  const frames = row.sides[side];
+  if (frames.length === 0) {
     return (
       <span className={classes(style["side"], style["empty"])}>
         <span aria-hidden="true">—</span>
@@ -36,16 +36,16 @@ function Side({ row, side, framing }: { row: Row; side: 0 | 1; framing: Framing 
   }
   return (
     <span className={style["side"]}>
-      {pieces.flatMap((piece, place) => shownLines(piece.text).map((line, at) => <Line key={`${place} ${at}`} line={line} framing={framing} />))}
+      {frames.flatMap((frame, frameIndex) => linesOf(frame.text).map((line, lineIndex) => <Line key={`${frameIndex} ${lineIndex}`} line={line} framing={framing} />))}
     </span>
   );
 }
 
-/** A line; what belongs to the framing and not to the frame is fainter. */
+/** A line; the framing is dimmed. */
 function Line({ line, framing }: { line: string; framing: Framing }) {
-  const shown = line.slice(0, longestLine);
-  const [, field, rest] = (framing === "sse" && /^(id: ?|event: ?|data: ?|retry: ?|:)(.*)$/s.exec(shown)) || [];
-  if (field === undefined) return <span className={style["line"]}>{shown}</span>;
+  const truncated = line.slice(0, maxLineLength);
+  const [, field, rest] = (framing === "sse" && /^(id: ?|event: ?|data: ?|retry: ?|:)(.*)$/s.exec(truncated)) || [];
+  if (field === undefined) return <span className={style["line"]}>{truncated}</span>;
   return (
     <span className={style["line"]}>
       <span className={style["field"]}>{field}</span>

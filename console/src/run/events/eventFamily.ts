@@ -1,6 +1,6 @@
 import type { RunwireEvent } from "@runwire/client";
 
-/** Kinds of events that a person tells apart at a glance. */
+/** Families of event types. */
 export const families = [
   "run",
   "step",
@@ -16,7 +16,7 @@ export const families = [
   "other",
 ] as const;
 
-/** One kind of events. */
+/** A family of event types. */
 export type Family = (typeof families)[number];
 
 const byPrefix: Readonly<Record<string, Family>> = {
@@ -37,48 +37,48 @@ const byPrefix: Readonly<Record<string, Family>> = {
   notice: "notice",
 };
 
-/** Tells an event's family by its type; a type that nobody here knows belongs to `other`. */
+/** Returns the family of an event type; unknown types belong to `other`. */
 export function familyOf(type: string): Family {
   const dot = type.indexOf(".");
   const prefix = dot === -1 ? type : type.slice(0, dot);
   return Object.hasOwn(byPrefix, prefix) ? (byPrefix[prefix] ?? "other") : "other";
 }
 
-/** A longer text is of no use in one line. */
-const longest = 240;
+/** Maximum length of a summary. */
+const maxSummaryLength = 240;
 
-/** What every event has, and a line about one need not repeat. */
+/** Envelope fields that a summary omits. */
 const envelope = new Set(["seq", "at", "thread_id", "run_id", "type", "step_id", "subagent_run_id", "message_id", "call_id"]);
 
-/** Fields that say most of what an event means, best first. */
-const telling = ["content", "delta", "message", "name", "node_id", "reply", "reason", "title", "state"];
+/** Fields that a summary starts with, most important first. */
+const mainFields = ["content", "delta", "message", "name", "node_id", "reply", "reason", "title", "state"];
 
-/** Says in one line what an event is about, in its own words. */
+/** Returns a one-line summary of an event. */
 export function summaryOf(event: RunwireEvent): string {
   const fields = event as unknown as Readonly<Record<string, unknown>>;
-  const words: string[] = [];
-  // A piece of a text repeats what its start has told.
-  const used = new Set<string>(event.type.endsWith(".delta") ? ["stage", "format", "role"] : []);
-  for (const name of telling) {
+  const parts: string[] = [];
+  // A delta repeats fields of its start event.
+  const omitted = new Set<string>(event.type.endsWith(".delta") ? ["stage", "format", "role"] : []);
+  for (const name of mainFields) {
     const value = fields[name];
     if (typeof value === "string" && value !== "") {
-      words.push(value);
-      used.add(name);
+      parts.push(value);
+      omitted.add(name);
     }
   }
-  let length = words.reduce((sum, word) => sum + word.length, 0);
+  let length = parts.reduce((sum, part) => sum + part.length, 0);
   for (const [name, value] of Object.entries(fields)) {
-    if (length > longest) break;
-    if (envelope.has(name) || used.has(name)) continue;
-    const told = `${name} ${briefly(value)}`;
-    words.push(told);
-    length += told.length;
+    if (length > maxSummaryLength) break;
+    if (envelope.has(name) || omitted.has(name)) continue;
+    const part = `${name} ${abbreviate(value)}`;
+    parts.push(part);
+    length += part.length;
   }
-  return words.join(" · ").slice(0, longest).replaceAll("\n", "⏎");
+  return parts.join(" · ").slice(0, maxSummaryLength).replaceAll("\n", "⏎");
 }
 
-function briefly(value: unknown): string {
-  if (typeof value === "string") return value.slice(0, longest);
+function abbreviate(value: unknown): string {
+  if (typeof value === "string") return value.slice(0, maxSummaryLength);
   if (Array.isArray(value) && value.length > 40) return `[${value.length}]`;
-  return (JSON.stringify(value) ?? "").slice(0, longest);
+  return (JSON.stringify(value) ?? "").slice(0, maxSummaryLength);
 }
