@@ -11,7 +11,7 @@ import { Shell } from "./shell/Shell";
 import { TextProvider } from "./text";
 import { ThreadPage } from "./threads/ThreadPage";
 import { ThreadsPage } from "./threads/ThreadsPage";
-import { Boundary, Loading } from "./ui";
+import { ErrorBoundary, Loading } from "./ui";
 
 const RunPage = lazy(async () => ({ default: (await import("./run")).RunPage }));
 
@@ -35,9 +35,9 @@ export function App() {
 function CurrentPage() {
   const { route } = useRouter();
   return (
-    <Boundary of={hrefOf(route)}>
+    <ErrorBoundary resetKey={hrefOf(route)}>
       <Suspense fallback={<Loading />}>{pageOf(route)}</Suspense>
-    </Boundary>
+    </ErrorBoundary>
   );
 }
 

@@ -1,7 +1,7 @@
 import { act } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { useKeys } from "../src/shell/keys";
+import { useKeys } from "../src/shell/useKeys";
 
 describe("keys", () => {
   let pressed: string[];

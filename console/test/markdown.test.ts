@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { highlight } from "../src/ui/markdown/highlight";
-import { BlockReader, renderCode, renderProse } from "../src/ui/markdown/parse";
+import { BlockParser, renderCode, renderProse } from "../src/ui/markdown/parse";
 
 describe("markdown", () => {
   it.each([
@@ -98,26 +98,26 @@ describe("a text that grows", () => {
   ].join("\n");
 
   it("has the same blocks whether it came at once or letter by letter", () => {
-    const grown = new BlockReader();
-    let blocks = grown.read("");
-    for (let end = 1; end <= whole.length; end += 1) blocks = grown.read(whole.slice(0, end));
-    expect(blocks).toEqual(new BlockReader().read(whole));
+    const grown = new BlockParser();
+    let blocks = grown.parse("");
+    for (let end = 1; end <= whole.length; end += 1) blocks = grown.parse(whole.slice(0, end));
+    expect(blocks).toEqual(new BlockParser().parse(whole));
     expect(blocks.map((block) => block.kind)).toContain("code");
   });
 
   it("keeps the blocks that are complete", () => {
-    const reader = new BlockReader();
-    const before = reader.read("first\n\nsecond\n\nthird");
-    const after = reader.read("first\n\nsecond\n\nthird and more");
+    const parser = new BlockParser();
+    const before = parser.parse("first\n\nsecond\n\nthird");
+    const after = parser.parse("first\n\nsecond\n\nthird and more");
     expect(after[0]).toBe(before[0]);
     expect(after[1]).toBe(before[1]);
     expect(after[2]).toEqual({ kind: "prose", source: "third and more" });
   });
 
   it("may become another text", () => {
-    const reader = new BlockReader();
-    reader.read("first\n\nsecond");
-    expect(reader.read("other")).toEqual([{ kind: "prose", source: "other" }]);
-    expect(reader.read("")).toEqual([]);
+    const parser = new BlockParser();
+    parser.parse("first\n\nsecond");
+    expect(parser.parse("other")).toEqual([{ kind: "prose", source: "other" }]);
+    expect(parser.parse("")).toEqual([]);
   });
 });

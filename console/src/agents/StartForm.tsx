@@ -105,7 +105,7 @@ export function StartForm({ agent, examples, thread }: StartFormProps) {
           {parsed.ok ? t.agents.inputHint : t.agents.inputInvalid(parsed.reason)}
         </p>
       </details>
-      {error !== undefined && <ErrorNote error={error} wanted className={style["error"]} />}
+      {error !== undefined && <ErrorNote error={error} isUserAction className={style["error"]} />}
       <div className={style["foot"]}>
         <Button type="submit" variant="primary" icon="play" busy={busy} disabled={!parsed.ok}>
           {busy ? t.agents.starting : t.agents.start}

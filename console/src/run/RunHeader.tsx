@@ -3,7 +3,7 @@ import type { UseRunResult } from "@runwire/client/react";
 import { useEffect, useState, type ReactNode } from "react";
 import { Link } from "../router";
 import { useText } from "../text";
-import { Button, Copy, copyText, Duration, Page, Status, Time } from "../ui";
+import { Button, CopyButton, copyText, Duration, Page, Status, Time } from "../ui";
 import style from "./Run.module.css";
 
 interface RunHeaderProps {
@@ -47,7 +47,7 @@ export function RunHeader({ id, run, summary, agent, isRetrying, onRetry, childr
           )}
           {startedAt !== undefined && (
             <li>
-              <Time at={new Date(startedAt)} words={t.run.started} />
+              <Time at={new Date(startedAt)} formatText={t.run.started} />
             </li>
           )}
           {startedAt !== undefined && run.isCaughtUp && (
@@ -59,7 +59,7 @@ export function RunHeader({ id, run, summary, agent, isRetrying, onRetry, childr
           {tokens !== undefined && <li className="figures">{t.run.tokens(format.number(tokens))}</li>}
           <li className={style["id"]}>
             <code>{id}</code>
-            <Copy text={id} label={t.run.copyId} />
+            <CopyButton text={id} label={t.run.copyId} />
           </li>
         </ul>
       }

@@ -3,7 +3,7 @@ import { Activity, lazy, Suspense, useEffect, useState } from "react";
 import { client, connectionLost, connectionRestored, usePolled } from "../client";
 import { type RunTab, useRouter } from "../router";
 import { useText } from "../text";
-import { Boundary, ErrorNote, Loading, Page, Tabs } from "../ui";
+import { ErrorBoundary, ErrorNote, Loading, Page, Tabs } from "../ui";
 import { Conversation } from "./conversation";
 import { RunHeader } from "./RunHeader";
 import { OperationLine } from "./OperationLine";
@@ -56,7 +56,7 @@ function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReloa
   const isStopping = stop.isBusy || (run.view.cancel?.requestedAt !== undefined && run.view.endedAt === undefined);
   return (
     <RunHeader id={id} run={run} summary={summary} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
-      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} wanted className={style["error"]} />}
+      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} isUserAction className={style["error"]} />}
       {run.error !== undefined && <ErrorNote error={run.error} onRetry={onReload} className={style["error"]} />}
       <Warnings warnings={summary?.warnings} />
       <div className={style["bar"]} data-run-bar="">
@@ -67,14 +67,14 @@ function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReloa
         <Conversation id={id} run={run} summary={summary} isRetrying={retry.isBusy} onRetry={retry.start} />
       </Activity>
       {tab !== "conversation" && (
-        <Boundary of={tab}>
+        <ErrorBoundary resetKey={tab}>
           <Suspense fallback={<Loading />}>
             {tab === "events" && <EventsTab id={id} run={run} />}
             {tab === "thoughts" && <ThoughtsTab id={id} run={run} />}
             {tab === "state" && <StateTab id={id} run={run} />}
             {tab === "usage" && <UsageTab id={id} run={run} />}
           </Suspense>
-        </Boundary>
+        </ErrorBoundary>
       )}
     </RunHeader>
   );

@@ -1,6 +1,6 @@
 import type { Run, RunFilter } from "@runwire/client";
 import { client, usePolledList, type PolledList } from "../client";
-import { isOpen } from "./words";
+import { isOpen } from "./runText";
 
 /** Lists runs newest first, and polls them. */
 export function useRunList(filter: Pick<RunFilter, "status" | "agent" | "thread" | "prefix">): PolledList<Run> {

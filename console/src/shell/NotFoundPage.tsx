@@ -2,7 +2,7 @@ import { Link } from "../router";
 import { useText } from "../text";
 import { Empty, Page } from "../ui";
 
-/** Says that there is no page at this address. */
+/** Page of an unknown URL. */
 export function NotFoundPage() {
   const { t } = useText();
   return (

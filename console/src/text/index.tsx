@@ -1,5 +1,5 @@
 import { createContext, use, useCallback, useLayoutEffect, useMemo, useState, type ReactNode } from "react";
-import { remember, remembered } from "../shell/memory";
+import { storeSetting, loadSetting } from "../shell/localSettings";
 import { en, type Dictionary } from "./en";
 import { formatFor, type Format, type Language } from "./format";
 import { zh } from "./zh";
@@ -34,12 +34,12 @@ export function chooseLanguage(stored: string | null, preferred: readonly string
 
 /** Gives the words and formats of one language to everything inside it. */
 export function TextProvider({ children }: { children: ReactNode }) {
-  const [language, choose] = useState(() => chooseLanguage(remembered("language"), navigator.languages));
+  const [language, choose] = useState(() => chooseLanguage(loadSetting("language"), navigator.languages));
   useLayoutEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   }, [language]);
   const setLanguage = useCallback((next: Language) => {
-    remember("language", next);
+    storeSetting("language", next);
     choose(next);
   }, []);
   const text = useMemo<Text>(

@@ -1,13 +1,13 @@
 import { useCallback, useRef } from "react";
 import type { Thread } from "@runwire/client";
 import { Link } from "../router";
-import { firstLine, shortId } from "../runs/words";
+import { firstLine, shortId } from "../runs/runText";
 import { useText } from "../text";
 import { Badge, Empty, ErrorNote, Loading, Page, Status, Time, useRowKeys, VirtualList, type VirtualListHandle } from "../ui";
 import { useThreadList } from "./useThreadList";
 import style from "./ThreadsPage.module.css";
 
-/** Every conversation, newest first. */
+/** List of the threads, newest first. */
 export function ThreadsPage() {
   const { t } = useText();
   const list = useThreadList();

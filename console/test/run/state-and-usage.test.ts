@@ -1,7 +1,7 @@
 import type { Part, RunStep } from "@runwire/client";
 import { describe, expect, test } from "vitest";
 import { countByKind, differences, formatPath } from "../../src/run/state/diff";
-import { axisOf, spansOf, sumSteps, sumTools, waitedFor } from "../../src/run/usage/spans";
+import { axisOf, spansOf, aggregateSteps, aggregateTools, waitingTime } from "../../src/run/usage/spans";
 
 describe("differences", () => {
   const told = (before: unknown, after: unknown) => differences(before, after).map(({ kind, path }) => `${kind} ${formatPath(path)}`);
@@ -64,10 +64,10 @@ describe("usage", () => {
   });
 
   test("sums time and tokens by step and by tool", () => {
-    const inner = sumSteps({ steps, parts: [], usage }, 200).find((sum) => sum.name === "inner");
-    expect(inner).toMatchObject({ times: 2, duration: 80, longest: 40, totalTokens: 15 });
+    const inner = aggregateSteps({ steps, parts: [], usage }, 200).find((sum) => sum.name === "inner");
+    expect(inner).toMatchObject({ count: 2, duration: 80, longest: 40, totalTokens: 15 });
     const parts = [tool("look", 0, 30), tool("look", 40, 50, { status: "failure" } as Partial<Part>), tool("fetch", 0, 90, { durationMs: 70 } as Partial<Part>)];
-    expect(sumTools({ steps: [], parts }, 200).map((sum) => [sum.name, sum.times, sum.failures, sum.duration])).toEqual([
+    expect(aggregateTools({ steps: [], parts }, 200).map((sum) => [sum.name, sum.count, sum.failures, sum.duration])).toEqual([
       ["fetch", 1, 0, 70],
       ["look", 2, 1, 40],
     ]);
@@ -75,7 +75,7 @@ describe("usage", () => {
 
   test("counts questions that were open together once", () => {
     const question = (startedAt: number, endedAt?: number) => ({ kind: "interaction", id: String(startedAt), startedAt, ...(endedAt !== undefined && { endedAt }) }) as Part;
-    expect(waitedFor({ parts: [question(0, 50), question(10, 30), question(40, 70), question(90)] }, 100)).toBe(80);
+    expect(waitingTime({ parts: [question(0, 50), question(10, 30), question(40, 70), question(90)] }, 100)).toBe(80);
   });
 
   test("draws long waiting shorter, and everything else in proportion", () => {

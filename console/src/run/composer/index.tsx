@@ -71,7 +71,7 @@ export function Composer({ agent, threadId, blockedReason, onStarted }: Composer
   };
   return (
     <div className={style["composer"]}>
-      {error !== undefined && <ErrorNote error={error} wanted />}
+      {error !== undefined && <ErrorNote error={error} isUserAction />}
       <div className={style["box"]} data-blocked={isBlocked || undefined}>
         <label htmlFor={id} className="unseen">
           {texts.label}

@@ -1,7 +1,7 @@
 import type { Part } from "@runwire/client";
 import { memo, useEffect, useRef, useState, type ReactNode } from "react";
 import { useText } from "../../text";
-import { Boundary, classes } from "../../ui";
+import { ErrorBoundary, classNames } from "../../ui";
 import { DataBlock } from "../data";
 import { rowsOf, type Chunk } from "./chunks";
 import { useIsNew, useConversation } from "./conversationContext";
@@ -81,8 +81,8 @@ function RowFrame({ id, isCalls, step, children }: { id: string; isCalls: boolea
   return (
     <>
       {step !== undefined && <StepHeading id={step} />}
-      <div className={classes(style["row"], isNew && style["new"])} {...(!isCalls && { "data-part": id })}>
-        <Boundary of={id}>{children}</Boundary>
+      <div className={classNames(style["row"], isNew && style["new"])} {...(!isCalls && { "data-part": id })}>
+        <ErrorBoundary resetKey={id}>{children}</ErrorBoundary>
       </div>
     </>
   );
@@ -95,7 +95,7 @@ function StepHeading({ id }: { id: string }) {
   const step = steps.get(id);
   if (step === undefined || steps.size < 2) return null;
   return (
-    <p className={classes(style["stepHeading"], step.status === "failed" && style["stepFailed"])}>
+    <p className={classNames(style["stepHeading"], step.status === "failed" && style["stepFailed"])}>
       <span className="unseen">{t.run.parts.step} </span>
       {step.name}
       {step.endedAt !== undefined && <span className="figures">{format.duration(step.endedAt - step.startedAt)}</span>}

@@ -1,5 +1,5 @@
 import { useEffect, useState, type ReactNode } from "react";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import style from "./Conversation.module.css";
 
 /** Duration of the CSS transition in milliseconds, with a margin. */
@@ -23,7 +23,7 @@ export function Collapsible({ open, id, children }: { open: boolean; id: string;
   }, [open]);
   if (!open && !isRendered) return null;
   return (
-    <div id={id} className={classes(style["collapsible"], open && style["expanded"], isAnimated && style["animated"])} inert={!open}>
+    <div id={id} className={classNames(style["collapsible"], open && style["expanded"], isAnimated && style["animated"])} inert={!open}>
       <div className={style["collapsibleInner"]}>{children}</div>
     </div>
   );

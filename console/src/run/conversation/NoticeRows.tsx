@@ -1,7 +1,7 @@
 import type { ActivityPart, CustomPart, ErrorPart, NoticePart, SubagentPart } from "@runwire/client";
 import { useId, type ReactNode } from "react";
 import { useText } from "../../text";
-import { Badge, Button, classes, Duration, Icon, JsonTree, StatusDot, type IconName } from "../../ui";
+import { Badge, Button, classNames, Duration, Icon, JsonTree, StatusDot, type IconName } from "../../ui";
 import { Values } from "../forms/Values";
 import { useCollapsible, useConversation } from "./conversationContext";
 import { Collapsible } from "./Collapsible";
@@ -16,7 +16,7 @@ export function Notice({ part }: { part: NoticePart }) {
     return <CompactRow id={part.id} icon="info" title={part.message} value={part.details} />;
   }
   return (
-    <div className={classes(style["notice"], part.level === "error" && style["noticeError"])}>
+    <div className={classNames(style["notice"], part.level === "error" && style["noticeError"])}>
       <Icon name="warning" />
       <p className={style["noticeText"]}>{part.message}</p>
       {part.fatal !== true && part.level === "error" && <Badge tone="warn">{t.run.parts.goesOn}</Badge>}
@@ -55,7 +55,7 @@ export function Failure({ part }: { part: ErrorPart }) {
         <>
           <button type="button" className={style["toggle"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
             {t.run.parts.details}
-            <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
+            <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["rotated"])} />
           </button>
           <Collapsible open={open} id={id}>
             <Values value={error.details} label={t.run.parts.details} />
@@ -118,9 +118,9 @@ function CompactRow({ id, icon, before, title, after, value }: CompactRowProps) 
   if (!hasValue) return <div className={style["compactRow"]}>{heading}</div>;
   return (
     <div>
-      <button type="button" className={classes(style["toggle"], style["compactRow"])} aria-expanded={open} aria-controls={bodyId} onClick={toggle}>
+      <button type="button" className={classNames(style["toggle"], style["compactRow"])} aria-expanded={open} aria-controls={bodyId} onClick={toggle}>
         {heading}
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
+        <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["rotated"])} />
       </button>
       <Collapsible open={open} id={bodyId}>
         <div className={style["compactBody"]}>

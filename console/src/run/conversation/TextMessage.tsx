@@ -1,6 +1,6 @@
 import type { TextPart } from "@runwire/client";
 import { useText } from "../../text";
-import { Badge, Copy, Markdown } from "../../ui";
+import { Badge, CopyButton, Markdown } from "../../ui";
 import { Values } from "../forms/Values";
 import { useIncrementalText } from "./useIncrementalText";
 import style from "./Conversation.module.css";
@@ -23,7 +23,7 @@ export function TextMessage({ part, agent }: { part: TextPart; agent: string | n
       {isOver && part.text !== "" && (
         <div className={style["textActions"]}>
           {part.status !== undefined && part.status !== "success" && <Badge tone="warn">{texts.ending[part.status] ?? part.status}</Badge>}
-          <Copy text={part.text} label={texts.copyText} />
+          <CopyButton text={part.text} label={texts.copyText} />
         </div>
       )}
     </article>

@@ -1,7 +1,7 @@
 import type { ThinkingPart } from "@runwire/client";
 import { useId } from "react";
 import { useText } from "../../text";
-import { classes, Duration, Icon, Markdown } from "../../ui";
+import { classNames, Duration, Icon, Markdown } from "../../ui";
 import { useCollapsible } from "./conversationContext";
 import { Collapsible } from "./Collapsible";
 import { useIncrementalText } from "./useIncrementalText";
@@ -17,7 +17,7 @@ export function Thinking({ part }: { part: ThinkingPart }) {
   return (
     <section className={style["thinking"]}>
       <button type="button" className={style["toggle"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
-        <Icon name="thought" className={classes(!isOver && style["pulsing"])} />
+        <Icon name="thought" className={classNames(!isOver && style["pulsing"])} />
         {part.endedAt === undefined ? (
           <>
             {t.run.parts.thinking} <Duration from={new Date(part.startedAt)} />
@@ -25,7 +25,7 @@ export function Thinking({ part }: { part: ThinkingPart }) {
         ) : (
           t.run.parts.thought(format.duration(part.endedAt - part.startedAt))
         )}
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
+        <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["rotated"])} />
       </button>
       <Collapsible open={open} id={id}>
         <ThinkingText text={part.text} isOver={isOver} />

@@ -1,7 +1,7 @@
 import type { ToolPart } from "@runwire/client";
 import { useId } from "react";
 import { useText } from "../../text";
-import { classes, Duration, Icon, JsonTree, StatusDot } from "../../ui";
+import { classNames, Duration, Icon, JsonTree, StatusDot } from "../../ui";
 import { Values } from "../forms/Values";
 import { maxParallel } from "./chunks";
 import { useCollapsible, useIsNew } from "./conversationContext";
@@ -49,7 +49,7 @@ function ToolCard({ call }: { call: ToolPart }) {
   const duration = call.durationMs ?? (call.endedAt === undefined ? undefined : call.endedAt - call.startedAt);
   const note = noteOf(call);
   return (
-    <li className={classes(style["card"], isNew && style["new"])} data-part={call.id}>
+    <li className={classNames(style["card"], isNew && style["new"])} data-part={call.id}>
       <button type="button" className={style["head"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
         <StatusDot status={dotStatus[call.status]} />
         <span className={style["name"]}>{call.name === "" ? t.run.tool.unnamed : call.name}</span>
@@ -58,12 +58,12 @@ function ToolCard({ call }: { call: ToolPart }) {
         <span className={style["time"]}>
           {duration !== undefined ? format.duration(duration) : isRunning ? <Duration from={new Date(call.startedAt)} /> : t.run.tool.status[call.status]}
         </span>
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["rotated"])} />
+        <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["rotated"])} />
       </button>
       {isRunning && call.progress !== undefined && (
         <progress className={style["progress"]} max={100} value={call.progress} aria-label={call.progressMessage ?? call.name} />
       )}
-      {note !== undefined && <p className={classes(style["note"], call.status === "failure" && style["failed"])}>{note}</p>}
+      {note !== undefined && <p className={classNames(style["note"], call.status === "failure" && style["failed"])}>{note}</p>}
       <Collapsible open={open} id={id}>
         <ToolBody call={call} />
       </Collapsible>

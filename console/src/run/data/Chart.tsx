@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useText } from "../../text";
-import { Segments } from "../../ui";
+import { SegmentedControl } from "../../ui";
 import { chartToTable, downsample, type ChartData } from "./parseChart";
 import { DataTable } from "./DataTable";
 import { Legend } from "./Legend";
@@ -20,7 +20,7 @@ export function Chart({ chart }: { chart: ChartData }) {
     <div>
       <div className={style["chartHead"]}>
         <Legend chart={downsampled} hovered={hovered} />
-        <Segments<"chart" | "table">
+        <SegmentedControl<"chart" | "table">
           label={texts.showAs}
           value={mode}
           options={[

@@ -1,6 +1,6 @@
 import { useMemo, useRef, useState, type UIEvent } from "react";
 import { useText } from "../../text";
-import { classes, Copy, Icon } from "../../ui";
+import { classNames, CopyButton, Icon } from "../../ui";
 import { toTsv, cellText, nextSortOrder, sortRows, type SortOrder, type Table } from "./parseTable";
 import style from "./Data.module.css";
 
@@ -29,7 +29,7 @@ export function DataTable({ table }: { table: Table }) {
   };
   return (
     <div>
-      <div ref={container} className={classes(style["tableFrame"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
+      <div ref={container} className={classNames(style["tableFrame"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
         <table className={style["table"]} aria-rowcount={rows.length + 1}>
           <caption className="unseen">{name}</caption>
           <thead>
@@ -37,13 +37,13 @@ export function DataTable({ table }: { table: Table }) {
               {table.columns.map((column, index) => {
                 const direction = order?.column === index ? (order.isDescending ? "descending" : "ascending") : undefined;
                 return (
-                  <th key={index} scope="col" className={classes(column.numeric && style["number"])} aria-sort={direction ?? "none"}>
+                  <th key={index} scope="col" className={classNames(column.numeric && style["number"])} aria-sort={direction ?? "none"}>
                     <button type="button" className={style["sort"]} onClick={() => setOrder(nextSortOrder(order, index))}>
                       {column.title}
                       <Icon
                         name="arrowUp"
                         size={11}
-                        className={classes(style["sortIcon"], direction !== undefined && style["sorted"], direction === "descending" && style["descending"])}
+                        className={classNames(style["sortIcon"], direction !== undefined && style["sorted"], direction === "descending" && style["descending"])}
                       />
                     </button>
                   </th>
@@ -56,7 +56,7 @@ export function DataTable({ table }: { table: Table }) {
             {rows.slice(first, last).map((row, offset) => (
               <tr key={first + offset} aria-rowindex={first + offset + 2}>
                 {row.map((cell, index) => (
-                  <td key={index} className={classes(table.columns[index]?.numeric === true && style["number"])}>
+                  <td key={index} className={classNames(table.columns[index]?.numeric === true && style["number"])}>
                     {typeof cell === "number" ? format.number(cell) : cellText(cell)}
                   </td>
                 ))}
@@ -68,7 +68,7 @@ export function DataTable({ table }: { table: Table }) {
       </div>
       <div className={style["foot"]}>
         <span>{t.run.data.rows(rows.length, format.number(rows.length))}</span>
-        <Copy text={() => toTsv({ ...table, rows })} label={t.run.data.copyTable} />
+        <CopyButton text={() => toTsv({ ...table, rows })} label={t.run.data.copyTable} />
       </div>
     </div>
   );

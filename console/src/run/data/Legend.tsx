@@ -1,5 +1,5 @@
 import { useText } from "../../text";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import type { ChartData } from "./parseChart";
 import style from "./Data.module.css";
 
@@ -24,8 +24,8 @@ export function Legend({ chart, hovered }: { chart: ChartData; hovered: number |
       {hoveredLabel !== undefined && <li className={style["legendLabel"]}>{hoveredLabel}</li>}
       {(entries.length > 1 || hovered !== undefined) &&
         entries.map((entry, index) => (
-          <li key={index} className={classes(isPie && hovered === index && style["legendHovered"])}>
-            <span className={classes(style["swatch"], colourOf(index))} aria-hidden="true" />
+          <li key={index} className={classNames(isPie && hovered === index && style["legendHovered"])}>
+            <span className={classNames(style["swatch"], colourOf(index))} aria-hidden="true" />
             {entry.name}
             {typeof entry.value === "number" && <strong className="figures">{format.number(entry.value)}</strong>}
           </li>

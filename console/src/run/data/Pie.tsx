@@ -1,5 +1,5 @@
 import { useText } from "../../text";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import type { ChartData } from "./parseChart";
 import { colourOf } from "./Legend";
 import style from "./Data.module.css";
@@ -41,7 +41,7 @@ export function Pie({ chart, width, hovered, onHover }: PieProps) {
               cx={size / 2}
               cy={size / 2}
               r={radius}
-              className={classes(style["share"], colourOf(index), hovered !== undefined && hovered !== index && style["dimmed"])}
+              className={classNames(style["share"], colourOf(index), hovered !== undefined && hovered !== index && style["dimmed"])}
               strokeDasharray={`${Math.max(0, share * circumference - 1.5)} ${circumference}`}
               strokeDashoffset={-start * circumference}
               onPointerEnter={() => onHover(index)}

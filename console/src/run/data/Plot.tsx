@@ -1,6 +1,6 @@
 import type { PointerEvent } from "react";
 import { useText } from "../../text";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import { scaleOf, type ChartData, type Scale } from "./parseChart";
 import { colourOf } from "./Legend";
 import style from "./Data.module.css";
@@ -49,7 +49,7 @@ export function Plot({ chart, width, hovered, onHover }: PlotProps) {
     >
       {ticks.map(({ value, text }) => (
         <g key={value}>
-          <line x1={left} x2={width - right} y1={y(value)} y2={y(value)} className={classes(style["grid"], value === 0 && style["zero"])} />
+          <line x1={left} x2={width - right} y1={y(value)} y2={y(value)} className={classNames(style["grid"], value === 0 && style["zero"])} />
           <text x={left - 8} y={y(value)} className={style["tickY"]}>
             {text}
           </text>

@@ -1,7 +1,7 @@
 import { cursorOf, type RunwireEvent } from "@runwire/client";
 import { useEffect, useState } from "react";
 import { useText } from "../../text";
-import { Button, Copy, ErrorNote, IconButton, JsonTree, Loading } from "../../ui";
+import { Button, CopyButton, ErrorNote, IconButton, JsonTree, Loading } from "../../ui";
 import { shellCommand } from "./shellCommand";
 import { dialects } from "./dialects";
 import { formatOffset } from "./EventRow";
@@ -56,7 +56,7 @@ export function EventDetails({ run, event, startedAt, onClose, onFilterType }: E
             ))}
           </optgroup>
         </select>
-        <Copy text={command} label={t.inspect.curlFrom} />
+        <CopyButton text={command} label={t.inspect.curlFrom} />
         <Button size="small" variant="quiet" icon="filter" onClick={() => onFilterType(event.type)}>
           {t.inspect.onlyType}
         </Button>
@@ -65,7 +65,7 @@ export function EventDetails({ run, event, startedAt, onClose, onFilterType }: E
         {representation === "event" ? (
           <>
             <div className={style["copy"]}>
-              <Copy text={() => JSON.stringify(event, null, 2)} />
+              <CopyButton text={() => JSON.stringify(event, null, 2)} />
             </div>
             <JsonTree key={cursorOf(event)} value={event} depth={4} label={event.type} />
           </>
@@ -98,7 +98,7 @@ function RecordFrames({ run, seq, representation }: { run: string; seq: number; 
     <div key={frame.cursor} className={style["frame"]}>
       <div className={style["copy"]}>
         <span className={`${style["faint"] ?? ""} figures`}>{frame.cursor}</span>
-        <Copy text={frame.text} />
+        <CopyButton text={frame.text} />
       </div>
       {representation === "raw" || frame.value === undefined ? <pre className={style["raw"]}>{frame.text}</pre> : <JsonTree value={frame.value} depth={4} label={representation} />}
     </div>

@@ -1,7 +1,7 @@
 import type { RunwireEvent } from "@runwire/client";
 import { memo } from "react";
 import { useText } from "../../text";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import { familyOf, summaryOf } from "./eventFamily";
 import style from "./EventRow.module.css";
 
@@ -27,15 +27,15 @@ export const EventRow = memo(
         aria-selected={isSelected}
         aria-posinset={index + 1}
         aria-setsize={count}
-        className={classes(style["row"], isSelected && style["selected"])}
+        className={classNames(style["row"], isSelected && style["selected"])}
         data-family={familyOf(event.type)}
         onClick={onSelect}
       >
-        <span className={classes(style["seq"], "figures")}>{event.seq}</span>
-        <time className={classes(style["clock"], "figures")} dateTime={event.at} title={format.exact(at)}>
+        <span className={classNames(style["seq"], "figures")}>{event.seq}</span>
+        <time className={classNames(style["clock"], "figures")} dateTime={event.at} title={format.exact(at)}>
           {format.clock(at)}
         </time>
-        <span className={classes(style["offset"], "figures")}>{formatOffset(at.getTime() - startedAt)}</span>
+        <span className={classNames(style["offset"], "figures")}>{formatOffset(at.getTime() - startedAt)}</span>
         <span className={style["mark"]} aria-hidden="true" />
         <span className={style["type"]}>{event.type}</span>
         <span className={style["summary"]}>{summaryOf(event)}</span>
@@ -52,7 +52,7 @@ export function GapRow({ from, to }: { from: RunwireEvent | undefined; to: Runwi
   const length = from === undefined ? 0 : Date.parse(to.at) - Date.parse(from.at);
   return (
     <div className={style["gap"]} aria-hidden="true">
-      <span className={classes(style["gapLabel"], "figures")}>{format.duration(length)}</span>
+      <span className={classNames(style["gapLabel"], "figures")}>{format.duration(length)}</span>
     </div>
   );
 }

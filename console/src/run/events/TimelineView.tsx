@@ -1,9 +1,9 @@
 import { isClosed } from "@runwire/client";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useRouter } from "../../router";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { Button, Empty, Loading, classes } from "../../ui";
+import { Button, Empty, Loading, classNames } from "../../ui";
 import type { RunTabProps } from "../tabProps";
 import { ExportButtons } from "./ExportButtons";
 import { EventDetails } from "./EventDetails";
@@ -97,14 +97,14 @@ export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch
         <input
           type="search"
           data-filter=""
-          className={classes("field", style["search"])}
+          className={classNames("field", style["search"])}
           value={text}
           placeholder={t.inspect.search}
           aria-label={t.inspect.search}
           onChange={(change) => setText(change.target.value)}
           onKeyDown={(key) => key.key === "Escape" && (setText(""), list.current?.focus())}
         />
-        <span className={classes(style["count"], "figures")} role="status">
+        <span className={classNames(style["count"], "figures")} role="status">
           {timeline.matchCount === events.length
             ? t.inspect.eventCount(events.length, format.number(events.length))
             : t.inspect.someEvents(format.number(timeline.matchCount), format.number(events.length))}
@@ -131,7 +131,7 @@ export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch
               onClick={() => setQuery({ type: toggleType(filter.types, name) })}
             >
               {isFamily ? t.inspect.family[name as (typeof families)[number]] : name}
-              <span className={classes(style["chipCount"], "figures")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
+              <span className={classNames(style["chipCount"], "figures")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
             </button>
           );
         })}
@@ -141,7 +141,7 @@ export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch
           </Button>
         )}
       </div>
-      <div ref={panes} className={classes(style["panes"], event && style["split"])}>
+      <div ref={panes} className={classNames(style["panes"], event && style["split"])}>
         {timeline.rows.length === 0 ? (
           <div className={style["emptyState"]}>
             {events.length === 0 && !run.isCaughtUp ? (

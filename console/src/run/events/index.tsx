@@ -1,6 +1,6 @@
 import { useRouter } from "../../router";
 import { useText } from "../../text";
-import { Segments } from "../../ui";
+import { SegmentedControl } from "../../ui";
 import type { RunTabProps } from "../tabProps";
 import { TimelineView } from "./TimelineView";
 import { WireView } from "./wire/WireView";
@@ -13,7 +13,7 @@ export function EventsTab({ id, run }: RunTabProps) {
   const { query, setQuery } = useRouter();
   const view = query.get("view") === "wire" ? "wire" : "timeline";
   const viewSwitch = (
-    <Segments
+    <SegmentedControl
       label={t.inspect.view}
       value={view}
       options={[

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { useText } from "../../text";
-import { classes } from "../../ui";
+import { classNames } from "../../ui";
 import { escapePointer, type Draft } from "./draft";
 import type { Field, GroupField } from "./fields";
 import { useForm } from "./formContext";
@@ -95,7 +95,7 @@ interface FrameProps {
 function Labelled({ field, pointer, children }: FrameProps) {
   const form = useForm();
   return (
-    <div className={classes(isWide(field) && style["wide"])}>
+    <div className={classNames(isWide(field) && style["wide"])}>
       {field.title !== "" && (
         <label className="field-label" htmlFor={form.idOf(pointer)}>
           <Title field={field} />
@@ -114,7 +114,7 @@ function Fieldset({ field, pointer, children, framed = false }: FrameProps) {
     <fieldset
       id={field.kind === "group" ? undefined : form.idOf(pointer)}
       tabIndex={-1}
-      className={classes(style["fieldset"], style["wide"], framed && style["framed"])}
+      className={classNames(style["fieldset"], style["wide"], framed && style["framed"])}
       aria-describedby={describedBy(form.idOf(pointer), field, error)}
     >
       {field.title !== "" && (
@@ -173,7 +173,7 @@ function Input({ field, draft, path, pointer }: FieldProps) {
   const error = form.errorAt(pointer);
   const shared = {
     id,
-    className: classes("field", field.kind === "json" && style["json"]),
+    className: classNames("field", field.kind === "json" && style["json"]),
     value: typeof draft === "string" ? draft : "",
     disabled: form.disabled,
     placeholder: field.placeholder,

@@ -79,7 +79,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
     <OpenInteraction interaction={interaction} field={hasFields ? field : undefined} state={state} sending={sending} untitled={untitled} onAnswer={(newAnswer) => void send(newAnswer)}>
       {failed !== undefined && (
         <div ref={errorNote} tabIndex={-1} className={style["failure"]}>
-          <ErrorNote error={failed.error} wanted onRetry={() => void send(failed.newAnswer)} />
+          <ErrorNote error={failed.error} isUserAction onRetry={() => void send(failed.newAnswer)} />
         </div>
       )}
       <span className="unseen" role="status">

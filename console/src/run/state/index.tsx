@@ -1,8 +1,8 @@
 import type { StateChange } from "@runwire/client";
 import { useMemo, useRef, useState } from "react";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { Badge, Copy, Empty, JsonTree, Loading, VirtualList, classes, type VirtualListHandle } from "../../ui";
+import { Badge, CopyButton, Empty, JsonTree, Loading, VirtualList, classNames, type VirtualListHandle } from "../../ui";
 import type { RunTabProps } from "../tabProps";
 import { useFullHeight } from "../useFullHeight";
 import { countByKind, differences } from "./diff";
@@ -58,12 +58,12 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
               const state = states[index];
               if (state === undefined) return null;
               return (
-                <button type="button" className={classes(style["change"], index === current && style["current"])} aria-current={index === current ? "true" : undefined} onClick={() => select(index)}>
+                <button type="button" className={classNames(style["change"], index === current && style["current"])} aria-current={index === current ? "true" : undefined} onClick={() => select(index)}>
                   <span className={style["changeHead"]}>
-                    <span className={classes(style["seq"], "figures")}>{state.seq}</span>
+                    <span className={classNames(style["seq"], "figures")}>{state.seq}</span>
                     <span>{t.inspect.cause[state.cause]}</span>
                     {index === states.length - 1 && <Badge tone="live">{t.inspect.latest}</Badge>}
-                    <span className={classes(style["when"], "figures")}>{format.duration(state.at - startedAt)}</span>
+                    <span className={classNames(style["when"], "figures")}>{format.duration(state.at - startedAt)}</span>
                   </span>
                   <ChangeSummary before={states[index - 1]?.state} state={state} />
                 </button>
@@ -91,7 +91,7 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
         <Differences differences={changes} />
         <div className={style["head"]}>
           <h2 className={style["title"]}>{current === states.length - 1 ? t.inspect.currentState : t.inspect.stateAt(state?.seq ?? 0)}</h2>
-          <Copy text={() => JSON.stringify(state?.state, null, 2)} />
+          <CopyButton text={() => JSON.stringify(state?.state, null, 2)} />
         </div>
         <div className={style["tree"]}>
           <JsonTree key={current} value={state?.state} depth={2} label={t.inspect.currentState} />

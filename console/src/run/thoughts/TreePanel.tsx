@@ -1,7 +1,7 @@
 import type { TotNode, TotTree } from "@runwire/client";
 import { useText } from "../../text";
 import { Badge, IconButton, JsonTree } from "../../ui";
-import { toneOfThought } from "./states";
+import { toneOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
 interface TreePanelProps {
@@ -12,22 +12,22 @@ interface TreePanelProps {
   onClose(): void;
 }
 
-/** Shows one thought of a tree whole. */
+/** Details of a thought. */
 export function TreePanel({ node, tree, startedAt, isOnPath, onClose }: TreePanelProps) {
   const { t, format } = useText();
   const isRoot = node.parent === undefined;
-  const backs = tree.backtracks.filter((back) => back.from === node.id || back.to === node.id);
+  const backtracks = tree.backtracks.filter((backtrack) => backtrack.from === node.id || backtrack.to === node.id);
   const textOf = (id: string) => tree.nodes.find((each) => each.id === id)?.text || t.inspect.start;
   return (
     <aside className={style["panel"]} aria-live="polite" aria-label={t.inspect.details}>
-      <header className={style["panelHead"]}>
+      <header className={style["panelHeader"]}>
         <h2>{t.inspect.thought}</h2>
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
-      <p className={style["whole"]}>{isRoot ? t.inspect.start : node.text}</p>
+      <p className={style["fullText"]}>{isRoot ? t.inspect.start : node.text}</p>
       {!isRoot && (
         <p>
-          <Badge tone={isOnPath ? "good" : toneOfThought[node.status]}>{isOnPath ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
+          <Badge tone={isOnPath ? "good" : toneOf[node.status]}>{isOnPath ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
         </p>
       )}
       <dl className={style["facts"]}>
@@ -48,11 +48,11 @@ export function TreePanel({ node, tree, startedAt, isOnPath, onClose }: TreePane
         <dt>{t.inspect.cameUp}</dt>
         <dd className="figures">{format.duration(node.at - startedAt)}</dd>
       </dl>
-      {backs.map((back) => (
-        <div key={back.at}>
+      {backtracks.map((backtrack) => (
+        <div key={backtrack.at}>
           <h3>{t.inspect.wentBack}</h3>
-          <p className={style["soft"]}>{t.inspect.back(textOf(back.from), textOf(back.to))}</p>
-          {back.reason !== undefined && <p>{back.reason}</p>}
+          <p className={style["secondary"]}>{t.inspect.back(textOf(backtrack.from), textOf(backtrack.to))}</p>
+          {backtrack.reason !== undefined && <p>{backtrack.reason}</p>}
         </div>
       ))}
       {typeof node.value === "object" && node.value !== null && (

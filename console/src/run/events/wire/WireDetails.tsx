@@ -1,5 +1,5 @@
 import { useText } from "../../../text";
-import { Copy, IconButton } from "../../../ui";
+import { CopyButton, IconButton } from "../../../ui";
 import type { Row } from "./AlignedRecords";
 import details from "../EventDetails.module.css";
 
@@ -29,7 +29,7 @@ export function WireDetails({ row, dialects, onClose }: WireDetailsProps) {
             <div key={`${name} ${side}`} className={details["frame"]}>
               <div className={details["copy"]}>
                 <span className={details["faint"]}>{name}</span>
-                {text !== "" && <Copy text={text} />}
+                {text !== "" && <CopyButton text={text} />}
               </div>
               {text === "" ? <p className={details["noFrame"]}>{t.inspect.noFrame}</p> : <pre className={details["raw"]}>{text.slice(0, maxTextLength)}</pre>}
             </div>

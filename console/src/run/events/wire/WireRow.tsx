@@ -1,5 +1,5 @@
 import { useText } from "../../../text";
-import { classes } from "../../../ui";
+import { classNames } from "../../../ui";
 import type { Framing } from "../shellCommand";
 import { maxLineLength, linesOf, type Row } from "./AlignedRecords";
 import style from "./Wire.module.css";
@@ -15,8 +15,8 @@ interface WireRowProps {
 /** Row of a record: the lines that the server sent for it. */
 export function WireRow({ row, isDouble, framing, isSelected, onSelect }: WireRowProps) {
   return (
-    <div id={`record-${row.seq}`} role="option" aria-selected={isSelected} className={classes(style["row"], isSelected && style["selected"])} onClick={onSelect}>
-      <span className={classes(style["seq"], "figures")}>{row.seq}</span>
+    <div id={`record-${row.seq}`} role="option" aria-selected={isSelected} className={classNames(style["row"], isSelected && style["selected"])} onClick={onSelect}>
+      <span className={classNames(style["seq"], "figures")}>{row.seq}</span>
       <Side row={row} side={0} framing={framing} />
       {isDouble && <Side row={row} side={1} framing={framing} />}
     </div>
@@ -28,7 +28,7 @@ function Side({ row, side, framing }: { row: Row; side: 0 | 1; framing: Framing 
   const frames = row.sides[side];
   if (frames.length === 0) {
     return (
-      <span className={classes(style["side"], style["empty"])}>
+      <span className={classNames(style["side"], style["empty"])}>
         <span aria-hidden="true">—</span>
         <span className="unseen">{t.inspect.noFrame}</span>
       </span>

@@ -1,9 +1,9 @@
 import { isClosed } from "@runwire/client";
 import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useRouter } from "../../../router";
-import { useKeys } from "../../../shell/keys";
+import { useKeys } from "../../../shell/useKeys";
 import { useText } from "../../../text";
-import { Button, Empty, ErrorNote, Loading, Segments, classes } from "../../../ui";
+import { Button, Empty, ErrorNote, Loading, SegmentedControl, classNames } from "../../../ui";
 import type { RunTabProps } from "../../tabProps";
 import { framings, type Framing } from "../shellCommand";
 import { parseDialect, dialects } from "../dialects";
@@ -67,7 +67,7 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
     <>
       <div className={events["bar"]}>
         {viewSwitch}
-        <Segments<Framing>
+        <SegmentedControl<Framing>
           label={t.inspect.framing}
           value={framing}
           options={framings.map((value) => ({ value, name: t.inspect.framings[value] }))}
@@ -82,14 +82,14 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
         <ExportButtons run={id} dialect={dialect} framing={framing} after={selected === undefined ? undefined : String(selected - 1)} />
       </div>
       <div className={events["bar"]}>
-        <Segments
+        <SegmentedControl
           label={t.inspect.dialect}
           value={dialect}
           className={style["dialects"]}
           options={dialects.map((value) => ({ value, name: value }))}
           onChange={(value) => setQuery({ dialect: value === "runwire" ? null : value })}
         />
-        <select className={classes("field", style["secondDialect"])} aria-label={t.inspect.beside} value={secondDialect ?? ""} onChange={(change) => setQuery({ beside: change.target.value })}>
+        <select className={classNames("field", style["secondDialect"])} aria-label={t.inspect.beside} value={secondDialect ?? ""} onChange={(change) => setQuery({ beside: change.target.value })}>
           <option value="">{t.inspect.nothingBeside}</option>
           {dialects.map((value) => (
             <option key={value} value={value}>
@@ -104,13 +104,13 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
           onRetry={() => setAttempt(attempt + 1)}
         />
       )}
-      <div ref={panes} className={classes(events["panes"], row && events["split"])}>
-        <div className={classes(events["list"], style["wire"])}>
+      <div ref={panes} className={classNames(events["panes"], row && events["split"])}>
+        <div className={classNames(events["list"], style["wire"])}>
           <div className={style["heads"]}>
             {shownDialects.map((name, side) => (
               <div key={name + String(side)} className={style["head"]}>
                 <h2 className={style["name"]}>{name}</h2>
-                <span className={classes(style["figures"], "figures")}>
+                <span className={classNames(style["figures"], "figures")}>
                   {t.inspect.frames(records.frames[side as 0 | 1], format.number(records.frames[side as 0 | 1]))}
                   {" · "}
                   {t.json.characters(format.short(records.characters[side as 0 | 1]))}

@@ -1,13 +1,13 @@
 import { useCallback, useLayoutEffect, useState } from "react";
-import { remember, remembered } from "./memory";
+import { storeSetting, loadSetting } from "./localSettings";
 
-/** What a person chose: the system's theme, or one of two. */
+/** The selected theme. */
 export type Theme = "system" | "light" | "dark";
 
-/** Holds the chosen theme, shows it on the document, and remembers it. */
+/** Returns the theme and its setter; applies it to the document and stores it. */
 export function useTheme(): [Theme, (theme: Theme) => void] {
-  const [theme, choose] = useState<Theme>(() => {
-    const stored = remembered("theme");
+  const [theme, setTheme] = useState<Theme>(() => {
+    const stored = loadSetting("theme");
     return stored === "light" || stored === "dark" ? stored : "system";
   });
   useLayoutEffect(() => {
@@ -15,8 +15,8 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
     else document.documentElement.dataset["theme"] = theme;
   }, [theme]);
   const set = useCallback((next: Theme) => {
-    remember("theme", next === "system" ? null : next);
-    choose(next);
+    storeSetting("theme", next === "system" ? null : next);
+    setTheme(next);
   }, []);
   return [theme, set];
 }

@@ -2,23 +2,23 @@ import type { RunViewUsage } from "@runwire/client";
 import { useState } from "react";
 import { useText } from "../../text";
 import { Button } from "../../ui";
-import type { Sum } from "./spans";
+import type { Aggregate } from "./spans";
 import style from "./Usage.module.css";
 
-interface SumTableProps {
+interface AggregateTableProps {
   title: string;
-  /** What the names are of. */
-  what: string;
-  sums: readonly Sum[];
-  /** How long the run took, in milliseconds. */
-  whole: number;
+  /** Title of the name column. */
+  nameTitle: string;
+  sums: readonly Aggregate[];
+  /** Duration of the run in milliseconds. */
+  runDuration: number;
 }
 
-/** Time and tokens by name, the longest first. */
-export function SumTable({ title, what, sums, whole }: SumTableProps) {
+/** Time and tokens by name, longest first. */
+export function AggregateTable({ title, nameTitle, sums, runDuration }: AggregateTableProps) {
   const { t, format } = useText();
   const hasTokens = sums.some((sum) => sum.totalTokens > 0);
-  const most = Math.max(1, ...sums.map((sum) => sum.duration));
+  const max = Math.max(1, ...sums.map((sum) => sum.duration));
   const tokens = (count: number) => (count === 0 ? "" : format.number(count));
   return (
     <div>
@@ -29,7 +29,7 @@ export function SumTable({ title, what, sums, whole }: SumTableProps) {
         <table className={style["table"]}>
           <thead>
             <tr>
-              <th scope="col">{what}</th>
+              <th scope="col">{nameTitle}</th>
               {[t.inspect.calls, t.inspect.failures, t.inspect.duration, t.inspect.share, t.inspect.mean, t.inspect.longest].map((name) => (
                 <th key={name} scope="col" className={style["number"]}>
                   {name}
@@ -46,16 +46,16 @@ export function SumTable({ title, what, sums, whole }: SumTableProps) {
           <tbody>
             {sums.map((sum) => (
               <tr key={sum.name}>
-                <th scope="row" className={style["what"]}>
+                <th scope="row" className={style["nameCell"]}>
                   {sum.name === "" ? t.inspect.outside : sum.name}
-                  <span className={style["under"]} aria-hidden="true" style={{ width: `${(sum.duration / most) * 100}%` }} />
+                  <span className={style["durationBar"]} aria-hidden="true" style={{ width: `${(sum.duration / max) * 100}%` }} />
                 </th>
-                <td className={style["number"]}>{sum.times === 0 ? "" : format.number(sum.times)}</td>
+                <td className={style["number"]}>{sum.count === 0 ? "" : format.number(sum.count)}</td>
                 <td className={style["number"]}>{sum.failures === 0 ? "" : format.number(sum.failures)}</td>
-                <td className={style["number"]}>{sum.times === 0 ? "" : format.duration(sum.duration)}</td>
-                <td className={style["number"]}>{sum.times === 0 || whole <= 0 ? "" : format.percent(sum.duration / whole)}</td>
-                <td className={style["number"]}>{sum.times === 0 ? "" : format.duration(sum.duration / sum.times)}</td>
-                <td className={style["number"]}>{sum.times === 0 ? "" : format.duration(sum.longest)}</td>
+                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.duration)}</td>
+                <td className={style["number"]}>{sum.count === 0 || runDuration <= 0 ? "" : format.percent(sum.duration / runDuration)}</td>
+                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.duration / sum.count)}</td>
+                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.longest)}</td>
                 {hasTokens && (
                   <>
                     <td className={style["number"]}>{tokens(sum.promptTokens)}</td>
@@ -72,14 +72,14 @@ export function SumTable({ title, what, sums, whole }: SumTableProps) {
   );
 }
 
-const page = 100;
+const pageSize = 100;
 
-/** The tokens of each model call that told them. */
+/** Tokens of each model call that reported them. */
 export function CallTable({ usage, startedAt }: { usage: RunViewUsage; startedAt: number }) {
   const { t, format } = useText();
-  const [shown, setShown] = useState(page);
-  const left = usage.calls.length - shown;
-  const most = Math.max(1, ...usage.calls.slice(0, shown).map((call) => call.totalTokens));
+  const [visibleCount, setVisibleCount] = useState(pageSize);
+  const remaining = usage.calls.length - visibleCount;
+  const max = Math.max(1, ...usage.calls.slice(0, visibleCount).map((call) => call.totalTokens));
   const hasCache = usage.cachedTokens !== undefined;
   return (
     <div>
@@ -100,10 +100,10 @@ export function CallTable({ usage, startedAt }: { usage: RunViewUsage; startedAt
             </tr>
           </thead>
           <tbody>
-            {usage.calls.slice(0, shown).map((call, place) => (
-              // Calls only ever come after one another.
-              <tr key={place}>
-                <th scope="row" className={style["what"]}>
+            {usage.calls.slice(0, visibleCount).map((call, index) => (
+              // Calls are only appended, so the index is a stable key.
+              <tr key={index}>
+                <th scope="row" className={style["nameCell"]}>
                   {call.step ?? call.tool ?? t.inspect.outside}
                 </th>
                 <td className={style["number"]}>{format.duration(call.at - startedAt)}</td>
@@ -112,17 +112,17 @@ export function CallTable({ usage, startedAt }: { usage: RunViewUsage; startedAt
                 <td className={style["number"]}>{format.number(call.completionTokens)}</td>
                 <td className={style["number"]}>{format.number(call.totalTokens)}</td>
                 <td aria-hidden="true" className={style["track"]}>
-                  <span className={style["tokensIn"]} style={{ width: `${(call.promptTokens / most) * 100}%` }} />
-                  <span className={style["tokensOut"]} style={{ left: `${(call.promptTokens / most) * 100}%`, width: `${(call.completionTokens / most) * 100}%` }} />
+                  <span className={style["tokensIn"]} style={{ width: `${(call.promptTokens / max) * 100}%` }} />
+                  <span className={style["tokensOut"]} style={{ left: `${(call.promptTokens / max) * 100}%`, width: `${(call.completionTokens / max) * 100}%` }} />
                 </td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {left > 0 && (
-        <Button className={style["more"]} onClick={() => setShown(shown + page)}>
-          {t.action.showMore(Math.min(left, page))}
+      {remaining > 0 && (
+        <Button className={style["more"]} onClick={() => setVisibleCount(visibleCount + pageSize)}>
+          {t.action.showMore(Math.min(remaining, pageSize))}
         </Button>
       )}
     </div>

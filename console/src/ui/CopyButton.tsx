@@ -2,15 +2,15 @@ import { useEffect, useRef, useState } from "react";
 import { useText } from "../text";
 import { IconButton } from "./Button";
 
-interface CopyProps {
-  /** What is copied, or how to get it when it is asked for. */
+interface CopyButtonProps {
+  /** Text to copy, or a function that returns it. */
   text: string | (() => string);
   label?: string;
   className?: string | undefined;
 }
 
-/** Copies a text, and says so for a moment. */
-export function Copy({ text, label, className }: CopyProps) {
+/** Button that copies a text. */
+export function CopyButton({ text, label, className }: CopyButtonProps) {
   const { t } = useText();
   const [copied, setCopied] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -37,7 +37,7 @@ export function Copy({ text, label, className }: CopyProps) {
   );
 }
 
-/** Puts a text on the clipboard; tells whether that was allowed. */
+/** Copies a text to the clipboard; returns whether it succeeded. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -47,7 +47,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Pages that are served over plain HTTP from another machine have no clipboard of their own. */
+/** Fallback for pages over plain HTTP, which have no clipboard API. */
 function copyThroughSelection(text: string): boolean {
   const field = document.createElement("textarea");
   field.value = text;

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from "react";
 
-/** What each key does. */
+/** Actions by key or key sequence. */
 export type KeyActions = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
-const sequenceTime = 1200;
+const sequenceTimeout = 1200;
 
-/** Tells whether a key belongs to whatever has focus, not to the page. */
-export function belongsToField(event: KeyboardEvent): boolean {
+/** Returns true if a key event belongs to the focused input or an open dialog. */
+export function isTypingTarget(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || document.querySelector("dialog[open]") !== null) return true;
@@ -14,29 +14,28 @@ export function belongsToField(event: KeyboardEvent): boolean {
 }
 
 /**
- * Listens for single keys (`j`) and sequences (`g r`) anywhere on the page, except while a person types or a
- * dialog is open.
+ * Handles single keys (`j`) and sequences (`g r`) on the page, except in inputs and while a dialog is open.
  */
 export function useKeys(actions: KeyActions): void {
   const current = useRef(actions);
   current.current = actions;
   useEffect(() => {
     let first = "";
-    let at = 0;
-    const press = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || belongsToField(event)) return;
-      // Enter on a link or a button is theirs.
+    let pressedAt = 0;
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTypingTarget(event)) return;
+      // Enter activates a focused link or button.
       if (event.key === "Enter" && event.target instanceof HTMLElement && event.target.closest("a, button, summary")) return;
-      const sequence = event.timeStamp - at < sequenceTime && first !== "" ? `${first} ${event.key}` : "";
+      const sequence = event.timeStamp - pressedAt < sequenceTimeout && first !== "" ? `${first} ${event.key}` : "";
       const action = current.current[sequence] ?? current.current[event.key];
       first = event.key.length === 1 ? event.key : "";
-      at = event.timeStamp;
+      pressedAt = event.timeStamp;
       if (action === undefined) return;
       first = "";
       event.preventDefault();
       action(event);
     };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
+    document.addEventListener("keydown", onKeyDown);
+    return () => document.removeEventListener("keydown", onKeyDown);
   }, []);
 }

@@ -2,19 +2,19 @@ import { Component, type ReactNode } from "react";
 import { NetworkError, ProblemError } from "@runwire/client";
 import { useText, type Dictionary } from "../text";
 import { Button } from "./Button";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import { Icon, type IconName } from "./Icon";
-import style from "./Notes.module.css";
+import style from "./Feedback.module.css";
 
 interface EmptyProps {
   icon?: IconName;
   title: string;
   detail?: string;
-  /** What to do about it. */
+  /** Actions. */
   children?: ReactNode;
 }
 
-/** Says that there is nothing here, and what would be. */
+/** Placeholder of an empty list or page. */
 export function Empty({ icon, title, detail, children }: EmptyProps) {
   return (
     <div className={style["empty"]}>
@@ -28,27 +28,27 @@ export function Empty({ icon, title, detail, children }: EmptyProps) {
 
 interface ErrorNoteProps {
   error: unknown;
-  /** Whether it was the person who wanted something: that is not done by itself later. */
-  wanted?: boolean;
+  /** Whether the error is of an action of the person, which is not retried automatically. */
+  isUserAction?: boolean;
   onRetry?: (() => void) | undefined;
   className?: string | undefined;
 }
 
-/** Says what went wrong: a problem with its code and what to do, or that the server is away. */
-export function ErrorNote({ error, wanted = false, onRetry, className }: ErrorNoteProps) {
+/** An error with its code and hint, or that the server is unreachable. */
+export function ErrorNote({ error, isUserAction = false, onRetry, className }: ErrorNoteProps) {
   const { t } = useText();
-  const told = describe(error, t);
-  const away = error instanceof NetworkError;
+  const description = describe(error, t);
+  const isUnreachable = error instanceof NetworkError;
   return (
-    <div role="alert" className={classes(style["error"], className)}>
+    <div role="alert" className={classNames(style["error"], className)}>
       <Icon name="warning" className={style["errorIcon"]} />
       <div className={style["errorBody"]}>
-        <p className={style["errorTitle"]}>{away ? t.error.unreachable : (told.title ?? t.error.title)}</p>
-        <p className={style["errorDetail"]}>{away ? (wanted ? t.error.unsentDetail : t.error.unreachableDetail) : withCode(told.detail)}</p>
-        {told.hint && <p className={style["errorDetail"]}>{withCode(told.hint)}</p>}
-        {told.code && (
+        <p className={style["errorTitle"]}>{isUnreachable ? t.error.unreachable : (description.title ?? t.error.title)}</p>
+        <p className={style["errorDetail"]}>{isUnreachable ? (isUserAction ? t.error.unsentDetail : t.error.unreachableDetail) : renderBackticks(description.detail)}</p>
+        {description.hint && <p className={style["errorDetail"]}>{renderBackticks(description.hint)}</p>}
+        {description.code && (
           <p className={style["errorCode"]}>
-            {t.error.code} <code>{told.code}</code>
+            {t.error.code} <code>{description.code}</code>
           </p>
         )}
       </div>
@@ -61,12 +61,12 @@ export function ErrorNote({ error, wanted = false, onRetry, className }: ErrorNo
   );
 }
 
-/** The server marks names with backticks. */
-function withCode(text: string): ReactNode {
-  return text.split("`").map((piece, at) => (at % 2 === 0 ? piece : <code key={at}>{piece}</code>));
+/** Renders texts in backticks as code. */
+function renderBackticks(text: string): ReactNode {
+  return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>));
 }
 
-/** Puts what is known into the person's language; anything else is told in the server's own words. */
+/** Returns the localized text of a known error code, or the server's text. */
 function describe(error: unknown, t: Dictionary): { title?: string | undefined; detail: string; hint?: string | undefined; code?: string | undefined } {
   if (error instanceof ProblemError) {
     const known = (t.error.known as Partial<Record<string, readonly string[]>>)[error.code ?? ""];
@@ -76,12 +76,12 @@ function describe(error: unknown, t: Dictionary): { title?: string | undefined; 
   return { detail: error instanceof Error ? error.message : String(error) };
 }
 
-/** A grey place where something will stand. */
+/** Placeholder of a line that is loading. */
 export function Skeleton({ width = "100%", height = 14 }: { width?: number | string; height?: number }) {
   return <span className={style["skeleton"]} style={{ width, height }} aria-hidden="true" />;
 }
 
-/** Several grey lines, and one word for screen readers. */
+/** Placeholder of content that is loading. */
 export function Loading({ lines = 4 }: { lines?: number }) {
   const { t } = useText();
   return (
@@ -94,7 +94,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-function Crashed({ error, onRetry }: { error: unknown; onRetry(): void }) {
+function RenderError({ error, onRetry }: { error: unknown; onRetry(): void }) {
   const { t } = useText();
   return (
     <section className={style["crashed"]} aria-label={t.error.crashed}>
@@ -104,20 +104,20 @@ function Crashed({ error, onRetry }: { error: unknown; onRetry(): void }) {
   );
 }
 
-/** Keeps a failure to draw one part from taking the page with it. Another `of` tries again. */
-export class Boundary extends Component<{ children: ReactNode; of: string }, { error: unknown; of: string }> {
-  override state = { error: undefined as unknown, of: this.props.of };
+/** Error boundary of a part of the page. A new `resetKey` renders it again. */
+export class ErrorBoundary extends Component<{ children: ReactNode; resetKey: string }, { error: unknown; resetKey: string }> {
+  override state = { error: undefined as unknown, resetKey: this.props.resetKey };
 
   static getDerivedStateFromError(error: unknown) {
     return { error };
   }
 
-  static getDerivedStateFromProps(props: { of: string }, state: { of: string }) {
-    return props.of === state.of ? null : { error: undefined, of: props.of };
+  static getDerivedStateFromProps(props: { resetKey: string }, state: { resetKey: string }) {
+    return props.resetKey === state.resetKey ? null : { error: undefined, resetKey: props.resetKey };
   }
 
   override render() {
     if (this.state.error === undefined) return this.props.children;
-    return <Crashed error={this.state.error} onRetry={() => this.setState({ error: undefined })} />;
+    return <RenderError error={this.state.error} onRetry={() => this.setState({ error: undefined })} />;
   }
 }

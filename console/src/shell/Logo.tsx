@@ -1,5 +1,5 @@
-/** The mark of Runwire: a wire, and what runs over it. */
-export function Mark({ size = 22 }: { size?: number }) {
+/** The logo of Runwire. */
+export function Logo({ size = 22 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
       <rect width="32" height="32" rx="8" fill="var(--accent)" />
