@@ -7,7 +7,7 @@ function Probe() {
   return useConnection();
 }
 
-it("a lost connection is told, then that it is back, then nothing", async () => {
+it("the connection state is lost, then back, then fine", async () => {
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   vi.useFakeTimers();
   const frame = document.createElement("div");

@@ -39,7 +39,7 @@ export function OperationLine({ run, isStopping, onStop }: OperationLineProps) {
           {t.run.stop}
         </Button>
       )}
-      <span className="unseen" role="status">
+      <span className="visually-hidden" role="status">
         {announced}
       </span>
     </div>

@@ -52,11 +52,11 @@ export function RunHeader({ id, run, summary, agent, isRetrying, onRetry, childr
           )}
           {startedAt !== undefined && run.isCaughtUp && (
             <li>
-              <span className="unseen">{t.run.took}</span>
+              <span className="visually-hidden">{t.run.took}</span>
               <Duration from={new Date(startedAt)} to={view.endedAt === undefined ? undefined : new Date(view.endedAt)} />
             </li>
           )}
-          {tokens !== undefined && <li className="figures">{t.run.tokens(format.number(tokens))}</li>}
+          {tokens !== undefined && <li className="tabular-nums">{t.run.tokens(format.number(tokens))}</li>}
           <li className={style["id"]}>
             <code>{id}</code>
             <CopyButton text={id} label={t.run.copyId} />

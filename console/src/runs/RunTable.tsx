@@ -83,7 +83,7 @@ const RunRow = memo(function RunRow({ run, without }: { run: Run; without: "agen
   const { t, format } = useText();
   const message = firstLine(run.message);
   const openInteractions = run.interactions.filter((interaction) => interaction.status === "open");
-  const interactionText = openInteractions.length === 0 ? null : (openInteractions[0]?.title ?? t.runs.asks(openInteractions.length));
+  const interactionText = openInteractions.length === 0 ? null : (openInteractions[0]?.title ?? t.runs.openInteractions(openInteractions.length));
   const note = run.error?.message ?? interactionText;
   return (
     <div className={style["row"]} role="presentation">

@@ -78,7 +78,7 @@ export function Shell({ children }: { children: ReactNode }) {
               {name === "inbox" && openCount > 0 && (
                 <span className={style["count"]}>
                   <span aria-hidden="true">{openCount > 99 ? "99+" : openCount}</span>
-                  <span className="unseen">{t.nav.waiting(openCount)}</span>
+                  <span className="visually-hidden">{t.nav.waiting(openCount)}</span>
                 </span>
               )}
             </Link>

@@ -24,7 +24,7 @@ export const RunSection = memo(function RunSection({ run }: { run: RunViewSnapsh
         {run.agent !== undefined && <span>{run.agent}</span>}
         <Duration from={run.startedAt} to={run.endedAt} />
         {tools > 0 && <span>{t.threads.tools(tools)}</span>}
-        {openInteractions > 0 && <Badge tone="warn">{t.runs.asks(openInteractions)}</Badge>}
+        {openInteractions > 0 && <Badge tone="warn">{t.runs.openInteractions(openInteractions)}</Badge>}
         <Link to={to} className={style["open"]}>
           {t.threads.openTheRun}
           <Icon name="arrowRight" size={14} />

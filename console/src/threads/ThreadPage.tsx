@@ -83,7 +83,7 @@ function ThreadRuns({ id, runs, children }: { id: string; runs: readonly RunView
   const { t } = useText();
   const [visibleCount, setVisibleCount] = useState(pageSize);
   const content = useRef<HTMLDivElement>(null);
-  const key = `runwire.place.thread.${id}`;
+  const key = `runwire.scroll.thread.${id}`;
   const [initial] = useState<ScrollPosition | undefined>(() => loadScrollPosition(key) ?? (runs.length > 1 ? { end: true } : undefined));
   useStickToEnd(content, true, initial, key);
   const hidden = Math.max(0, runs.length - visibleCount);

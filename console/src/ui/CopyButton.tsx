@@ -30,7 +30,7 @@ export function CopyButton({ text, label, className }: CopyButtonProps) {
         className={className}
         onClick={() => void copy()}
       />
-      <span className="unseen" role="status">
+      <span className="visually-hidden" role="status">
         {copied ? t.action.copied : ""}
       </span>
     </>
@@ -51,7 +51,7 @@ export async function copyText(text: string): Promise<boolean> {
 function copyThroughSelection(text: string): boolean {
   const field = document.createElement("textarea");
   field.value = text;
-  field.className = "unseen";
+  field.className = "visually-hidden";
   const focused = document.activeElement;
   document.body.append(field);
   field.select();

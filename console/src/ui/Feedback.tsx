@@ -86,7 +86,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   const { t } = useText();
   return (
     <div className={style["loading"]} role="status">
-      <span className="unseen">{t.loading}</span>
+      <span className="visually-hidden">{t.loading}</span>
       {Array.from({ length: lines }, (_, line) => (
         <Skeleton key={line} width={`${88 - ((line * 29) % 47)}%`} />
       ))}

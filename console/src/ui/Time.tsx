@@ -75,5 +75,5 @@ export function Duration({ from, to, still: isStill = false }: DurationProps) {
   const end = open ? Math.max(now, start) : new Date(to).getTime();
   if (Number.isNaN(start) || Number.isNaN(end)) return null;
   const shown = open ? Math.floor((end - start) / 1000) * 1000 : end - start;
-  return <span className="figures">{format.duration(open ? Math.max(shown, 1000) : shown)}</span>;
+  return <span className="tabular-nums">{format.duration(open ? Math.max(shown, 1000) : shown)}</span>;
 }

@@ -7,7 +7,7 @@ import { toTsv, nextSortOrder, parseTable, sortRows } from "../../src/run/data/p
 describe("tables", () => {
   const table = parseTable({ name: "T", columns: ["City", "Rain %"], rows: [["b", 10], ["A", 9], ["c", null], ["a10", 100], ["a9", 0]] });
 
-  it("cells, objects and lists of objects are tables alike", () => {
+  it("cells, objects and lists of objects are parsed as tables", () => {
     const rows = [["x", 1]];
     expect(parseTable({ columns: ["a", "b"], rows })?.rows).toEqual(rows);
     expect(parseTable({ columns: [{ key: "a", title: "A" }, { field: "b" }], rows: [{ a: "x", b: 1 }] })?.rows).toEqual(rows);
@@ -17,11 +17,11 @@ describe("tables", () => {
     expect(parseTable([1, 2])).toBeUndefined();
   });
 
-  it("a column of numbers is known as one", () => {
+  it("a column of numbers is numeric", () => {
     expect(table?.columns).toEqual([{ title: "City", numeric: false }, { title: "Rain %", numeric: true }]);
   });
 
-  it("numbers sort by size, words as people sort them, and what is missing comes last either way", () => {
+  it("numbers sort by value, texts by locale, missing cells always last", () => {
     const rows = table?.rows ?? [];
     const column = (index: number, order: Parameters<typeof sortRows>[1]) => sortRows(rows, order).map((row) => row[index]);
     expect(column(1, { column: 1, isDescending: false })).toEqual([0, 9, 10, 100, null]);
@@ -30,7 +30,7 @@ describe("tables", () => {
     expect(column(0, undefined)).toEqual(["b", "A", "c", "a10", "a9"]);
   });
 
-  it("a column header sorts ascending, descending, and not at all", () => {
+  it("a column header toggles ascending, descending and no order", () => {
     const ascending = nextSortOrder(undefined, 1);
     const descending = nextSortOrder(ascending, 1);
     expect([ascending, descending, nextSortOrder(descending, 1), nextSortOrder(descending, 0)]).toEqual([
@@ -41,7 +41,7 @@ describe("tables", () => {
     ]);
   });
 
-  it("a copied table is lines of cells", () => {
+  it("a copied table has tab-separated values", () => {
     expect(table && toTsv({ ...table, rows: [["a\tb", 1]] })).toBe("City\tRain %\na b\t1");
   });
 });
@@ -49,7 +49,7 @@ describe("tables", () => {
 describe("charts", () => {
   const data = { type: "line", name: "N", labels: ["a", "b"], series: [{ name: "High", data: [1, null] }] };
 
-  it("series and datasets are charts alike, and the same numbers are a table", () => {
+  it("series and datasets are parsed as charts, and convert to a table", () => {
     const chart = parseChart(data);
     expect(chart).toMatchObject({ kind: "line", labels: ["a", "b"], series: [{ name: "High", values: [1, null] }] });
     expect(parseChart({ type: "doughnut", data: { labels: ["a"], datasets: [{ label: "x", data: [{ y: 2 }] }] } })).toMatchObject({ kind: "pie", series: [{ values: [2] }] });
@@ -57,7 +57,7 @@ describe("charts", () => {
     expect(parseChart({ type: "sankey", series: [] })).toBeUndefined();
   });
 
-  it("a scale has round steps around all values", () => {
+  it("a scale has round ticks around all values", () => {
     expect(scaleOf([8, 20], false)).toEqual({ min: 5, max: 20, ticks: [5, 10, 15, 20] });
     expect(scaleOf([8, 20], true).min).toBe(0);
     expect(scaleOf([0.1, 0.3], true).ticks).toEqual([0, 0.1, 0.2, 0.3]);
@@ -73,7 +73,7 @@ describe("charts", () => {
 });
 
 describe("blocks of data", () => {
-  it("a picture is shown only if it came with the run", () => {
+  it("only embedded images are loaded", () => {
     expect(parseImage("data:image/png;base64,AAAA")).toMatchObject({ isEmbedded: true });
     expect(parseImage({ url: "https://example.com/a.png", alt: "A" })).toMatchObject({ isEmbedded: false, alt: "A" });
     expect(parseImage({ data: "A".repeat(80), mime_type: "image/jpeg" })?.url).toMatch(/^data:image\/jpeg;base64,/);
@@ -81,7 +81,7 @@ describe("blocks of data", () => {
     expect(parseImage({ data: "A".repeat(80), mime_type: "text/html" })).toBeUndefined();
   });
 
-  it("what nobody knows is JSON", () => {
+  it("unknown data is shown as JSON", () => {
     expect(parseData("weather", { a: 1 }, undefined).as).toBe("json");
     expect(parseData("chart", { odd: true }, undefined).as).toBe("json");
     expect(parseData("dataframe", { columns: ["a"], rows: [] }, undefined).as).toBe("table");

@@ -37,7 +37,7 @@ function overlaps(layout: Layout): boolean {
 }
 
 describe("a tree", () => {
-  test("stands in columns by depth, each thought in the middle of its children, none over another", () => {
+  test("has columns by depth, parents centred on their children, and no overlaps", () => {
     const layout = layoutTree(sample);
     const at = (id: string) => layout.nodes.get(id) ?? { x: -1, y: -1 };
     expect(at("0.1").y).toBe((at("0.1.1").y + at("0.1.2").y) / 2);
@@ -47,7 +47,7 @@ describe("a tree", () => {
     expect(layout.edges).toHaveLength(4);
   });
 
-  test("as deep as an agent likes is placed without a deep stack", () => {
+  test("of any depth is laid out without recursion", () => {
     const ids = Array.from({ length: 20_000 }, (_, depth) => String(depth));
     const deep: TotTree = {
       nodes: ids.map((id, depth) => ({ id, text: id, value: id, depth, children: ids.slice(depth + 1, depth + 2), status: "chosen", at: 0, ...(depth > 0 && { parent: String(depth - 1) }) })),
@@ -57,14 +57,14 @@ describe("a tree", () => {
     expect(layoutTree(deep).nodes.size).toBe(20_000);
   });
 
-  test("shows the way back along the lines that were gone", () => {
+  test("returns the edges that backtracking passed", () => {
     expect(backtrackEdges(sample)).toEqual([
       { from: "0.1.2", to: "0.1", isLast: false },
       { from: "0.1", to: "0", isLast: true },
     ]);
   });
 
-  test("is walked with the arrow keys, the chosen path first", () => {
+  test("is navigated with the arrow keys, preferring the chosen path", () => {
     const layout = layoutTree(sample);
     expect(neighbourOf(layout, "0", "right", new Set(["0.2"]))).toBe("0.2");
     expect(neighbourOf(layout, "0.1.2", "left")).toBe("0.1");
@@ -75,13 +75,13 @@ describe("a tree", () => {
 });
 
 describe("a graph", () => {
-  test("puts each node after all that it builds on", () => {
+  test("places each node after its dependencies", () => {
     const { nodes } = layoutGraph(graph(["a", "b", "c", "d"], ["ab", "bc", "ac", "cd"]));
     const x = (id: string) => nodes.get(id)?.x ?? -1;
     expect([x("a"), x("b"), x("c"), x("d")]).toEqual([0, 1, 2, 3].map((column) => column * (card.width + card.column)));
   });
 
-  test("leads long lines around the nodes between", () => {
+  test("routes long edges around nodes", () => {
     const layout = layoutGraph(graph(["a", "b", "c"], ["ab", "bc", "ac"]));
     const long = layout.edges.find((edge) => edge.from === "a" && edge.to === "c");
     const between = layout.nodes.get("b") ?? { x: 0, y: 0 };
@@ -89,20 +89,20 @@ describe("a graph", () => {
     expect(long?.points.slice(1, 3).every(({ y }) => y < between.y || y > between.y + card.height)).toBe(true);
   });
 
-  test("has no crossing where none is needed", () => {
+  test("has no avoidable crossings", () => {
     const layout = layoutGraph(graph(["a", "b", "c", "d"], ["ad", "bc"]));
     const y = (id: string) => layout.nodes.get(id)?.y ?? 0;
     expect(Math.sign(y("a") - y("b"))).toBe(Math.sign(y("d") - y("c")));
     expect(overlaps(layout)).toBe(false);
   });
 
-  test("with a circle, with itself or with a node that nobody knows is still placed", () => {
+  test("with a cycle, a self-loop or an unknown node is laid out", () => {
     const layout = layoutGraph(graph(["a", "b"], ["ab", "ba", "aa", "ax"]));
     expect(layout.edges.map((edge) => edge.from + edge.to)).toEqual(["ab"]);
     expect(overlaps(layout)).toBe(false);
   });
 
-  test("of many nodes overlaps nowhere and looks the same twice", () => {
+  test("of many nodes has no overlaps and is deterministic", () => {
     const ids = [..."abcdefghijklmnopqrst"];
     const edges = ids.flatMap((id, place) => [2, 3, 7].filter((by) => place + by < ids.length).map((by) => id + (ids[place + by] ?? "")));
     const layout = layoutGraph(graph(ids, edges));
@@ -111,7 +111,7 @@ describe("a graph", () => {
     expect([...layout.nodes.values()].every(({ x, y }) => x >= 0 && y >= 0)).toBe(true);
   });
 
-  test("of nothing is nothing", () => {
+  test("without nodes is empty", () => {
     expect(layoutGraph(graph([], []))).toMatchObject({ width: 0, height: 0, edges: [] });
     expect(curvePath([])).toBe("");
   });

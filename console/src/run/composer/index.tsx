@@ -73,7 +73,7 @@ export function Composer({ agent, threadId, blockedReason, onStarted }: Composer
     <div className={style["composer"]}>
       {error !== undefined && <ErrorNote error={error} isUserAction />}
       <div className={style["box"]} data-blocked={isBlocked || undefined}>
-        <label htmlFor={id} className="unseen">
+        <label htmlFor={id} className="visually-hidden">
           {texts.label}
         </label>
         <textarea

@@ -96,9 +96,9 @@ function StepHeading({ id }: { id: string }) {
   if (step === undefined || steps.size < 2) return null;
   return (
     <p className={classNames(style["stepHeading"], step.status === "failed" && style["stepFailed"])}>
-      <span className="unseen">{t.run.parts.step} </span>
+      <span className="visually-hidden">{t.run.parts.step} </span>
       {step.name}
-      {step.endedAt !== undefined && <span className="figures">{format.duration(step.endedAt - step.startedAt)}</span>}
+      {step.endedAt !== undefined && <span className="tabular-nums">{format.duration(step.endedAt - step.startedAt)}</span>}
     </p>
   );
 }

@@ -19,7 +19,7 @@ export function Notice({ part }: { part: NoticePart }) {
     <div className={classNames(style["notice"], part.level === "error" && style["noticeError"])}>
       <Icon name="warning" />
       <p className={style["noticeText"]}>{part.message}</p>
-      {part.fatal !== true && part.level === "error" && <Badge tone="warn">{t.run.parts.goesOn}</Badge>}
+      {part.fatal !== true && part.level === "error" && <Badge tone="warn">{t.run.parts.runContinues}</Badge>}
       {part.code !== undefined && <code className={style["code"]}>{part.code}</code>}
     </div>
   );
@@ -112,7 +112,7 @@ function CompactRow({ id, icon, before, title, after, value }: CompactRowProps) 
       {before}
       {icon && <Icon name={icon} />}
       <span className={style["compactTitle"]}>{title}</span>
-      {after !== undefined && <span className="figures">{after}</span>}
+      {after !== undefined && <span className="tabular-nums">{after}</span>}
     </>
   );
   if (!hasValue) return <div className={style["compactRow"]}>{heading}</div>;

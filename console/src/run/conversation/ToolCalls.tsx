@@ -54,7 +54,7 @@ function ToolCard({ call }: { call: ToolPart }) {
         <StatusDot status={dotStatus[call.status]} />
         <span className={style["name"]}>{call.name === "" ? t.run.tool.unnamed : call.name}</span>
         <span className={style["description"]}>{call.description ?? ""}</span>
-        <span className="unseen">{t.run.tool.status[call.status]}</span>
+        <span className="visually-hidden">{t.run.tool.status[call.status]}</span>
         <span className={style["time"]}>
           {duration !== undefined ? format.duration(duration) : isRunning ? <Duration from={new Date(call.startedAt)} /> : t.run.tool.status[call.status]}
         </span>

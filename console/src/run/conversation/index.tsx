@@ -34,7 +34,7 @@ function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
   const content = useRef<HTMLDivElement>(null);
   const [chunker] = useState(() => new Chunker());
   const chunks = chunker.chunksOf(view.parts);
-  const key = `runwire.place.${id}`;
+  const key = `runwire.scroll.${id}`;
   // An open run is shown at its end, an ended one from its start.
   const [initial] = useState<ScrollPosition | undefined>(() => loadScrollPosition(key) ?? (isClosed(view.status) ? undefined : { end: true }));
   const { isAtEnd, scrollToEnd } = useStickToEnd(content, true, initial, key);
@@ -56,7 +56,7 @@ function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
   return (
     <Column>
       <div ref={content} className={style["parts"]}>
-        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.operation.pending : t.run.parts.none} detail={isOver ? t.run.parts.noneEver : t.run.parts.noneYet} />}
+        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.operation.pending : t.run.parts.none} detail={isOver ? t.run.parts.endedWithoutOutput : t.run.parts.noneYet} />}
         <ConversationContext value={conversation}>
           {chunks.map((chunk, index) => (
             <ChunkView
@@ -91,7 +91,7 @@ function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
           <Composer
             agent={agent}
             threadId={threadId}
-            blockedReason={isOver ? undefined : view.status === "suspended" ? t.run.composer.answerFirst : t.run.composer.stillGoing}
+            blockedReason={isOver ? undefined : view.status === "suspended" ? t.run.composer.answerFirst : t.run.composer.runNotEnded}
             onStarted={(next) => go({ name: "run", id: next.run_id, tab: "conversation" })}
           />
         )}

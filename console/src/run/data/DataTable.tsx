@@ -31,7 +31,7 @@ export function DataTable({ table }: { table: Table }) {
     <div>
       <div ref={container} className={classNames(style["tableFrame"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
         <table className={style["table"]} aria-rowcount={rows.length + 1}>
-          <caption className="unseen">{name}</caption>
+          <caption className="visually-hidden">{name}</caption>
           <thead>
             <tr aria-rowindex={1}>
               {table.columns.map((column, index) => {

@@ -27,7 +27,7 @@ export function Legend({ chart, hovered }: { chart: ChartData; hovered: number |
           <li key={index} className={classNames(isPie && hovered === index && style["legendHovered"])}>
             <span className={classNames(style["swatch"], colourOf(index))} aria-hidden="true" />
             {entry.name}
-            {typeof entry.value === "number" && <strong className="figures">{format.number(entry.value)}</strong>}
+            {typeof entry.value === "number" && <strong className="tabular-nums">{format.number(entry.value)}</strong>}
           </li>
         ))}
     </ul>

@@ -32,9 +32,9 @@ export function EventDetails({ run, event, startedAt, onClose, onFilterType }: E
       </header>
       <dl className={style["facts"]}>
         <dt>{t.inspect.cursor}</dt>
-        <dd className="figures">{cursorOf(event) ?? event.seq}</dd>
+        <dd className="tabular-nums">{cursorOf(event) ?? event.seq}</dd>
         <dt>{t.inspect.at}</dt>
-        <dd className="figures">
+        <dd className="tabular-nums">
           {format.exact(at)} <span className={style["faint"]}>{formatOffset(at.getTime() - startedAt)}</span>
         </dd>
         {event.step_id !== undefined && (
@@ -97,7 +97,7 @@ function RecordFrames({ run, seq, representation }: { run: string; seq: number; 
   return frames.map((frame) => (
     <div key={frame.cursor} className={style["frame"]}>
       <div className={style["copy"]}>
-        <span className={`${style["faint"] ?? ""} figures`}>{frame.cursor}</span>
+        <span className={`${style["faint"] ?? ""} tabular-nums`}>{frame.cursor}</span>
         <CopyButton text={frame.text} />
       </div>
       {representation === "raw" || frame.value === undefined ? <pre className={style["raw"]}>{frame.text}</pre> : <JsonTree value={frame.value} depth={4} label={representation} />}

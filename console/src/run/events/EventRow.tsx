@@ -31,11 +31,11 @@ export const EventRow = memo(
         data-family={familyOf(event.type)}
         onClick={onSelect}
       >
-        <span className={classNames(style["seq"], "figures")}>{event.seq}</span>
-        <time className={classNames(style["clock"], "figures")} dateTime={event.at} title={format.exact(at)}>
+        <span className={classNames(style["seq"], "tabular-nums")}>{event.seq}</span>
+        <time className={classNames(style["clock"], "tabular-nums")} dateTime={event.at} title={format.exact(at)}>
           {format.clock(at)}
         </time>
-        <span className={classNames(style["offset"], "figures")}>{formatOffset(at.getTime() - startedAt)}</span>
+        <span className={classNames(style["offset"], "tabular-nums")}>{formatOffset(at.getTime() - startedAt)}</span>
         <span className={style["mark"]} aria-hidden="true" />
         <span className={style["type"]}>{event.type}</span>
         <span className={style["summary"]}>{summaryOf(event)}</span>
@@ -52,7 +52,7 @@ export function GapRow({ from, to }: { from: RunwireEvent | undefined; to: Runwi
   const length = from === undefined ? 0 : Date.parse(to.at) - Date.parse(from.at);
   return (
     <div className={style["gap"]} aria-hidden="true">
-      <span className={classNames(style["gapLabel"], "figures")}>{format.duration(length)}</span>
+      <span className={classNames(style["gapLabel"], "tabular-nums")}>{format.duration(length)}</span>
     </div>
   );
 }

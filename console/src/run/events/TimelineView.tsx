@@ -104,7 +104,7 @@ export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch
           onChange={(change) => setText(change.target.value)}
           onKeyDown={(key) => key.key === "Escape" && (setText(""), list.current?.focus())}
         />
-        <span className={classNames(style["count"], "figures")} role="status">
+        <span className={classNames(style["count"], "tabular-nums")} role="status">
           {timeline.matchCount === events.length
             ? t.inspect.eventCount(events.length, format.number(events.length))
             : t.inspect.someEvents(format.number(timeline.matchCount), format.number(events.length))}
@@ -131,7 +131,7 @@ export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch
               onClick={() => setQuery({ type: toggleType(filter.types, name) })}
             >
               {isFamily ? t.inspect.family[name as (typeof families)[number]] : name}
-              <span className={classNames(style["chipCount"], "figures")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
+              <span className={classNames(style["chipCount"], "tabular-nums")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
             </button>
           );
         })}

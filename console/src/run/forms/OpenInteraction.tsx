@@ -88,7 +88,7 @@ export function OpenInteraction({ interaction, field, state, sending, untitled, 
       )}
       {state.showsSummary && state.problems.length > 0 && (
         <div ref={summary} tabIndex={-1} role="alert" className={style["summary"]}>
-          <p>{texts.mend(state.problems.length)}</p>
+          <p>{texts.invalidFields(state.problems.length)}</p>
           <ul>
             {state.problems.map((problem) => (
               <li key={problem.pointer}>

@@ -38,13 +38,13 @@ export function ResolvedInteraction({ interaction, answer, field, unsent, isMine
   const texts = t.run.form;
   const unsentDraft = unsent === undefined ? null : (
     <div className={style["unsent"]} role="status">
-      <p>{answer.by === undefined ? texts.overtaken : texts.overtakenBy(answer.by)}</p>
+      <p>{answer.by === undefined ? texts.answeredByOther : texts.answeredBy(answer.by)}</p>
       <details>
         <summary>{texts.unsent}</summary>
         <Values value={unsent} field={field} label={texts.unsent} />
       </details>
       <Button size="small" variant="quiet" onClick={onForget}>
-        {texts.forget}
+        {texts.discardDraft}
       </Button>
     </div>
   );

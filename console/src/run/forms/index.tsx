@@ -82,7 +82,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
           <ErrorNote error={failed.error} isUserAction onRetry={() => void send(failed.newAnswer)} />
         </div>
       )}
-      <span className="unseen" role="status">
+      <span className="visually-hidden" role="status">
         {sending === undefined ? "" : t.run.form.sending}
       </span>
     </OpenInteraction>

@@ -60,10 +60,10 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
               return (
                 <button type="button" className={classNames(style["change"], index === current && style["current"])} aria-current={index === current ? "true" : undefined} onClick={() => select(index)}>
                   <span className={style["changeHead"]}>
-                    <span className={classNames(style["seq"], "figures")}>{state.seq}</span>
+                    <span className={classNames(style["seq"], "tabular-nums")}>{state.seq}</span>
                     <span>{t.inspect.cause[state.cause]}</span>
                     {index === states.length - 1 && <Badge tone="live">{t.inspect.latest}</Badge>}
-                    <span className={classNames(style["when"], "figures")}>{format.duration(state.at - startedAt)}</span>
+                    <span className={classNames(style["when"], "tabular-nums")}>{format.duration(state.at - startedAt)}</span>
                   </span>
                   <ChangeSummary before={states[index - 1]?.state} state={state} />
                 </button>
@@ -78,8 +78,8 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
           <label className={style["compare"]}>
             <span>{t.inspect.compareWith}</span>
             <select className="field" value={base ?? ""} onChange={(change) => setBase(change.target.value === "" ? undefined : Number(change.target.value))}>
-              <option value="">{t.inspect.theOneBefore}</option>
-              <option value="-1">{t.inspect.nothingYet}</option>
+              <option value="">{t.inspect.previousState}</option>
+              <option value="-1">{t.inspect.emptyState}</option>
               {selectableStates(states, base).map((index) => (
                 <option key={index} value={index}>
                   {t.inspect.stateAt(states[index]?.seq ?? 0)}

@@ -16,16 +16,16 @@ export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: nu
   for (const { from, to } of graph.edges) dependencies.set(to, [...(dependencies.get(to) ?? []), from]);
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.graphOf}>
+      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.graphOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>
               <th scope="col">{t.inspect.node}</th>
               <th scope="col">{t.inspect.state}</th>
               <th scope="col">{t.inspect.result}</th>
-              <th scope="col">{t.inspect.buildsOn}</th>
+              <th scope="col">{t.inspect.dependsOn}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.began}
+                {t.inspect.startedAfter}
               </th>
               <th scope="col" className={style["number"]}>
                 {t.inspect.took}

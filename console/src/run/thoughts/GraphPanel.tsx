@@ -38,8 +38,8 @@ export function GraphPanel({ node, graph, startedAt, onSelect, onClose }: GraphP
       <dl className={style["facts"]}>
         {node.startedAt !== undefined && (
           <>
-            <dt>{t.inspect.began}</dt>
-            <dd className="figures">{format.duration(node.startedAt - startedAt)}</dd>
+            <dt>{t.inspect.startedAfter}</dt>
+            <dd className="tabular-nums">{format.duration(node.startedAt - startedAt)}</dd>
             <dt>{t.inspect.took}</dt>
             <dd>
               <Duration from={new Date(node.startedAt)} to={node.endedAt === undefined ? undefined : new Date(node.endedAt)} />
@@ -54,13 +54,13 @@ export function GraphPanel({ node, graph, startedAt, onSelect, onClose }: GraphP
         )}
         {dependencies.length > 0 && (
           <>
-            <dt>{t.inspect.buildsOn}</dt>
+            <dt>{t.inspect.dependsOn}</dt>
             <dd className={style["links"]}>{links(dependencies)}</dd>
           </>
         )}
         {dependents.length > 0 && (
           <>
-            <dt>{t.inspect.leadsTo}</dt>
+            <dt>{t.inspect.requiredBy}</dt>
             <dd className={style["links"]}>{links(dependents)}</dd>
           </>
         )}

@@ -59,7 +59,7 @@ export function GraphView({ graph, startedAt, isLive, isList, viewSwitches }: Gr
     <>
       <div className={style["bar"]}>
         {viewSwitches}
-        <span className={classNames(style["note"], "figures")} role="status">
+        <span className={classNames(style["note"], "tabular-nums")} role="status">
           {t.inspect.progress(format.number(done), format.number(Math.max(graph.nodeCount ?? 0, graph.nodes.length)))}
         </span>
         {!isList && <span className={style["hint"]}>{t.inspect.moveHint}</span>}
@@ -70,7 +70,7 @@ export function GraphView({ graph, startedAt, isLive, isList, viewSwitches }: Gr
       ) : (
         <div ref={panes} className={classNames(style["panes"], selectedNode && style["split"])}>
           <Canvas
-            label={t.inspect.graphOf}
+            label={t.inspect.graphOfThoughts}
             role="list"
             layout={layout}
             ids={ids}
@@ -106,7 +106,7 @@ function Node({ node, graph, isSelected, attributes }: NodeProps) {
   const descriptions = [
     t.inspect.got[node.status],
     added > 0 ? t.inspect.added(added) : "",
-    before.length > 0 ? `${t.inspect.buildsOn} ${format.list(before)}` : "",
+    before.length > 0 ? `${t.inspect.dependsOn} ${format.list(before)}` : "",
   ];
   return (
     <button
@@ -118,7 +118,7 @@ function Node({ node, graph, isSelected, attributes }: NodeProps) {
       <span className={style["nodeHeader"]}>
         <StatusDot status={dotStatusOf[node.status]} />
         <span className={style["nodeName"]}>{node.id}</span>
-        <span className="unseen">{descriptions.filter((word) => word !== "").join(", ")}</span>
+        <span className="visually-hidden">{descriptions.filter((word) => word !== "").join(", ")}</span>
         {added > 0 && (
           <span className={style["added"]} aria-hidden="true">
             +{added}

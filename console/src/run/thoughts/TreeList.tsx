@@ -16,7 +16,7 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
   const remaining = thoughts.length - visibleCount;
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.treeOf}>
+      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.treeOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>
@@ -32,7 +32,7 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
               </th>
               <th scope="col">{t.inspect.state}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.cameUp}
+                {t.inspect.createdAfter}
               </th>
             </tr>
           </thead>
@@ -57,11 +57,11 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
       {remaining > 0 && <Button onClick={() => setVisibleCount(visibleCount + pageSize)}>{t.action.showMore(Math.min(remaining, pageSize))}</Button>}
       {tree.backtracks.length > 0 && (
         <div>
-          <h2>{t.inspect.wentBack}</h2>
+          <h2>{t.inspect.backtracking}</h2>
           <ol className={style["backtracks"]}>
             {tree.backtracks.map((backtrack) => (
               <li key={`${backtrack.at} ${backtrack.from}`}>
-                {t.inspect.back(textOf(backtrack.from), textOf(backtrack.to))}
+                {t.inspect.backtrack(textOf(backtrack.from), textOf(backtrack.to))}
                 {backtrack.reason !== undefined && <span className={style["secondary"]}> {backtrack.reason}</span>}
               </li>
             ))}

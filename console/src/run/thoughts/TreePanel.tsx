@@ -34,24 +34,24 @@ export function TreePanel({ node, tree, startedAt, isOnPath, onClose }: TreePane
         {node.score !== undefined && (
           <>
             <dt>{t.inspect.score}</dt>
-            <dd className="figures">{format.number(node.score)}</dd>
+            <dd className="tabular-nums">{format.number(node.score)}</dd>
           </>
         )}
         <dt>{t.inspect.depth}</dt>
-        <dd className="figures">{node.depth}</dd>
+        <dd className="tabular-nums">{node.depth}</dd>
         {node.visit !== undefined && (
           <>
             <dt>{t.inspect.visit}</dt>
-            <dd className="figures">{node.visit}</dd>
+            <dd className="tabular-nums">{node.visit}</dd>
           </>
         )}
-        <dt>{t.inspect.cameUp}</dt>
-        <dd className="figures">{format.duration(node.at - startedAt)}</dd>
+        <dt>{t.inspect.createdAfter}</dt>
+        <dd className="tabular-nums">{format.duration(node.at - startedAt)}</dd>
       </dl>
       {backtracks.map((backtrack) => (
         <div key={backtrack.at}>
-          <h3>{t.inspect.wentBack}</h3>
-          <p className={style["secondary"]}>{t.inspect.back(textOf(backtrack.from), textOf(backtrack.to))}</p>
+          <h3>{t.inspect.backtracking}</h3>
+          <p className={style["secondary"]}>{t.inspect.backtrack(textOf(backtrack.from), textOf(backtrack.to))}</p>
           {backtrack.reason !== undefined && <p>{backtrack.reason}</p>}
         </div>
       ))}

@@ -71,7 +71,7 @@ export function TreeView({ tree, startedAt, isLive, isList, viewSwitches }: Tree
       ) : (
         <div ref={panes} className={classNames(style["panes"], selectedNode && style["split"])}>
           <Canvas
-            label={t.inspect.treeOf}
+            label={t.inspect.treeOfThoughts}
             role="tree"
             layout={layout}
             ids={ids}
@@ -122,7 +122,7 @@ function ThoughtNode({ node, tree, maxScore, isOnPath, isSelected, attributes }:
       className={classNames(style["card"], style[node.status], isOnPath && style["path"], isRoot && style["root"], isSelected && style["selected"])}
     >
       <span className={style["label"]}>{label}</span>
-      <span className="unseen">{descriptions.filter((word) => word !== "").join(", ")}</span>
+      <span className="visually-hidden">{descriptions.filter((word) => word !== "").join(", ")}</span>
       {!isRoot && (
         <span className={style["foot"]} aria-hidden="true">
           {node.visit !== undefined && <span className={style["visit"]}>{node.visit}</span>}
@@ -132,7 +132,7 @@ function ThoughtNode({ node, tree, maxScore, isOnPath, isSelected, attributes }:
               <span className={style["meter"]}>
                 <span className={style["meterValue"]} style={{ width: `${Math.max(0, Math.min(1, node.score / maxScore)) * 100}%` }} />
               </span>
-              <span className={classNames(style["score"], "figures")}>{score}</span>
+              <span className={classNames(style["score"], "tabular-nums")}>{score}</span>
             </>
           )}
         </span>

@@ -33,19 +33,19 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
   return (
     <div>
       <div className={style["head"]}>
-        <h2>{t.inspect.timeOf}</h2>
+        <h2>{t.inspect.waterfall}</h2>
         <label className={style["checkbox"]}>
           <input type="checkbox" checked={onlyStepsAndTools} onChange={(change) => setOnlyStepsAndTools(change.target.checked)} />
-          {t.inspect.hideFine}
+          {t.inspect.onlyStepsAndTools}
         </label>
       </div>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.timeOf}>
+      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.waterfall}>
         <table className={classNames(style["table"], style["waterfall"])}>
           <thead>
             <tr>
               <th scope="col">{t.inspect.what}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.began}
+                {t.inspect.startedAfter}
               </th>
               <th scope="col" className={style["number"]}>
                 {t.inspect.duration}
@@ -54,7 +54,7 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
                 {t.inspect.tokens}
               </th>
               <td aria-hidden="true" className={style["scale"]}>
-                <span className="figures">{axis.isCompressed ? t.inspect.shortened : format.duration(endedAt - startedAt)}</span>
+                <span className="tabular-nums">{axis.isCompressed ? t.inspect.waitingCompressed : format.duration(endedAt - startedAt)}</span>
               </td>
             </tr>
           </thead>
@@ -68,14 +68,14 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
                   <th scope="row" className={style["nameCell"]}>
                     <span className={style["name"]} style={{ paddingLeft: Math.min(span.depth, 8) * 16 }}>
                       <span className={style["dot"]} aria-hidden="true" />
-                      <span className="unseen">{t.inspect.kind[span.kind]} </span>
+                      <span className="visually-hidden">{t.inspect.kind[span.kind]} </span>
                       <span className={style["nameText"]} title={nameOf(span)}>
                         {nameOf(span)}
                       </span>
                       {span.hasFailed && (
                         <span className={style["failed"]}>
                           <Icon name="cross" size={12} />
-                          <span className="unseen">{t.status.failed}</span>
+                          <span className="visually-hidden">{t.status.failed}</span>
                         </span>
                       )}
                     </span>

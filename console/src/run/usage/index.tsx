@@ -38,7 +38,7 @@ function Usage({ view, startedAt }: { view: RunViewSnapshot; startedAt: number }
     <section className={style["tab"]}>
       <dl className={style["figures"]}>
         <Figure name={t.inspect.duration} value={format.duration(view.endedAt === undefined ? Math.floor((now - startedAt) / 1000) * 1000 : now - startedAt)} />
-        {waiting > 0 && <Figure name={t.inspect.waited} value={format.duration(waiting)} />}
+        {waiting > 0 && <Figure name={t.inspect.waitingTime} value={format.duration(waiting)} />}
         {usage !== undefined && (
           <>
             <Figure name={t.inspect.input} value={format.number(usage.promptTokens)} unit={t.inspect.tokens} />
@@ -63,7 +63,7 @@ function Figure({ name, value, unit }: { name: string; value: ReactNode; unit?: 
   return (
     <div className={style["figure"]}>
       <dt>{name}</dt>
-      <dd className="figures">
+      <dd className="tabular-nums">
         {value} {unit && <span className={style["unit"]}>{unit}</span>}
       </dd>
     </div>

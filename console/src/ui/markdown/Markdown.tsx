@@ -7,12 +7,12 @@ import "./markdown.css";
 
 interface MarkdownProps {
   text: string;
-  /** Shows a quiet caret at the end while text still comes. */
+  /** Shows a caret at the end while the text is streamed. */
   streaming?: boolean;
   className?: string;
 }
 
-/** Shows markdown, also while it is still being written. Nothing in it can run, and no remote image is loaded. */
+/** Markdown that may still be streamed. It is sanitized, and loads no remote images. */
 export function Markdown({ text, streaming = false, className }: MarkdownProps) {
   const parser = useRef<BlockParser>(null);
   parser.current ??= new BlockParser();
@@ -35,7 +35,7 @@ const Prose = memo(function Prose({ source }: { source: (Block & { kind: "prose"
   return <div className="block" dangerouslySetInnerHTML={html} />;
 });
 
-/** Shows code with light colours and a button that copies it. */
+/** A highlighted code block with a copy button. */
 export const CodeBlock = memo(function CodeBlock({ code, language = "" }: { code: string; language?: string }) {
   const { t } = useText();
   const html = useMemo(() => ({ __html: renderCode(code, language) }), [code, language]);

@@ -16,7 +16,7 @@ interface WireRowProps {
 export function WireRow({ row, isDouble, framing, isSelected, onSelect }: WireRowProps) {
   return (
     <div id={`record-${row.seq}`} role="option" aria-selected={isSelected} className={classNames(style["row"], isSelected && style["selected"])} onClick={onSelect}>
-      <span className={classNames(style["seq"], "figures")}>{row.seq}</span>
+      <span className={classNames(style["seq"], "tabular-nums")}>{row.seq}</span>
       <Side row={row} side={0} framing={framing} />
       {isDouble && <Side row={row} side={1} framing={framing} />}
     </div>
@@ -30,7 +30,7 @@ function Side({ row, side, framing }: { row: Row; side: 0 | 1; framing: Framing 
     return (
       <span className={classNames(style["side"], style["empty"])}>
         <span aria-hidden="true">—</span>
-        <span className="unseen">{t.inspect.noFrame}</span>
+        <span className="visually-hidden">{t.inspect.noFrame}</span>
       </span>
     );
   }

@@ -89,11 +89,11 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
           options={dialects.map((value) => ({ value, name: value }))}
           onChange={(value) => setQuery({ dialect: value === "runwire" ? null : value })}
         />
-        <select className={classNames("field", style["secondDialect"])} aria-label={t.inspect.beside} value={secondDialect ?? ""} onChange={(change) => setQuery({ beside: change.target.value })}>
-          <option value="">{t.inspect.nothingBeside}</option>
+        <select className={classNames("field", style["secondDialect"])} aria-label={t.inspect.secondDialect} value={secondDialect ?? ""} onChange={(change) => setQuery({ beside: change.target.value })}>
+          <option value="">{t.inspect.noSecondDialect}</option>
           {dialects.map((value) => (
             <option key={value} value={value}>
-              {t.inspect.besideIt(value)}
+              {t.inspect.compareDialect(value)}
             </option>
           ))}
         </select>
@@ -110,7 +110,7 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
             {shownDialects.map((name, side) => (
               <div key={name + String(side)} className={style["head"]}>
                 <h2 className={style["name"]}>{name}</h2>
-                <span className={classNames(style["figures"], "figures")}>
+                <span className={classNames(style["figures"], "tabular-nums")}>
                   {t.inspect.frames(records.frames[side as 0 | 1], format.number(records.frames[side as 0 | 1]))}
                   {" · "}
                   {t.json.characters(format.short(records.characters[side as 0 | 1]))}
@@ -118,13 +118,13 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
               </div>
             ))}
           </div>
-          {isTruncated && <p className={style["truncated"]}>{t.inspect.cut}</p>}
+          {isTruncated && <p className={style["truncated"]}>{t.inspect.truncated}</p>}
           {records.rows.length === 0 ? (
             <div className={events["emptyState"]}>{isDone ? <Empty icon="runs" title={t.inspect.noFrames} /> : failed === undefined && <Loading lines={8} />}</div>
           ) : (
             <RowList
               role="listbox"
-              aria-label={t.inspect.wireOf(shownDialects.join(", "))}
+              aria-label={t.inspect.framesIn(shownDialects.join(", "))}
               aria-activedescendant={selected === undefined ? undefined : `record-${selected}`}
               className={style["rows"]}
               handle={list}

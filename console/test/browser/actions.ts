@@ -1,11 +1,11 @@
 import type { Locator, Page } from "playwright-core";
 
-/** Finds the form that the demo asks with; the page's one form. */
+/** Returns the form of the demo agent. */
 export function tripForm(page: Page): Locator {
   return page.getByRole("form", { name: "Plan the trip" });
 }
 
-/** Fills in what the demo's form needs, and sends it. */
+/** Fills in and submits the form of the demo agent. */
 export async function planTrip(page: Page, name: string): Promise<void> {
   const form = tripForm(page);
   await form.getByRole("textbox", { name: "Name" }).fill(name);
@@ -13,12 +13,12 @@ export async function planTrip(page: Page, name: string): Promise<void> {
   await form.getByRole("button", { name: "Plan it" }).click();
 }
 
-/** Waits until the line that tells what a run is doing says this. */
-export async function runSays(page: Page, words: string | RegExp): Promise<void> {
-  await page.locator("[data-run-bar]").getByText(words).first().waitFor();
+/** Waits until the operation line of a run has a text. */
+export async function waitForOperation(page: Page, text: string | RegExp): Promise<void> {
+  await page.locator("[data-run-bar]").getByText(text).first().waitFor();
 }
 
-/** Presses Tab until something has the focus, as a person without a mouse does. */
+/** Presses Tab until an element has the focus. */
 export async function tabTo(page: Page, target: Locator): Promise<void> {
   await target.waitFor();
   for (let presses = 0; presses < 80; presses++) {
@@ -28,13 +28,13 @@ export async function tabTo(page: Page, target: Locator): Promise<void> {
   throw new Error(`${target.toString()} cannot be reached with Tab`);
 }
 
-/** Reads what the agent said, as it stands on the page, one text after another. */
-export async function saidBy(page: Page, agent: string): Promise<string> {
+/** Returns the texts of an agent on the page. */
+export async function textOf(page: Page, agent: string): Promise<string> {
   const texts = await page.getByRole("article", { name: agent, exact: true }).locator(".markdown").allInnerTexts();
-  return bare(texts.join("\n"));
+  return collapseWhitespace(texts.join("\n"));
 }
 
-/** Leaves out white space, so that lines may be broken anywhere. */
-export function bare(text: string): string {
+/** Collapses white space, so that line breaks do not matter. */
+export function collapseWhitespace(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
