@@ -37,7 +37,7 @@ describe("markdown", () => {
   });
 
   it("a table can be scrolled by keyboard", () => {
-    expect(renderProse("| a |\n|---|\n| 1 |")).toMatch(/<div class="table-frame" tabindex="0"><table>/);
+    expect(renderProse("| a |\n|---|\n| 1 |")).toMatch(/<div class="table-container" tabindex="0"><table>/);
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { Link, useRouter } from "../router";
 import { RunTable } from "../runs/RunTable";
 import { useRunList } from "../runs/useRunList";
 import { useText } from "../text";
-import { Badge, Empty, ErrorNote, Loading, Page } from "../ui";
+import { Badge, Empty, ErrorAlert, Loading, Page } from "../ui";
 import { StartForm } from "./StartForm";
 import { localizedAgent } from "./localized";
 import style from "./AgentPage.module.css";
@@ -27,7 +27,7 @@ export function AgentPage({ name }: { name: string }) {
       above={<Link to={{ name: "agents" }}>{t.agents.title}</Link>}
       below={
         agent && (
-          <span className={style["facts"]}>
+          <span className={style["metadata"]}>
             <span className="mono">{agent.name}</span>
             <Badge>{t.agents.kind[agent.kind]}</Badge>
             <Badge>{agent.dialect}</Badge>
@@ -35,7 +35,7 @@ export function AgentPage({ name }: { name: string }) {
         )
       }
     >
-      {error !== undefined && <ErrorNote error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={refresh} />}
       {data === undefined && error === undefined && <Loading />}
       {data !== undefined && agent === undefined && (
         <Empty icon="agents" title={t.agents.unknown} detail={t.agents.unknownDetail(name)} />

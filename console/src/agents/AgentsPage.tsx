@@ -3,7 +3,7 @@ import type { Agent } from "@runwire/client";
 import { client, usePolled } from "../client";
 import { Link } from "../router";
 import { useText } from "../text";
-import { Badge, Empty, ErrorNote, Loading, Page, useRowKeys } from "../ui";
+import { Badge, Empty, ErrorAlert, Loading, Page, useRowKeys } from "../ui";
 import { localizedAgent } from "./localized";
 import style from "./AgentsPage.module.css";
 
@@ -11,18 +11,18 @@ import style from "./AgentsPage.module.css";
 export function AgentsPage() {
   const { t } = useText();
   const { data, error, refresh } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
-  const frame = useRef<HTMLUListElement>(null);
+  const container = useRef<HTMLUListElement>(null);
   const agents = data?.agents ?? [];
   useRowKeys(
     agents.map((agent) => agent.name),
-    frame,
+    container,
   );
   return (
     <Page title={t.agents.title}>
-      {error !== undefined && <ErrorNote error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={refresh} />}
       {data === undefined && error === undefined && <Loading />}
       {data?.agents.length === 0 && <Empty icon="agents" title={t.agents.empty} detail={t.agents.emptyDetail} />}
-      <ul ref={frame} aria-label={t.agents.list} className={style["grid"]}>
+      <ul ref={container} aria-label={t.agents.list} className={style["grid"]}>
         {agents.map((agent) => (
           <AgentCard key={agent.name} agent={agent} />
         ))}
@@ -42,7 +42,7 @@ function AgentCard({ agent }: { agent: Agent }) {
         </Link>
       </h2>
       {localized.description !== null && <p className={style["description"]}>{localized.description}</p>}
-      <p className={style["facts"]}>
+      <p className={style["metadata"]}>
         {localized.title !== agent.name && <span className="mono">{agent.name}</span>}
         <Badge>{t.agents.kind[agent.kind]}</Badge>
         <Badge>{agent.dialect}</Badge>

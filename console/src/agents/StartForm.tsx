@@ -2,7 +2,7 @@ import { useId, useRef, useState, type FormEvent, type KeyboardEvent } from "rea
 import { client } from "../client";
 import { useRouter } from "../router";
 import { useText } from "../text";
-import { Button, ErrorNote, Kbd } from "../ui";
+import { Button, ErrorAlert, Kbd } from "../ui";
 import { parseInput } from "./parseInput";
 import style from "./StartForm.module.css";
 
@@ -15,7 +15,7 @@ interface StartFormProps {
 /** Form that starts an agent and opens the run. */
 export function StartForm({ agent, examples, thread }: StartFormProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const [message, setMessage] = useState("");
   const [input, setInput] = useState("");
   const [threadId, setThreadId] = useState(thread);
@@ -37,7 +37,7 @@ export function StartForm({ agent, examples, thread }: StartFormProps) {
         input: parsed.value,
         thread_id: threadId.trim() === "" ? undefined : threadId.trim(),
       });
-      go({ name: "run", id: run.run_id, tab: "conversation" });
+      navigate({ name: "run", id: run.run_id, tab: "conversation" });
     } catch (error) {
       setError(error);
       setBusy(false);
@@ -105,7 +105,7 @@ export function StartForm({ agent, examples, thread }: StartFormProps) {
           {parsed.ok ? t.agents.inputHint : t.agents.inputInvalid(parsed.reason)}
         </p>
       </details>
-      {error !== undefined && <ErrorNote error={error} isUserAction className={style["error"]} />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction className={style["error"]} />}
       <div className={style["foot"]}>
         <Button type="submit" variant="primary" icon="play" busy={busy} disabled={!parsed.ok}>
           {busy ? t.agents.starting : t.agents.start}

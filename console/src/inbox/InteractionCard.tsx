@@ -36,7 +36,7 @@ export function InteractionCard({ interaction, expanded, onAnswered }: Interacti
         </h2>
         <Badge tone={isOpen ? "warn" : "quiet"}>{t.inbox[kind]}</Badge>
       </header>
-      <p className={style["facts"]}>
+      <p className={style["metadata"]}>
         {interaction.agent !== null && <Link to={{ name: "agent", id: interaction.agent }}>{interaction.agent}</Link>}
         <Time at={interaction.asked_at} />
         {isOpen && !isExpanded && interaction.expires_at !== null && (

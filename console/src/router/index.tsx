@@ -20,7 +20,7 @@ export interface Router {
   route: Route;
   query: URLSearchParams;
   /** Navigates to a page. `replace` replaces the history entry. */
-  go(to: Route | string, options?: { replace?: boolean }): void;
+  navigate(to: Route | string, options?: { replace?: boolean }): void;
   /** Changes query parameters; an empty value removes one. Replaces the history entry. */
   setQuery(changes: Readonly<Record<string, string | null>>): void;
   /** Whether a navigation has happened since the page was loaded, so that focus should move. */
@@ -47,7 +47,7 @@ export function RouterProvider({ children }: { children: ReactNode }) {
     return () => window.removeEventListener("popstate", onPopState);
   }, []);
 
-  const go = useCallback((to: Route | string, options?: { replace?: boolean }) => {
+  const navigate = useCallback((to: Route | string, options?: { replace?: boolean }) => {
     const href = typeof to === "string" ? to : hrefOf(to);
     if (options?.replace === true) history.replaceState(null, "", href);
     else history.pushState(null, "", href);
@@ -68,8 +68,8 @@ export function RouterProvider({ children }: { children: ReactNode }) {
   const route = useMemo(() => parseRoute(entry.path), [entry.path]);
   const query = useMemo(() => new URLSearchParams(entry.search), [entry.search]);
   const router = useMemo<Router>(
-    () => ({ route, query, go, setQuery, hasNavigated: entry.hasNavigated, isHistoryNavigation: entry.isHistoryNavigation }),
-    [route, query, go, setQuery, entry.hasNavigated, entry.isHistoryNavigation],
+    () => ({ route, query, navigate, setQuery, hasNavigated: entry.hasNavigated, isHistoryNavigation: entry.isHistoryNavigation }),
+    [route, query, navigate, setQuery, entry.hasNavigated, entry.isHistoryNavigation],
   );
   return <RouterContext value={router}>{children}</RouterContext>;
 }
@@ -85,16 +85,16 @@ type LinkProps = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> & { to: R
 
 /** Link to a page of the console without a reload. Modified clicks are left to the browser. */
 export function Link({ to, onClick, ...rest }: LinkProps) {
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const href = typeof to === "string" ? to : hrefOf(to);
-  const navigate = (event: MouseEvent<HTMLAnchorElement>) => {
+  const onLinkClick = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);
     const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0;
     if (event.defaultPrevented || modified || rest.target === "_blank") return;
     event.preventDefault();
-    go(href);
+    navigate(href);
   };
-  return <a {...rest} href={href} onClick={navigate} />;
+  return <a {...rest} href={href} onClick={onLinkClick} />;
 }
 
 /** Focuses a page's heading after a navigation, as a page load would. */

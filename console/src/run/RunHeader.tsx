@@ -39,7 +39,7 @@ export function RunHeader({ id, run, summary, agent, isRetrying, onRetry, childr
         )
       }
       below={
-        <ul className={style["facts"]}>
+        <ul className={style["metadata"]}>
           {status !== undefined && (
             <li>
               <Status status={status} long />

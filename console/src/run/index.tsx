@@ -3,7 +3,7 @@ import { Activity, lazy, Suspense, useEffect, useState } from "react";
 import { client, connectionLost, connectionRestored, usePolled } from "../client";
 import { type RunTab, useRouter } from "../router";
 import { useText } from "../text";
-import { ErrorBoundary, ErrorNote, Loading, Page, Tabs } from "../ui";
+import { ErrorBoundary, ErrorAlert, Loading, Page, Tabs } from "../ui";
 import { Conversation } from "./conversation";
 import { RunHeader } from "./RunHeader";
 import { OperationLine } from "./OperationLine";
@@ -23,15 +23,15 @@ export function RunPage({ id, tab }: { id: string; tab: RunTab }) {
 
 function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReload: () => void }) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const run = useRun(id);
   const { data: summary, refresh } = usePolled(`run ${id}`, () => client.runs.get(id), { interval: 0 });
   const { data: agents } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
   const retry = useAsyncAction(async () => {
     const next = await run.retry();
-    go({ name: "run", id: next.run_id, tab: "conversation" });
+    navigate({ name: "run", id: next.run_id, tab: "conversation" });
   });
-  const stop = useAsyncAction(async () => void (await run.stop()));
+  const stop = useAsyncAction(async () => void (await run.cancel()));
 
   useEffect(() => {
     if (run.connection === "waiting") connectionLost();
@@ -47,7 +47,7 @@ function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReloa
   if (run.error !== undefined && run.events.length === 0) {
     return (
       <Page title={t.run.title(id)}>
-        <ErrorNote error={run.error} onRetry={onReload} />
+        <ErrorAlert error={run.error} onRetry={onReload} />
       </Page>
     );
   }
@@ -56,8 +56,8 @@ function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReloa
   const isStopping = stop.isBusy || (run.view.cancel?.requestedAt !== undefined && run.view.endedAt === undefined);
   return (
     <RunHeader id={id} run={run} summary={summary} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
-      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} isUserAction className={style["error"]} />}
-      {run.error !== undefined && <ErrorNote error={run.error} onRetry={onReload} className={style["error"]} />}
+      {(retry.error ?? stop.error) !== undefined && <ErrorAlert error={retry.error ?? stop.error} isUserAction className={style["error"]} />}
+      {run.error !== undefined && <ErrorAlert error={run.error} onRetry={onReload} className={style["error"]} />}
       <Warnings warnings={summary?.warnings} />
       <div className={style["bar"]} data-run-bar="">
         <RunTabs id={id} tab={tab} run={run} />

@@ -57,7 +57,7 @@ export const RunTable = memo(function RunTable({ runs, label, onEnd, without }: 
         keyOf={keyOf}
         row={row}
         onEnd={onEnd}
-        rowProps={(index) => ({ role: "row", "aria-rowindex": index + 2, className: style["frame"] })}
+        rowProps={(index) => ({ role: "row", "aria-rowindex": index + 2, className: style["rowContainer"] })}
       />
     </div>
   );

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } fro
 import type { Run } from "@runwire/client";
 import { Link, useRouter } from "../router";
 import { useText } from "../text";
-import { Button, Empty, ErrorNote, Icon, Loading, Page } from "../ui";
+import { Button, Empty, ErrorAlert, Icon, Loading, Page } from "../ui";
 import { RunFilters, useRunFilter } from "./RunFilters";
 import { RunTable } from "./RunTable";
 import { useRunList } from "./useRunList";
@@ -14,8 +14,8 @@ export function RunsPage() {
   const { setQuery } = useRouter();
   const filter = useRunFilter();
   const list = useRunList(filter);
-  const frame = useRef<HTMLDivElement>(null);
-  const stable = useStableRows(list.items, frame, JSON.stringify(filter));
+  const container = useRef<HTMLDivElement>(null);
+  const stable = useStableRows(list.items, container, JSON.stringify(filter));
   const filtered = Object.values(filter).some((value) => value !== undefined);
 
   return (
@@ -28,9 +28,9 @@ export function RunsPage() {
         </Link>
       }
     >
-      <div ref={frame}>
+      <div ref={container}>
         <RunFilters filter={filter} />
-        {list.error !== undefined && list.items === undefined && <ErrorNote error={list.error} onRetry={list.refresh} />}
+        {list.error !== undefined && list.items === undefined && <ErrorAlert error={list.error} onRetry={list.refresh} />}
         {list.items === undefined && list.error === undefined && <Loading lines={8} />}
         {stable.count > 0 && (
           <div className={style["newer"]}>
@@ -63,9 +63,9 @@ export function RunsPage() {
 const holdBackFrom = 240;
 
 /** Holds back new runs while the list is scrolled down, so that visible rows do not move. */
-function useStableRows(runs: readonly Run[] | undefined, frame: RefObject<HTMLElement | null>, filterKey: string) {
+function useStableRows(runs: readonly Run[] | undefined, container: RefObject<HTMLElement | null>, filterKey: string) {
   const [top, setTop] = useState<{ id: string; filterKey: string } | null>(null);
-  const scroller = useCallback(() => frame.current?.closest<HTMLElement>("[data-scroller]") ?? null, [frame]);
+  const scroller = useCallback(() => container.current?.closest<HTMLElement>("[data-scroller]") ?? null, [container]);
   const first = runs?.[0]?.run_id;
 
   useEffect(() => {

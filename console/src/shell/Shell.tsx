@@ -38,7 +38,7 @@ function navEntryOf(route: Route): NavEntry | null {
 /** Layout of every page: navigation, settings and connection status. */
 export function Shell({ children }: { children: ReactNode }) {
   const { t } = useText();
-  const { route, go } = useRouter();
+  const { route, navigate } = useRouter();
   const [isHelpOpen, setHelpOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const current = navEntryOf(route);
@@ -49,10 +49,10 @@ export function Shell({ children }: { children: ReactNode }) {
     "?": () => setHelpOpen(true),
     "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
     a: focusInteraction,
-    "g r": () => go({ name: "runs" }),
-    "g i": () => go({ name: "inbox" }),
-    "g t": () => go({ name: "threads" }),
-    "g a": () => go({ name: "agents" }),
+    "g r": () => navigate({ name: "runs" }),
+    "g i": () => navigate({ name: "inbox" }),
+    "g t": () => navigate({ name: "threads" }),
+    "g a": () => navigate({ name: "agents" }),
   });
 
   return (

@@ -6,7 +6,7 @@ import { Link, useRouter } from "../router";
 import { loadScrollPosition, useStickToEnd, type ScrollPosition } from "../run/conversation/useStickToEnd";
 import { firstLine, shortId } from "../runs/runText";
 import { useText } from "../text";
-import { Button, CopyButton, Dialog, Empty, ErrorNote, Icon, Loading, Page, Time } from "../ui";
+import { Button, CopyButton, Dialog, Empty, ErrorAlert, Icon, Loading, Page, Time } from "../ui";
 import { RunSection } from "./RunSection";
 import style from "./ThreadPage.module.css";
 
@@ -39,7 +39,7 @@ export function ThreadPage({ id }: { id: string }) {
       width="reading"
       above={<Link to={{ name: "threads" }}>{t.threads.title}</Link>}
       below={
-        <span className={style["facts"]}>
+        <span className={style["metadata"]}>
           <span className="mono">{id}</span>
           <CopyButton text={id} />
           {summary.data !== undefined && (
@@ -64,8 +64,8 @@ export function ThreadPage({ id }: { id: string }) {
         </>
       }
     >
-      {error !== undefined && <ErrorNote error={error} onRetry={summary.refresh} />}
-      {error === undefined && thread.error !== undefined && <ErrorNote error={thread.error} onRetry={thread.refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={summary.refresh} />}
+      {error === undefined && thread.error !== undefined && <ErrorAlert error={thread.error} onRetry={thread.refresh} />}
       {error === undefined && !thread.isCaughtUp && thread.error === undefined && <Loading />}
       {thread.isCaughtUp && thread.runs.length === 0 && <Empty icon="threads" title={t.threads.noRuns} />}
       {summary.data !== undefined && thread.isCaughtUp && (
@@ -113,7 +113,7 @@ interface DeleteDialogProps {
 
 function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const remove = async () => {
@@ -121,7 +121,7 @@ function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
     setError(undefined);
     try {
       await client.threads.delete(id, { force: hasOpenRun });
-      go({ name: "threads" }, { replace: true });
+      navigate({ name: "threads" }, { replace: true });
     } catch (error) {
       setError(error);
       setBusy(false);
@@ -143,7 +143,7 @@ function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
     >
       <p>{t.threads.deleteDetail}</p>
       {hasOpenRun && <p>{t.threads.deleteForce}</p>}
-      {error !== undefined && <ErrorNote error={error} isUserAction />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction />}
     </Dialog>
   );
 }

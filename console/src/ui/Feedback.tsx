@@ -26,7 +26,7 @@ export function Empty({ icon, title, detail, children }: EmptyProps) {
   );
 }
 
-interface ErrorNoteProps {
+interface ErrorAlertProps {
   error: unknown;
   /** Whether the error is of an action of the person, which is not retried automatically. */
   isUserAction?: boolean;
@@ -35,7 +35,7 @@ interface ErrorNoteProps {
 }
 
 /** An error with its code and hint, or that the server is unreachable. */
-export function ErrorNote({ error, isUserAction = false, onRetry, className }: ErrorNoteProps) {
+export function ErrorAlert({ error, isUserAction = false, onRetry, className }: ErrorAlertProps) {
   const { t } = useText();
   const description = describe(error, t);
   const isUnreachable = error instanceof NetworkError;
@@ -99,7 +99,7 @@ function RenderError({ error, onRetry }: { error: unknown; onRetry(): void }) {
   return (
     <section className={style["crashed"]} aria-label={t.error.crashed}>
       <p>{t.error.crashed}</p>
-      <ErrorNote error={error} onRetry={onRetry} />
+      <ErrorAlert error={error} onRetry={onRetry} />
     </section>
   );
 }

@@ -21,12 +21,12 @@ const maxTextLength = 600;
 export function JsonTree({ value, depth = 1, label }: JsonTreeProps) {
   return (
     <div className={style["tree"]} role="group" aria-label={label} translate="no">
-      <Node value={value} depth={depth} />
+      <TreeNode value={value} depth={depth} />
     </div>
   );
 }
 
-function Node({ name, value, depth }: { name?: string; value: unknown; depth: number }) {
+function TreeNode({ name, value, depth }: { name?: string; value: unknown; depth: number }) {
   const entries = entriesOf(value);
   if (entries === null) {
     return (
@@ -70,7 +70,7 @@ function Branch({ name, value, entries, depth }: BranchProps) {
       {open && (
         <div className={style["children"]}>
           {entries.slice(0, visibleCount).map(([key, child]) => (
-            <Node key={key} name={key} value={child} depth={depth - 1} />
+            <TreeNode key={key} name={key} value={child} depth={depth - 1} />
           ))}
           {remaining > 0 && (
             <button type="button" className={style["more"]} onClick={() => setVisibleCount(visibleCount + pageSize)}>

@@ -6,7 +6,7 @@ export { Icon, type IconName } from "./Icon";
 export { JsonTree } from "./JsonTree";
 export { Kbd } from "./Kbd";
 export { CodeBlock, Markdown } from "./markdown/Markdown";
-export { ErrorBoundary, Empty, ErrorNote, Loading, Skeleton } from "./Feedback";
+export { ErrorBoundary, Empty, ErrorAlert, Loading, Skeleton } from "./Feedback";
 export { Page } from "./Page";
 export { Badge, Status, StatusDot, toneOf, type RunStatus, type Tone } from "./Status";
 export { SegmentedControl, Tabs } from "./Tabs";

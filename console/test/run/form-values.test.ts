@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { validatorFor, serverErrors, type FieldError } from "../../src/run/forms/validate";
+import { validatorFor, serverErrors, type ValidationError } from "../../src/run/forms/validate";
 import { replaceAt, emptyDraft, valueOf, type Draft } from "../../src/run/forms/draft";
 import { fieldsOf } from "../../src/run/forms/fields";
 import { stepNumber } from "../../src/run/forms/FieldView";
@@ -26,7 +26,7 @@ const trip = {
 };
 const form = fieldsOf(trip, undefined);
 const check = validatorFor(form, trip);
-const english = (errors: FieldError) => errorText(errors, dictionaries.en, formatFor("en"));
+const english = (errors: ValidationError) => errorText(errors, dictionaries.en, formatFor("en"));
 
 function typed(values: Record<string, Draft>): Draft {
   return Object.entries(values).reduce<Draft>((draft, [name, value]) => replaceAt(draft, [name], value), emptyDraft(form));

@@ -67,11 +67,11 @@ test("useRun follows a run through a form and an approval to its end", async () 
   await client.runs.cancel(retried.run_id);
 });
 
-test("a stopped run is reported as cancelled", async () => {
+test("cancel ends a run", async () => {
   const run = await client.runs.create({ agent: "endless", message: "x" });
   const { result } = renderHook(() => useRun(run.run_id), { wrapper });
   await waitFor(() => expect(result.current.connection).toBe("live"), WAIT);
-  await act(() => result.current.stop("enough"));
+  await act(() => result.current.cancel("enough"));
   await waitFor(() => expect(result.current.status).toBe("cancelled"), WAIT);
   expect(result.current.view.cancel).toMatchObject({ reason: "enough" });
 });
@@ -169,7 +169,7 @@ test("a thread that is created while its 404 is in flight is followed", async ()
   await waitFor(() => expect(result.current.runs.map((each) => [each.runId, each.status])).toEqual([[run.run_id, "completed"]]), WAIT);
 });
 
-test("useThread answers, stops and retries runs", async () => {
+test("useThread answers, cancels and retries runs", async () => {
   const { result } = renderHook(() => useThread("long-talk"), { wrapper });
   const { run_id } = await act(() => result.current.start({ agent: "demo", message: "hello" }));
   await waitFor(() => expect(result.current.openRun?.parts.at(-1)).toMatchObject({ kind: "interaction", status: "open" }), WAIT);
@@ -177,7 +177,7 @@ test("useThread answers, stops and retries runs", async () => {
   await waitFor(() => expect(result.current).toMatchObject({ openRun: undefined, runs: [{ status: "completed" }] }), WAIT);
   const again = await act(() => result.current.retry(run_id));
   await waitFor(() => expect(result.current.openRun?.runId).toBe(again.run_id), WAIT);
-  await act(() => result.current.stop(again.run_id, "enough"));
+  await act(() => result.current.cancel(again.run_id, "enough"));
   await waitFor(() => expect(result.current.runs.map((run) => run.status)).toEqual(["completed", "cancelled"]), WAIT);
 });
 

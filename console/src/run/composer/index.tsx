@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { client, usePolled } from "../../client";
 import { Link } from "../../router";
 import { useText } from "../../text";
-import { ErrorNote, IconButton } from "../../ui";
+import { ErrorAlert, IconButton } from "../../ui";
 import style from "./Composer.module.css";
 
 interface ComposerProps {
@@ -71,7 +71,7 @@ export function Composer({ agent, threadId, blockedReason, onStarted }: Composer
   };
   return (
     <div className={style["composer"]}>
-      {error !== undefined && <ErrorNote error={error} isUserAction />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction />}
       <div className={style["box"]} data-blocked={isBlocked || undefined}>
         <label htmlFor={id} className="visually-hidden">
           {texts.label}

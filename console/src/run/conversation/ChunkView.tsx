@@ -27,11 +27,11 @@ interface ChunkViewProps {
 
 /** A chunk of the conversation; outside of the viewport it is a placeholder of the same height. */
 export const ChunkView = memo(function ChunkView({ chunk, isPinned, heights }: ChunkViewProps) {
-  const frame = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [isNear, setIsNear] = useState(isPinned);
   const { start } = chunk;
   useEffect(() => {
-    const element = frame.current;
+    const element = container.current;
     const scroller = element?.closest("[data-scroller]");
     if (!element || !scroller) return;
     const observer = new IntersectionObserver(
@@ -48,10 +48,10 @@ export const ChunkView = memo(function ChunkView({ chunk, isPinned, heights }: C
   }, [start, heights]);
   const isRendered = isNear || isPinned || chunk.parts.some(isOpenInteraction);
   if (!isRendered) {
-    return <div ref={frame} aria-hidden="true" style={{ height: heights.get(start) ?? chunk.parts.length * estimatedRowHeight }} />;
+    return <div ref={container} aria-hidden="true" style={{ height: heights.get(start) ?? chunk.parts.length * estimatedRowHeight }} />;
   }
   return (
-    <div ref={frame} className={style["chunk"]}>
+    <div ref={container} className={style["chunk"]}>
       <Rows chunk={chunk} />
     </div>
   );
@@ -69,14 +69,14 @@ function Rows({ chunk }: { chunk: Chunk }) {
     const startsStep = first.stepId !== undefined && first.stepId !== step;
     step = first.stepId ?? step;
     return (
-      <RowFrame key={first.id} id={first.id} isCalls={row.kind === "calls"} step={startsStep ? first.stepId : undefined}>
+      <RowContainer key={first.id} id={first.id} isCalls={row.kind === "calls"} step={startsStep ? first.stepId : undefined}>
         {row.kind === "part" ? <PartView part={row.part} /> : <ToolCalls calls={row.calls} />}
-      </RowFrame>
+      </RowContainer>
     );
   });
 }
 
-function RowFrame({ id, isCalls, step, children }: { id: string; isCalls: boolean; step: string | undefined; children: ReactNode }) {
+function RowContainer({ id, isCalls, step, children }: { id: string; isCalls: boolean; step: string | undefined; children: ReactNode }) {
   const isNew = useIsNew(isCalls ? `row ${id}` : id);
   return (
     <>

@@ -15,7 +15,7 @@ export function UserMessage({ part }: { part: UserPart }) {
   return (
     <article className={style["user"]} aria-label={t.run.parts.you}>
       <div className={style["text"]}>
-        <p data-folded={(isLong && !isExpanded) || undefined}>{part.text}</p>
+        <p data-collapsed={(isLong && !isExpanded) || undefined}>{part.text}</p>
         {isLong && !isExpanded && (
           <Button size="small" variant="quiet" onClick={() => setExpanded(true)}>
             {t.action.showAll}

@@ -53,11 +53,11 @@ function isUnchanged(previous: readonly Part[], parts: readonly Part[], start: n
 }
 
 /** A row of the conversation: a part, or consecutive tool calls. */
-export type Row = { kind: "part"; part: Part } | { kind: "calls"; calls: readonly (Part & { kind: "tool" })[] };
+export type ConversationRow = { kind: "part"; part: Part } | { kind: "calls"; calls: readonly (Part & { kind: "tool" })[] };
 
 /** Groups consecutive calls of a step, and omits notices that repeat the error of a failed call. */
-export function rowsOf(parts: readonly Part[]): Row[] {
-  const rows: Row[] = [];
+export function rowsOf(parts: readonly Part[]): ConversationRow[] {
+  const rows: ConversationRow[] = [];
   for (const part of parts) {
     const last = rows.at(-1);
     if (part.kind === "notice" && last?.kind === "calls" && last.calls.some((call) => call.error?.message === part.message)) continue;

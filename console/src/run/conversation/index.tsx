@@ -29,7 +29,7 @@ export function Conversation({ id, run, summary, isRetrying, onRetry }: Conversa
 
 function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const { view } = run;
   const content = useRef<HTMLDivElement>(null);
   const [chunker] = useState(() => new Chunker());
@@ -92,7 +92,7 @@ function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
             agent={agent}
             threadId={threadId}
             blockedReason={isOver ? undefined : view.status === "suspended" ? t.run.composer.answerFirst : t.run.composer.runNotEnded}
-            onStarted={(next) => go({ name: "run", id: next.run_id, tab: "conversation" })}
+            onStarted={(next) => navigate({ name: "run", id: next.run_id, tab: "conversation" })}
           />
         )}
       </div>

@@ -13,8 +13,8 @@ export function useIncrementalText(text: string): string {
   useEffect(() => {
     renderedLength.current = Math.max(length, initialLength - lengthPerFrame);
     if (length >= text.length) return;
-    const frame = requestAnimationFrame(() => rerender((times) => times + 1));
-    return () => cancelAnimationFrame(frame);
+    const frameRequest = requestAnimationFrame(() => rerender((times) => times + 1));
+    return () => cancelAnimationFrame(frameRequest);
   }, [text, length]);
   return length >= text.length ? text : text.slice(0, length);
 }

@@ -29,7 +29,7 @@ export function DataTable({ table }: { table: Table }) {
   };
   return (
     <div>
-      <div ref={container} className={classNames(style["tableFrame"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
+      <div ref={container} className={classNames(style["tableContainer"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
         <table className={style["table"]} aria-rowcount={rows.length + 1}>
           <caption className="visually-hidden">{name}</caption>
           <thead>

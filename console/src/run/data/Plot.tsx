@@ -27,14 +27,14 @@ export function Plot({ chart, width, hovered, onHover }: PlotProps) {
   const ticks = scale.ticks.map((value) => ({ value, text: format.short(value) }));
   const left = 14 + Math.max(...ticks.map(({ text }) => text.length)) * 7;
   const plotWidth = Math.max(width - left - right, 40);
-  const slotWidth = plotWidth / count;
-  // Points are centred in their slots, like bars.
-  const x = (index: number) => left + slotWidth * (index + 0.5);
+  const bandWidth = plotWidth / count;
+  // Points are centred in their bands, like bars.
+  const x = (index: number) => left + bandWidth * (index + 0.5);
   const y = (value: number) => top + (height - top - bottom) * (1 - (value - scale.min) / (scale.max - scale.min));
   const labelStride = Math.max(1, Math.ceil((count * 56) / plotWidth));
   const onPointerMove = (event: PointerEvent<SVGSVGElement>) => {
     const at = event.clientX - event.currentTarget.getBoundingClientRect().left;
-    const index = Math.floor((at - left) / slotWidth);
+    const index = Math.floor((at - left) / bandWidth);
     onHover(index >= 0 && index < count ? index : undefined);
   };
   return (
@@ -59,24 +59,24 @@ export function Plot({ chart, width, hovered, onHover }: PlotProps) {
         (label, index) =>
           index % labelStride === 0 && (
             <text key={index} x={x(index)} y={height - 6} className={style["tickX"]}>
-              {truncateLabel(label, (slotWidth * labelStride) / 7)}
+              {truncateLabel(label, (bandWidth * labelStride) / 7)}
             </text>
           ),
       )}
       {hovered !== undefined && (
-        <rect x={left + slotWidth * hovered} y={top} width={slotWidth} height={height - top - bottom} className={style["hoveredSlot"]} />
+        <rect x={left + bandWidth * hovered} y={top} width={bandWidth} height={height - top - bottom} className={style["hoveredBand"]} />
       )}
-      {isBar ? <Bars chart={chart} stacked={stacked} slotWidth={slotWidth} left={left} y={y} /> : <Lines chart={chart} scale={scale} x={x} y={y} hovered={hovered} />}
+      {isBar ? <Bars chart={chart} stacked={stacked} bandWidth={bandWidth} left={left} y={y} /> : <Lines chart={chart} scale={scale} x={x} y={y} hovered={hovered} />}
     </svg>
   );
 }
 
 type Axis = (value: number) => number;
 
-function Bars({ chart, stacked, slotWidth, left, y }: { chart: ChartData; stacked: boolean; slotWidth: number; left: number; y: Axis }) {
-  const barsPerSlot = stacked ? 1 : chart.series.length;
-  const groupWidth = Math.min(slotWidth * 0.72, 64 * barsPerSlot);
-  const barWidth = groupWidth / barsPerSlot;
+function Bars({ chart, stacked, bandWidth, left, y }: { chart: ChartData; stacked: boolean; bandWidth: number; left: number; y: Axis }) {
+  const barsPerBand = stacked ? 1 : chart.series.length;
+  const groupWidth = Math.min(bandWidth * 0.72, 64 * barsPerBand);
+  const barWidth = groupWidth / barsPerBand;
   const sums = chart.labels.map(() => ({ up: 0, down: 0 }));
   return chart.series.map((each, seriesIndex) => (
     <g key={seriesIndex} className={colourOf(seriesIndex)}>
@@ -86,7 +86,7 @@ function Bars({ chart, stacked, slotWidth, left, y }: { chart: ChartData; stacke
         const from = stacked && sum ? (value < 0 ? sum.down : sum.up) : 0;
         if (stacked && sum) value < 0 ? (sum.down += value) : (sum.up += value);
         const [high, low] = [y(Math.max(from, from + value)), y(Math.min(from, from + value))];
-        const start = left + slotWidth * index + (slotWidth - groupWidth) / 2 + (stacked ? 0 : barWidth * seriesIndex);
+        const start = left + bandWidth * index + (bandWidth - groupWidth) / 2 + (stacked ? 0 : barWidth * seriesIndex);
         return <rect key={index} x={start} y={high} width={Math.max(barWidth - 1.5, 1)} height={Math.max(low - high, 1)} rx={Math.min(2, barWidth / 4)} className={style["bar"]} />;
       })}
     </g>

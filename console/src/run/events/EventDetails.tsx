@@ -1,7 +1,7 @@
 import { cursorOf, type RunwireEvent } from "@runwire/client";
 import { useEffect, useState } from "react";
 import { useText } from "../../text";
-import { Button, CopyButton, ErrorNote, IconButton, JsonTree, Loading } from "../../ui";
+import { Button, CopyButton, ErrorAlert, IconButton, JsonTree, Loading } from "../../ui";
 import { shellCommand } from "./shellCommand";
 import { dialects } from "./dialects";
 import { formatOffset } from "./EventRow";
@@ -30,7 +30,7 @@ export function EventDetails({ run, event, startedAt, onClose, onFilterType }: E
         <h2 className={style["type"]}>{event.type}</h2>
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         <dt>{t.inspect.cursor}</dt>
         <dd className="tabular-nums">{cursorOf(event) ?? event.seq}</dd>
         <dt>{t.inspect.at}</dt>
@@ -91,7 +91,7 @@ function RecordFrames({ run, seq, representation }: { run: string; seq: number; 
       .catch((failure: unknown) => abort.signal.aborted || setError(failure));
     return () => abort.abort();
   }, [run, seq, representation, attempts]);
-  if (error !== undefined) return <ErrorNote error={error} onRetry={() => setAttempts(attempts + 1)} />;
+  if (error !== undefined) return <ErrorAlert error={error} onRetry={() => setAttempts(attempts + 1)} />;
   if (frames === undefined) return <Loading lines={3} />;
   if (frames.length === 0) return <p className={style["noFrame"]}>{t.inspect.noFrame}</p>;
   return frames.map((frame) => (

@@ -79,20 +79,20 @@ function GroupView({ field, draft, path, pointer }: FieldProps<GroupField>) {
   ));
   if (path.length === 0 || field.title === "") return <div className={style["fields"]}>{fields}</div>;
   return (
-    <Fieldset field={field} pointer={pointer} framed>
+    <Fieldset field={field} pointer={pointer} isBordered>
       <div className={style["fields"]}>{fields}</div>
     </Fieldset>
   );
 }
 
-interface FrameProps {
+interface FieldContainerProps {
   field: Field;
   pointer: string;
   children: ReactNode;
-  framed?: boolean;
+  isBordered?: boolean;
 }
 
-function Labelled({ field, pointer, children }: FrameProps) {
+function Labelled({ field, pointer, children }: FieldContainerProps) {
   const form = useForm();
   return (
     <div className={classNames(isWide(field) && style["wide"])}>
@@ -107,14 +107,14 @@ function Labelled({ field, pointer, children }: FrameProps) {
   );
 }
 
-function Fieldset({ field, pointer, children, framed = false }: FrameProps) {
+function Fieldset({ field, pointer, children, isBordered = false }: FieldContainerProps) {
   const form = useForm();
   const error = form.errorAt(pointer);
   return (
     <fieldset
       id={field.kind === "group" ? undefined : form.idOf(pointer)}
       tabIndex={-1}
-      className={classNames(style["fieldset"], style["wide"], framed && style["framed"])}
+      className={classNames(style["fieldset"], style["wide"], isBordered && style["bordered"])}
       aria-describedby={describedBy(form.idOf(pointer), field, error)}
     >
       {field.title !== "" && (

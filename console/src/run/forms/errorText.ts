@@ -1,8 +1,8 @@
 import type { Dictionary, Format } from "../../text";
-import type { FieldError } from "./validate";
+import type { ValidationError } from "./validate";
 
 /** Returns the localized text of a field error; defaults to the message of the validator. */
-export function errorText(error: FieldError, t: Dictionary, format: Format): string {
+export function errorText(error: ValidationError, t: Dictionary, format: Format): string {
   const texts = t.run.form.errors;
   const { keyword, limit } = error;
   const number = typeof limit === "number" ? limit : undefined;

@@ -2,7 +2,7 @@ import { ProblemError, type Decision, type Interaction, type NewAnswer } from "@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { client } from "../../client";
 import { useText } from "../../text";
-import { ErrorNote } from "../../ui";
+import { ErrorAlert } from "../../ui";
 import { serverErrors } from "./validate";
 import { fieldsOf } from "./fields";
 import { draftKey, storeDraft } from "./draftStorage";
@@ -30,7 +30,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
   const key = draftKey(interaction.run_id, interaction.interaction_id);
   const [sending, setSending] = useState<Decision>();
   const [failed, setFailed] = useState<{ error: unknown; newAnswer: NewAnswer }>();
-  const errorNote = useRef<HTMLDivElement>(null);
+  const errorAlert = useRef<HTMLDivElement>(null);
   const [resolution, setResolution] = useState<Resolution>();
   const isOwnAnswer = useRef(false);
   const [, rerender] = useState(0);
@@ -39,7 +39,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
 
   // Disabled fields have lost the focus, and the form may be longer than the window.
   useEffect(() => {
-    if (failed !== undefined) errorNote.current?.focus();
+    if (failed !== undefined) errorAlert.current?.focus();
   }, [failed]);
 
   const answer = resolution ?? interaction.answer ?? (interaction.status === "open" ? undefined : { decision: interaction.status });
@@ -78,8 +78,8 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
   return (
     <OpenInteraction interaction={interaction} field={hasFields ? field : undefined} state={state} sending={sending} untitled={untitled} onAnswer={(newAnswer) => void send(newAnswer)}>
       {failed !== undefined && (
-        <div ref={errorNote} tabIndex={-1} className={style["failure"]}>
-          <ErrorNote error={failed.error} isUserAction onRetry={() => void send(failed.newAnswer)} />
+        <div ref={errorAlert} tabIndex={-1} className={style["failure"]}>
+          <ErrorAlert error={failed.error} isUserAction onRetry={() => void send(failed.newAnswer)} />
         </div>
       )}
       <span className="visually-hidden" role="status">

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useId, useMemo, useState } from "react";
 import { useText } from "../../text";
-import { validatorFor, hasInput, type FieldError } from "./validate";
+import { validatorFor, hasInput, type ValidationError } from "./validate";
 import { replaceAt, emptyDraft, type Draft } from "./draft";
 import type { Field } from "./fields";
 import type { Form } from "./formContext";
@@ -22,7 +22,7 @@ export interface FormState {
   /** Returns true if the draft is valid; from now on all errors are shown. */
   validate(): boolean;
   /** Sets the errors of a server response. */
-  setServerErrors(errors: readonly FieldError[]): void;
+  setServerErrors(errors: readonly ValidationError[]): void;
 }
 
 /** State of a form: stored across reloads, validated on input, errors shown once a field was touched. */
@@ -34,7 +34,7 @@ export function useFormState(field: Field, schema: unknown, key: string, disable
   const [isDirty, setIsDirty] = useState(storedDraft !== undefined);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [isSubmitted, setSubmitted] = useState(false);
-  const [rejected, setRejected] = useState<readonly FieldError[]>([]);
+  const [rejected, setRejected] = useState<readonly ValidationError[]>([]);
   const validateDraft = useMemo(() => validatorFor(field, schema), [field, schema]);
   const { value, errors } = useMemo(() => validateDraft(draft), [validateDraft, draft]);
 
@@ -52,7 +52,7 @@ export function useFormState(field: Field, schema: unknown, key: string, disable
   const markTouched = useCallback((pointer: string) => setTouched((before) => (before.has(pointer) ? before : new Set(before).add(pointer))), []);
 
   const visibleErrors = useMemo(() => {
-    const byPointer = new Map<string, FieldError>();
+    const byPointer = new Map<string, ValidationError>();
     for (const each of [...errors.filter((each) => isSubmitted || touched.has(each.pointer)), ...rejected]) byPointer.set(each.pointer, each);
     return byPointer;
   }, [errors, rejected, isSubmitted, touched]);

@@ -4,7 +4,7 @@ import type { Field } from "./fields";
 import { isObject, type Schema } from "./schema";
 
 /** A validation error of a field, without its text. */
-export interface FieldError {
+export interface ValidationError {
   /** JSON pointer into the values. */
   pointer: string;
   /** The violated JSON Schema keyword, or `json` or `number` for input that cannot be parsed. */
@@ -18,7 +18,7 @@ export interface FieldError {
 /** The value of a draft and its errors. */
 export interface ValidationResult {
   value: unknown;
-  errors: readonly FieldError[];
+  errors: readonly ValidationError[];
 }
 
 /** Validates a draft of a form. */
@@ -33,10 +33,10 @@ export function validatorFor(field: Field, schema: unknown): ValidateDraft {
   return (draft) => {
     const unparsable: UnparsableInput[] = [];
     const value = valueOf(field, draft, unparsable);
-    const errors: FieldError[] = unparsable.map(({ pointer, kind }) => ({ pointer, keyword: kind, limit: undefined, message: "" }));
+    const errors: ValidationError[] = unparsable.map(({ pointer, kind }) => ({ pointer, keyword: kind, limit: undefined, message: "" }));
     const known = new Set(errors.map(({ pointer }) => pointer));
     for (const each of violations(validator, value)) {
-      const error = toFieldError(each, field);
+      const error = toValidationError(each, field);
       if (known.has(error.pointer)) continue;
       known.add(error.pointer);
       errors.push(error);
@@ -89,7 +89,7 @@ function violations(validator: Validator | undefined, value: unknown): OutputUni
   return leaves.filter((unit) => !["anyOf", "oneOf", "additionalProperties"].includes(unit.keyword) || leaves.length === 1);
 }
 
-function toFieldError(unit: OutputUnit, root: Field): FieldError {
+function toValidationError(unit: OutputUnit, root: Field): ValidationError {
   const pointer = inputPointer(root, unit.instanceLocation.replace(/^#/, ""));
   if (unit.keyword === "required") {
     const name = /"(.*)"/s.exec(unit.error)?.[1] ?? "";
@@ -100,7 +100,7 @@ function toFieldError(unit: OutputUnit, root: Field): FieldError {
 }
 
 /** Converts the field errors of a server response. */
-export function serverErrors(errors: readonly { pointer: string; message: string; keyword?: unknown }[], root: Field): FieldError[] {
+export function serverErrors(errors: readonly { pointer: string; message: string; keyword?: unknown }[], root: Field): ValidationError[] {
   return errors.map(({ pointer: error, message, keyword }) => {
     const pointer = inputPointer(root, error);
     const rule = typeof keyword === "string" ? keyword : "";

@@ -15,7 +15,7 @@ export function Differences({ differences }: { differences: readonly Difference[
   if (differences.length === 0) return <p className={style["same"]}>{t.inspect.noDifference}</p>;
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.differences}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.differences}>
         <table className={style["table"]}>
           <thead>
             <tr>
@@ -39,8 +39,8 @@ export function Differences({ differences }: { differences: readonly Difference[
                   <th scope="row" className={style["path"]}>
                     {path === "" ? t.inspect.wholeState : path}
                   </th>
-                  <td>{difference.kind !== "added" && <Value value={difference.before} kind="old" />}</td>
-                  <td>{difference.kind !== "removed" && <Value value={difference.after} kind="new" />}</td>
+                  <td>{difference.kind !== "added" && <DiffValue value={difference.before} kind="old" />}</td>
+                  <td>{difference.kind !== "removed" && <DiffValue value={difference.after} kind="new" />}</td>
                 </tr>
               );
             })}
@@ -52,7 +52,7 @@ export function Differences({ differences }: { differences: readonly Difference[
   );
 }
 
-function Value({ value, kind }: { value: unknown; kind: "old" | "new" }) {
+function DiffValue({ value, kind }: { value: unknown; kind: "old" | "new" }) {
   const text = JSON.stringify(value, null, typeof value === "object" ? 1 : undefined) ?? "";
   const truncated = text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
   return kind === "old" ? <del className={style["old"]}>{truncated}</del> : <ins className={style["new"]}>{truncated}</ins>;

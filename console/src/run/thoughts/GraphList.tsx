@@ -16,7 +16,7 @@ export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: nu
   for (const { from, to } of graph.edges) dependencies.set(to, [...(dependencies.get(to) ?? []), from]);
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.graphOfThoughts}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.graphOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>

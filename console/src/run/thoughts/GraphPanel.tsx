@@ -35,7 +35,7 @@ export function GraphPanel({ node, graph, startedAt, onSelect, onClose }: GraphP
       </p>
       {node.summary !== undefined && <p className={style["fullText"]}>{node.summary}</p>}
       {node.error !== undefined && <p className={style["failure"]}>{node.error}</p>}
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         {node.startedAt !== undefined && (
           <>
             <dt>{t.inspect.startedAfter}</dt>

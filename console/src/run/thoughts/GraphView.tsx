@@ -81,7 +81,7 @@ export function GraphView({ graph, startedAt, isLive, isList, viewSwitches }: Gr
             isLive={isLive}
             node={(id, attributes) => {
               const node = nodesById.get(id);
-              return node && <Node node={node} graph={graph} isSelected={id === selected} attributes={attributes} />;
+              return node && <GraphNode node={node} graph={graph} isSelected={id === selected} attributes={attributes} />;
             }}
           />
           {selectedNode && <GraphPanel node={selectedNode} graph={graph} startedAt={startedAt} onSelect={setSelected} onClose={close} />}
@@ -92,14 +92,14 @@ export function GraphView({ graph, startedAt, isLive, isList, viewSwitches }: Gr
   );
 }
 
-interface NodeProps {
+interface GraphNodeProps {
   node: GotNode;
   graph: GotGraph;
   isSelected: boolean;
   attributes: NodeAttributes;
 }
 
-function Node({ node, graph, isSelected, attributes }: NodeProps) {
+function GraphNode({ node, graph, isSelected, attributes }: GraphNodeProps) {
   const { t, format } = useText();
   const added = graph.nodes.filter((other) => other.addedBy === node.id).length;
   const before = graph.edges.filter((edge) => edge.to === node.id).map((edge) => edge.from);

@@ -16,7 +16,7 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
   const remaining = thoughts.length - visibleCount;
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.treeOfThoughts}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.treeOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>

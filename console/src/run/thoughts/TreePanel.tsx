@@ -30,7 +30,7 @@ export function TreePanel({ node, tree, startedAt, isOnPath, onClose }: TreePane
           <Badge tone={isOnPath ? "good" : toneOf[node.status]}>{isOnPath ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
         </p>
       )}
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         {node.score !== undefined && (
           <>
             <dt>{t.inspect.score}</dt>

@@ -7,16 +7,16 @@ const laneHeight = 18;
 const iterations = 6;
 
 /** A node in a column, or the lane of a long edge that passes the column. */
-interface Slot {
+interface ColumnItem {
   id: string;
   isLane: boolean;
-  before: Slot[];
-  after: Slot[];
+  before: ColumnItem[];
+  after: ColumnItem[];
   y: number;
 }
 
-const heightOf = (slot: Slot) => (slot.isLane ? laneHeight : card.height);
-const middleOf = (slot: Slot) => slot.y + heightOf(slot) / 2;
+const heightOf = (item: ColumnItem) => (item.isLane ? laneHeight : card.height);
+const middleOf = (item: ColumnItem) => item.y + heightOf(item) / 2;
 
 /**
  * Layered layout of a graph from left to right (Sugiyama): each node is one column after its last dependency, with few
@@ -26,48 +26,48 @@ export function layoutGraph(graph: GotGraph, maxNodes = Infinity): Layout {
   const ids = graph.nodes.slice(0, maxNodes).map((node) => node.id);
   const edges = forwardEdges(ids, graph.edges);
   const columnOf = columnsOf(ids, edges);
-  const columns: Slot[][] = [];
-  const slots = new Map<string, Slot>();
-  const addSlot = (id: string, column: number, isLane: boolean): Slot => {
-    const slot: Slot = { id, isLane, before: [], after: [], y: 0 };
-    (columns[column] ??= []).push(slot);
-    return slot;
+  const columns: ColumnItem[][] = [];
+  const nodeItems = new Map<string, ColumnItem>();
+  const addItem = (id: string, column: number, isLane: boolean): ColumnItem => {
+    const item: ColumnItem = { id, isLane, before: [], after: [], y: 0 };
+    (columns[column] ??= []).push(item);
+    return item;
   };
-  for (const id of ids) slots.set(id, addSlot(id, columnOf.get(id) ?? 0, false));
+  for (const id of ids) nodeItems.set(id, addItem(id, columnOf.get(id) ?? 0, false));
   const edgeLanes = edges.map(({ from, to }) => {
-    const edgeSlots: Slot[] = [];
-    let last = slots.get(from);
+    const edgeItems: ColumnItem[] = [];
+    let last = nodeItems.get(from);
     for (let column = (columnOf.get(from) ?? 0) + 1; column < (columnOf.get(to) ?? 0); column++) {
-      const slot = addSlot(`${from} ${to} ${column}`, column, true);
-      connect(last, slot);
-      edgeSlots.push((last = slot));
+      const item = addItem(`${from} ${to} ${column}`, column, true);
+      connect(last, item);
+      edgeItems.push((last = item));
     }
-    connect(last, slots.get(to));
-    return edgeSlots;
+    connect(last, nodeItems.get(to));
+    return edgeItems;
   });
   for (let iteration = 0; iteration < iterations; iteration++) sortColumns(columns, iteration % 2 === 0);
-  stackSlots(columns);
-  for (let iteration = 0; iteration < iterations; iteration++) alignSlots(columns, iteration % 2 === 0);
+  stackItems(columns);
+  for (let iteration = 0; iteration < iterations; iteration++) alignItems(columns, iteration % 2 === 0);
 
-  const top = Math.min(0, ...columns.flatMap((column) => column.map((slot) => slot.y)));
+  const top = Math.min(0, ...columns.flatMap((column) => column.map((item) => item.y)));
   const nodes = new Map<string, Point>();
   const columnX = (column: number) => column * (card.width + card.column);
-  for (const [id, slot] of slots) nodes.set(id, { x: columnX(columnOf.get(id) ?? 0), y: slot.y - top });
+  for (const [id, item] of nodeItems) nodes.set(id, { x: columnX(columnOf.get(id) ?? 0), y: item.y - top });
   return toLayout(
     nodes,
     edges.map(({ from, to }, index) => ({
       from,
       to,
-      via: (edgeLanes[index] ?? []).flatMap((slot, laneIndex) => {
+      via: (edgeLanes[index] ?? []).flatMap((item, laneIndex) => {
         const x = columnX((columnOf.get(from) ?? 0) + 1 + laneIndex);
-        const y = middleOf(slot) - top;
+        const y = middleOf(item) - top;
         return [{ x, y }, { x: x + card.width, y }];
       }),
     })),
   );
 }
 
-function connect(one: Slot | undefined, other: Slot | undefined): void {
+function connect(one: ColumnItem | undefined, other: ColumnItem | undefined): void {
   if (one === undefined || other === undefined) return;
   one.after.push(other);
   other.before.push(one);
@@ -119,46 +119,46 @@ function columnsOf(ids: readonly string[], edges: readonly { from: string; to: s
 }
 
 /** Sorts each column by the mean position of its neighbours in the previous (or next) column. */
-function sortColumns(columns: Slot[][], forwards: boolean): void {
+function sortColumns(columns: ColumnItem[][], forwards: boolean): void {
   for (const column of forwards ? columns : columns.toReversed()) {
-    const positions = new Map<Slot, number>();
-    for (const [index, slot] of column.entries()) {
-      const neighbours = forwards ? slot.before : slot.after;
-      positions.set(slot, neighbours.length === 0 ? index : neighbours.reduce((sum, other) => sum + other.y, 0) / neighbours.length);
+    const positions = new Map<ColumnItem, number>();
+    for (const [index, item] of column.entries()) {
+      const neighbours = forwards ? item.before : item.after;
+      positions.set(item, neighbours.length === 0 ? index : neighbours.reduce((sum, other) => sum + other.y, 0) / neighbours.length);
     }
     column.sort((one, other) => (positions.get(one) ?? 0) - (positions.get(other) ?? 0));
     // Until heights are known, `y` is the index in the column.
-    for (const [index, slot] of column.entries()) slot.y = index;
+    for (const [index, item] of column.entries()) item.y = index;
   }
 }
 
-function stackSlots(columns: readonly Slot[][]): void {
+function stackItems(columns: readonly ColumnItem[][]): void {
   for (const column of columns) {
     let y = 0;
-    for (const slot of column) {
-      slot.y = y;
-      y += heightOf(slot) + card.row;
+    for (const item of column) {
+      item.y = y;
+      y += heightOf(item) + card.row;
     }
   }
 }
 
-/** Moves the slots of each column towards their neighbours, in order and without overlap. */
-function alignSlots(columns: readonly Slot[][], forwards: boolean): void {
+/** Moves the items of each column towards their neighbours, in order and without overlap. */
+function alignItems(columns: readonly ColumnItem[][], forwards: boolean): void {
   for (const column of forwards ? columns : columns.toReversed()) {
-    const desired = column.map((slot) => {
-      const neighbours = forwards ? slot.before : slot.after;
-      if (neighbours.length === 0) return slot.y;
-      return neighbours.reduce((sum, other) => sum + middleOf(other), 0) / neighbours.length - heightOf(slot) / 2;
+    const desired = column.map((item) => {
+      const neighbours = forwards ? item.before : item.after;
+      if (neighbours.length === 0) return item.y;
+      return neighbours.reduce((sum, other) => sum + middleOf(other), 0) / neighbours.length - heightOf(item) / 2;
     });
     let end = -Infinity;
     let overshoot = 0;
-    for (const [index, slot] of column.entries()) {
-      slot.y = Math.max(desired[index] ?? 0, end);
-      overshoot += slot.y - (desired[index] ?? 0);
-      end = slot.y + heightOf(slot) + card.row;
+    for (const [index, item] of column.entries()) {
+      item.y = Math.max(desired[index] ?? 0, end);
+      overshoot += item.y - (desired[index] ?? 0);
+      end = item.y + heightOf(item) + card.row;
     }
     // Distributes the overshoot, so that the column is centred on its desired positions.
     const shift = column.length === 0 ? 0 : overshoot / column.length;
-    for (const slot of column) slot.y -= shift;
+    for (const item of column) item.y -= shift;
   }
 }

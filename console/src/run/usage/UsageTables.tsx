@@ -9,23 +9,23 @@ interface AggregateTableProps {
   title: string;
   /** Title of the name column. */
   nameTitle: string;
-  sums: readonly Aggregate[];
+  aggregates: readonly Aggregate[];
   /** Duration of the run in milliseconds. */
   runDuration: number;
 }
 
 /** Time and tokens by name, longest first. */
-export function AggregateTable({ title, nameTitle, sums, runDuration }: AggregateTableProps) {
+export function AggregateTable({ title, nameTitle, aggregates, runDuration }: AggregateTableProps) {
   const { t, format } = useText();
-  const hasTokens = sums.some((sum) => sum.totalTokens > 0);
-  const max = Math.max(1, ...sums.map((sum) => sum.duration));
+  const hasTokens = aggregates.some((aggregate) => aggregate.totalTokens > 0);
+  const max = Math.max(1, ...aggregates.map((aggregate) => aggregate.duration));
   const tokens = (count: number) => (count === 0 ? "" : format.number(count));
   return (
     <div>
       <div className={style["head"]}>
         <h2>{title}</h2>
       </div>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={title}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={title}>
         <table className={style["table"]}>
           <thead>
             <tr>
@@ -44,23 +44,23 @@ export function AggregateTable({ title, nameTitle, sums, runDuration }: Aggregat
             </tr>
           </thead>
           <tbody>
-            {sums.map((sum) => (
-              <tr key={sum.name}>
+            {aggregates.map((aggregate) => (
+              <tr key={aggregate.name}>
                 <th scope="row" className={style["nameCell"]}>
-                  {sum.name === "" ? t.inspect.outside : sum.name}
-                  <span className={style["durationBar"]} aria-hidden="true" style={{ width: `${(sum.duration / max) * 100}%` }} />
+                  {aggregate.name === "" ? t.inspect.outside : aggregate.name}
+                  <span className={style["durationBar"]} aria-hidden="true" style={{ width: `${(aggregate.duration / max) * 100}%` }} />
                 </th>
-                <td className={style["number"]}>{sum.count === 0 ? "" : format.number(sum.count)}</td>
-                <td className={style["number"]}>{sum.failures === 0 ? "" : format.number(sum.failures)}</td>
-                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.duration)}</td>
-                <td className={style["number"]}>{sum.count === 0 || runDuration <= 0 ? "" : format.percent(sum.duration / runDuration)}</td>
-                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.duration / sum.count)}</td>
-                <td className={style["number"]}>{sum.count === 0 ? "" : format.duration(sum.longest)}</td>
+                <td className={style["number"]}>{aggregate.count === 0 ? "" : format.number(aggregate.count)}</td>
+                <td className={style["number"]}>{aggregate.failures === 0 ? "" : format.number(aggregate.failures)}</td>
+                <td className={style["number"]}>{aggregate.count === 0 ? "" : format.duration(aggregate.duration)}</td>
+                <td className={style["number"]}>{aggregate.count === 0 || runDuration <= 0 ? "" : format.percent(aggregate.duration / runDuration)}</td>
+                <td className={style["number"]}>{aggregate.count === 0 ? "" : format.duration(aggregate.duration / aggregate.count)}</td>
+                <td className={style["number"]}>{aggregate.count === 0 ? "" : format.duration(aggregate.longest)}</td>
                 {hasTokens && (
                   <>
-                    <td className={style["number"]}>{tokens(sum.promptTokens)}</td>
-                    <td className={style["number"]}>{tokens(sum.completionTokens)}</td>
-                    <td className={style["number"]}>{tokens(sum.totalTokens)}</td>
+                    <td className={style["number"]}>{tokens(aggregate.promptTokens)}</td>
+                    <td className={style["number"]}>{tokens(aggregate.completionTokens)}</td>
+                    <td className={style["number"]}>{tokens(aggregate.totalTokens)}</td>
                   </>
                 )}
               </tr>
@@ -86,7 +86,7 @@ export function CallTable({ usage, startedAt }: { usage: RunViewUsage; startedAt
       <div className={style["head"]}>
         <h2>{t.inspect.byCallTitle}</h2>
       </div>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.byCallTitle}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.byCallTitle}>
         <table className={style["table"]}>
           <thead>
             <tr>

@@ -39,7 +39,7 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
           {t.inspect.onlyStepsAndTools}
         </label>
       </div>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.waterfall}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.waterfall}>
         <table className={classNames(style["table"], style["waterfall"])}>
           <thead>
             <tr>

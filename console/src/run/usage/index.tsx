@@ -52,8 +52,8 @@ function Usage({ view, startedAt }: { view: RunViewSnapshot; startedAt: number }
       </dl>
       {usage === undefined && <p className={style["note"]}>{t.inspect.noTokens}</p>}
       <Waterfall view={view} startedAt={startedAt} endedAt={now} />
-      {steps.length > 0 && <AggregateTable title={t.inspect.byStepTitle} nameTitle={t.inspect.step} sums={steps} runDuration={now - startedAt} />}
-      {tools.length > 0 && <AggregateTable title={t.inspect.byToolTitle} nameTitle={t.inspect.kind.tool} sums={tools} runDuration={now - startedAt} />}
+      {steps.length > 0 && <AggregateTable title={t.inspect.byStepTitle} nameTitle={t.inspect.step} aggregates={steps} runDuration={now - startedAt} />}
+      {tools.length > 0 && <AggregateTable title={t.inspect.byToolTitle} nameTitle={t.inspect.kind.tool} aggregates={tools} runDuration={now - startedAt} />}
       {usage !== undefined && calls > 0 && <CallTable usage={usage} startedAt={startedAt} />}
     </section>
   );

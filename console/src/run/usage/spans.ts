@@ -96,33 +96,33 @@ export interface Aggregate {
 
 /** Aggregates steps by name; model calls outside of steps have an empty name. */
 export function aggregateSteps({ steps, usage }: UsageInput, now: number): Aggregate[] {
-  const sums = new Aggregator();
+  const aggregator = new Aggregator();
   const names = new Map(steps.map((step) => [step.stepId, step.name]));
-  for (const step of steps) sums.addTime(step.name, (step.endedAt ?? now) - step.startedAt, step.status === "failed");
-  for (const call of usage?.calls ?? []) sums.addTokens(call.step ?? names.get(call.stepId ?? "") ?? "", call);
-  return sums.list();
+  for (const step of steps) aggregator.addTime(step.name, (step.endedAt ?? now) - step.startedAt, step.status === "failed");
+  for (const call of usage?.calls ?? []) aggregator.addTokens(call.step ?? names.get(call.stepId ?? "") ?? "", call);
+  return aggregator.list();
 }
 
 /** Aggregates tools by name. */
 export function aggregateTools({ parts, usage }: UsageInput, now: number): Aggregate[] {
-  const sums = new Aggregator();
+  const aggregator = new Aggregator();
   for (const part of parts) {
-    if (part.kind === "tool") sums.addTime(part.name, part.durationMs ?? (part.endedAt ?? now) - part.startedAt, part.status === "failure");
+    if (part.kind === "tool") aggregator.addTime(part.name, part.durationMs ?? (part.endedAt ?? now) - part.startedAt, part.status === "failure");
   }
-  for (const call of usage?.calls ?? []) if (call.tool !== undefined) sums.addTokens(call.tool, call);
-  return sums.list();
+  for (const call of usage?.calls ?? []) if (call.tool !== undefined) aggregator.addTokens(call.tool, call);
+  return aggregator.list();
 }
 
 /** Returns how long a run waited for people; interactions that overlap count once. */
 export function waitingTime({ parts }: Pick<UsageInput, "parts">, now: number): number {
-  let [sum, end] = [0, -Infinity];
+  let [aggregate, end] = [0, -Infinity];
   for (const part of parts) {
     if (part.kind !== "interaction") continue;
     const endedAt = part.endedAt ?? now;
-    sum += Math.max(0, endedAt - Math.max(part.startedAt, end));
+    aggregate += Math.max(0, endedAt - Math.max(part.startedAt, end));
     end = Math.max(end, endedAt);
   }
-  return sum;
+  return aggregate;
 }
 
 /** Waiting that exceeds this share of the active time is compressed. */
@@ -146,7 +146,7 @@ export function axisOf({ parts }: Pick<UsageInput, "parts">, startedAt: number, 
     if (last !== undefined && part.startedAt <= last.to) last.to = Math.max(last.to, to);
     else waits.push({ from: part.startedAt, to });
   }
-  const waited = waits.reduce((sum, { from, to }) => sum + Math.max(0, to - from), 0);
+  const waited = waits.reduce((aggregate, { from, to }) => aggregate + Math.max(0, to - from), 0);
   const active = Math.max(1, endedAt - startedAt - waited);
   const isCompressed = waited > active * maxWaitingShare * 2;
   const compression = isCompressed ? (active * maxWaitingShare) / waited : 1;
@@ -163,18 +163,18 @@ class Aggregator {
   readonly #aggregates = new Map<string, Aggregate>();
 
   addTime(name: string, duration: number, hasFailed: boolean): void {
-    const sum = this.#aggregateOf(name);
-    sum.count++;
-    if (hasFailed) sum.failures++;
-    sum.duration += Math.max(0, duration);
-    sum.longest = Math.max(sum.longest, duration);
+    const aggregate = this.#aggregateOf(name);
+    aggregate.count++;
+    if (hasFailed) aggregate.failures++;
+    aggregate.duration += Math.max(0, duration);
+    aggregate.longest = Math.max(aggregate.longest, duration);
   }
 
   addTokens(name: string, call: UsageCall): void {
-    const sum = this.#aggregateOf(name);
-    sum.promptTokens += call.promptTokens;
-    sum.completionTokens += call.completionTokens;
-    sum.totalTokens += call.totalTokens;
+    const aggregate = this.#aggregateOf(name);
+    aggregate.promptTokens += call.promptTokens;
+    aggregate.completionTokens += call.completionTokens;
+    aggregate.totalTokens += call.totalTokens;
   }
 
   list(): Aggregate[] {
@@ -182,11 +182,11 @@ class Aggregator {
   }
 
   #aggregateOf(name: string): Aggregate {
-    let sum = this.#aggregates.get(name);
-    if (sum === undefined) {
-      sum = { name, count: 0, failures: 0, duration: 0, longest: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 };
-      this.#aggregates.set(name, sum);
+    let aggregate = this.#aggregates.get(name);
+    if (aggregate === undefined) {
+      aggregate = { name, count: 0, failures: 0, duration: 0, longest: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 };
+      this.#aggregates.set(name, aggregate);
     }
-    return sum;
+    return aggregate;
   }
 }

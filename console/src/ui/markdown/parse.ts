@@ -62,11 +62,11 @@ function sanitize(html: string): string {
   }
   for (const table of clean.querySelectorAll("table")) {
     // A wide table scrolls by itself; a scrollable region must be focusable.
-    const frame = document.createElement("div");
-    frame.className = "table-frame";
-    frame.tabIndex = 0;
-    table.replaceWith(frame);
-    frame.append(table);
+    const container = document.createElement("div");
+    container.className = "table-container";
+    container.tabIndex = 0;
+    table.replaceWith(container);
+    container.append(table);
   }
   const holder = document.createElement("div");
   holder.append(clean);

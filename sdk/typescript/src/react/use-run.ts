@@ -22,14 +22,14 @@ export interface UseRunResult extends SubscriptionState {
   /** Reconnects after an `error`, for example once a missing run exists. */
   refresh(): void;
   /** Requests the cancellation of the run. */
-  stop(reason?: string): Promise<Run>;
+  cancel(reason?: string): Promise<Run>;
   /** Starts the same agent on the same input as a new run. */
   retry(): Promise<Run>;
   /** Answers an interaction of the run. */
   answer(interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type RunSnapshot = Omit<UseRunResult, "refresh" | "stop" | "retry" | "answer">;
+type RunSnapshot = Omit<UseRunResult, "refresh" | "cancel" | "retry" | "answer">;
 
 class RunSubscription extends Subscription<RunSnapshot> {
   readonly #client: Runwire;
@@ -74,7 +74,7 @@ export function useRun(id: string, options: { after?: string | undefined } = {})
   const actions = useMemo(
     () => ({
       refresh: subscription.refresh,
-      stop: (reason?: string) => client.runs.cancel(id, reason),
+      cancel: (reason?: string) => client.runs.cancel(id, reason),
       retry: () => client.runs.retry(id),
       answer: (interaction: string, answer: NewAnswer) => client.interactions.answer(id, interaction, answer),
     }),

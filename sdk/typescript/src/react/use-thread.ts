@@ -19,14 +19,14 @@ export interface UseThreadResult extends SubscriptionState {
   /** Starts a run in the thread; creates the thread if it is missing. */
   start(run: Omit<NewRun, "thread_id">): Promise<Run>;
   /** Requests the cancellation of a run. */
-  stop(run: string, reason?: string): Promise<Run>;
+  cancel(run: string, reason?: string): Promise<Run>;
   /** Starts the same agent on the same input as the next run. */
   retry(run: string): Promise<Run>;
   /** Answers an interaction of a run. */
   answer(run: string, interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type ThreadSnapshot = Omit<UseThreadResult, "refresh" | "start" | "stop" | "retry" | "answer">;
+type ThreadSnapshot = Omit<UseThreadResult, "refresh" | "start" | "cancel" | "retry" | "answer">;
 
 class ThreadSubscription extends Subscription<ThreadSnapshot> {
   readonly #client: Runwire;
@@ -72,7 +72,7 @@ export function useThread(id: string, options: { after?: string | undefined } = 
         subscription.refresh();
         return started;
       },
-      stop: (run: string, reason?: string) => client.runs.cancel(run, reason),
+      cancel: (run: string, reason?: string) => client.runs.cancel(run, reason),
       retry: (run: string) => client.runs.retry(run),
       answer: (run: string, interaction: string, answer: NewAnswer) => client.interactions.answer(run, interaction, answer),
     }),

@@ -1,7 +1,7 @@
 import type { WireFrame } from "./splitFrames";
 
 /** The frames of a record on each side. */
-export interface Row {
+export interface RecordRow {
   seq: number;
   sides: [WireFrame[], WireFrame[]];
   /** Number of lines of each side. */
@@ -17,13 +17,13 @@ export const maxLineLength = 2000;
 
 /** Aligns two streams of one run by record while both grow. */
 export class AlignedRecords {
-  readonly rows: Row[] = [];
+  readonly rows: RecordRow[] = [];
   /** Top of each row in pixels, and the bottom of the last one. */
   readonly tops: number[] = [0];
   /** Number of frames and characters of each side. */
   readonly frames: [number, number] = [0, 0];
   readonly characters: [number, number] = [0, 0];
-  readonly #bySeq = new Map<number, Row>();
+  readonly #bySeq = new Map<number, RecordRow>();
   readonly #lastSeq: [number, number] = [0, 0];
   /** First row whose top has to be recomputed. */
   #stale = 0;
@@ -48,8 +48,8 @@ export class AlignedRecords {
     this.#updateTops();
   }
 
-  #insert(seq: number): Row {
-    const row: Row = { seq, sides: [[], []], lines: [0, 0] };
+  #insert(seq: number): RecordRow {
+    const row: RecordRow = { seq, sides: [[], []], lines: [0, 0] };
     this.#bySeq.set(seq, row);
     this.rows.splice(this.#indexOf(seq), 0, row);
     return row;

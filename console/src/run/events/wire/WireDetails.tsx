@@ -1,10 +1,10 @@
 import { useText } from "../../../text";
 import { CopyButton, IconButton } from "../../../ui";
-import type { Row } from "./AlignedRecords";
+import type { RecordRow } from "./AlignedRecords";
 import details from "../EventDetails.module.css";
 
 interface WireDetailsProps {
-  row: Row;
+  row: RecordRow;
   /** The dialect of each side. */
   dialects: readonly string[];
   onClose(): void;

@@ -1,11 +1,11 @@
 import { useText } from "../../../text";
 import { classNames } from "../../../ui";
 import type { Framing } from "../shellCommand";
-import { maxLineLength, linesOf, type Row } from "./AlignedRecords";
+import { maxLineLength, linesOf, type RecordRow } from "./AlignedRecords";
 import style from "./Wire.module.css";
 
 interface WireRowProps {
-  row: Row;
+  row: RecordRow;
   isDouble: boolean;
   framing: Framing;
   isSelected: boolean;
@@ -23,7 +23,7 @@ export function WireRow({ row, isDouble, framing, isSelected, onSelect }: WireRo
   );
 }
 
-function Side({ row, side, framing }: { row: Row; side: 0 | 1; framing: Framing }) {
+function Side({ row, side, framing }: { row: RecordRow; side: 0 | 1; framing: Framing }) {
   const { t } = useText();
   const frames = row.sides[side];
   if (frames.length === 0) {

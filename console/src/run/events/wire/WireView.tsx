@@ -3,7 +3,7 @@ import { useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useRouter } from "../../../router";
 import { useKeys } from "../../../shell/useKeys";
 import { useText } from "../../../text";
-import { Button, Empty, ErrorNote, Loading, SegmentedControl, classNames } from "../../../ui";
+import { Button, Empty, ErrorAlert, Loading, SegmentedControl, classNames } from "../../../ui";
 import type { RunTabProps } from "../../tabProps";
 import { framings, type Framing } from "../shellCommand";
 import { parseDialect, dialects } from "../dialects";
@@ -99,7 +99,7 @@ export function WireView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: Re
         </select>
       </div>
       {failed && (
-        <ErrorNote
+        <ErrorAlert
           error={failed.error}
           onRetry={() => setAttempt(attempt + 1)}
         />
