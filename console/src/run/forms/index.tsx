@@ -69,7 +69,7 @@ export function InteractionForm({ interaction, onAnswered, untitled = false }: I
       if (accepted !== undefined) setResolution(accepted);
       else if (error instanceof ProblemError && error.code === "invalid_answer" && error.problem.errors !== undefined) {
         state.setServerErrors(serverErrors(error.problem.errors, field));
-      } else setFailed({ error: error, newAnswer });
+      } else setFailed({ error, newAnswer });
     } finally {
       setSending(undefined);
     }

@@ -101,8 +101,8 @@ function toValidationError(unit: OutputUnit, root: Field): ValidationError {
 
 /** Converts the field errors of a server response. */
 export function serverErrors(errors: readonly { pointer: string; message: string; keyword?: unknown }[], root: Field): ValidationError[] {
-  return errors.map(({ pointer: error, message, keyword }) => {
-    const pointer = inputPointer(root, error);
+  return errors.map(({ pointer: serverPointer, message, keyword }) => {
+    const pointer = inputPointer(root, serverPointer);
     const rule = typeof keyword === "string" ? keyword : "";
     return { pointer, keyword: rule, limit: fieldAt(root, pointer)?.schema[rule], message };
   });

@@ -29,8 +29,8 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
   const panes = useFullHeight<HTMLDivElement>();
   const current = Math.min(chosen ?? states.length - 1, states.length - 1);
   const baseIndex = base ?? current - 1;
-  const state = states[current];
-  const changes = useMemo(() => differences(states[baseIndex]?.state, state?.state), [states[baseIndex]?.state, state?.state]);
+  const selected = states[current];
+  const changes = useMemo(() => differences(states[baseIndex]?.state, selected?.state), [states[baseIndex]?.state, selected?.state]);
 
   const select = (index: number) => {
     const next = Math.max(0, Math.min(index, states.length - 1));
@@ -90,11 +90,11 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
         </div>
         <Differences differences={changes} />
         <div className={style["head"]}>
-          <h2 className={style["title"]}>{current === states.length - 1 ? t.inspect.currentState : t.inspect.stateAt(state?.seq ?? 0)}</h2>
-          <CopyButton text={() => JSON.stringify(state?.state, null, 2)} />
+          <h2 className={style["title"]}>{current === states.length - 1 ? t.inspect.currentState : t.inspect.stateAt(selected?.seq ?? 0)}</h2>
+          <CopyButton text={() => JSON.stringify(selected?.state, null, 2)} />
         </div>
         <div className={style["tree"]}>
-          <JsonTree key={current} value={state?.state} depth={2} label={t.inspect.currentState} />
+          <JsonTree key={current} value={selected?.state} depth={2} label={t.inspect.currentState} />
         </div>
       </div>
     </section>
