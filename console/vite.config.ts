@@ -8,26 +8,26 @@ const server = process.env["RUNWIRE_URL"] ?? "http://127.0.0.1:7420";
 export default defineConfig({
   plugins: [react()],
   resolve: {
-    // The console is the SDK's first user and takes its source, so the SDK needs no build of its own here.
+    // The console imports the sources of the SDK, so that the SDK need not be built.
     alias: [
       { find: /^@runwire\/client\/react$/, replacement: here("../sdk/typescript/src/react/index.ts") },
       { find: /^@runwire\/client$/, replacement: here("../sdk/typescript/src/index.ts") },
     ],
-    // The SDK has a node_modules of its own; two Reacts would break every hook.
+    // The SDK has its own node_modules; two copies of React would break every hook.
     dedupe: ["react", "react-dom"],
   },
   build: {
-    // `light-dark()` and nested CSS as they are written, and no polyfills.
+    // Keeps `light-dark()` and nested CSS without polyfills.
     target: ["chrome123", "firefox128", "safari17.5"],
     // Inlined data: URLs would have to be allowed in the content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // `npm run size` is the gate.
+    // `npm run size` checks the size.
     chunkSizeWarningLimit: 800,
   },
   server: {
-    // The server compares a write's origin with the host that was asked for, so the host must stay the browser's.
+    // The server compares the origin of a write with the requested host, so the proxy must keep the host.
     proxy: Object.fromEntries(["/v1", "/healthz", "/readyz", "/openapi.json"].map((path) => [path, { target: server, changeOrigin: false, ws: path === "/v1" }])),
     fs: { allow: [here("."), here("../sdk/typescript")] },
   },

@@ -2,16 +2,16 @@ import { lazy, Suspense } from "react";
 import { RunwireProvider } from "@runwire/client/react";
 import { AgentPage } from "./agents/AgentPage";
 import { AgentsPage } from "./agents/AgentsPage";
-import { client, InboxProvider } from "./client";
+import { client, OpenInteractionsProvider } from "./client";
 import { InboxPage } from "./inbox/InboxPage";
 import { hrefOf, RouterProvider, useRouter, type Route } from "./router";
 import { RunsPage } from "./runs/RunsPage";
-import { NowherePage } from "./shell/NowherePage";
+import { NotFoundPage } from "./shell/NotFoundPage";
 import { Shell } from "./shell/Shell";
 import { TextProvider } from "./text";
 import { ThreadPage } from "./threads/ThreadPage";
 import { ThreadsPage } from "./threads/ThreadsPage";
-import { Boundary, Loading } from "./ui";
+import { ErrorBoundary, Loading } from "./ui";
 
 const RunPage = lazy(async () => ({ default: (await import("./run")).RunPage }));
 
@@ -20,13 +20,13 @@ export function App() {
   return (
     <TextProvider>
       <RunwireProvider client={client}>
-        <InboxProvider>
+        <OpenInteractionsProvider>
           <RouterProvider>
             <Shell>
               <CurrentPage />
             </Shell>
           </RouterProvider>
-        </InboxProvider>
+        </OpenInteractionsProvider>
       </RunwireProvider>
     </TextProvider>
   );
@@ -35,13 +35,13 @@ export function App() {
 function CurrentPage() {
   const { route } = useRouter();
   return (
-    <Boundary of={hrefOf(route)}>
+    <ErrorBoundary resetKey={hrefOf(route)}>
       <Suspense fallback={<Loading />}>{pageOf(route)}</Suspense>
-    </Boundary>
+    </ErrorBoundary>
   );
 }
 
-/** Another run, thread or agent is another page: nothing of the last one may stay in it. */
+/** Returns the page of a route. The keys reset its state when the id changes. */
 function pageOf(route: Route) {
   switch (route.name) {
     case "runs":
@@ -58,7 +58,7 @@ function pageOf(route: Route) {
       return <AgentsPage />;
     case "agent":
       return <AgentPage key={route.id} name={route.id} />;
-    case "nowhere":
-      return <NowherePage />;
+    case "not-found":
+      return <NotFoundPage />;
   }
 }

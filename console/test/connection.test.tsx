@@ -1,13 +1,13 @@
 import { act } from "react";
 import { createRoot } from "react-dom/client";
 import { expect, it, vi } from "vitest";
-import { useConnection, watchedFetch } from "../src/client/connection";
+import { useConnection, trackedFetch } from "../src/client/connection";
 
 function Probe() {
   return useConnection();
 }
 
-it("a lost connection is told, then that it is back, then nothing", async () => {
+it("the connection state is lost, then back, then fine", async () => {
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   vi.useFakeTimers();
   const frame = document.createElement("div");
@@ -19,7 +19,7 @@ it("a lost connection is told, then that it is back, then nothing", async () => 
     () => Promise.resolve(new Response("{}", { status: 404 })),
   ];
   vi.stubGlobal("fetch", () => answers.shift()?.());
-  const ask = () => act(async () => void (await watchedFetch("/v1/runs").catch(() => {})));
+  const ask = () => act(async () => void (await trackedFetch("/v1/runs").catch(() => {})));
 
   await act(async () => root.render(<Probe />));
   await ask();

@@ -1,7 +1,7 @@
 import { act } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { useKeys } from "../src/shell/keys";
+import { useKeys } from "../src/shell/useKeys";
 
 describe("keys", () => {
   let pressed: string[];
@@ -37,7 +37,7 @@ describe("keys", () => {
     frame.remove();
   });
 
-  it("work alone and one after the other", () => {
+  it("work alone and in sequences", () => {
     press("j");
     press("g");
     press("r");
@@ -45,12 +45,12 @@ describe("keys", () => {
     expect(pressed).toEqual(["j", "g r"]);
   });
 
-  it("belong to a field while somebody types in it", () => {
+  it("are ignored while a person types in an input", () => {
     for (const name of ["input", "textarea", "select"]) press("j", frame.querySelector(name) ?? frame);
     expect(pressed).toEqual([]);
   });
 
-  it("belong to a dialog while one is open", () => {
+  it("are ignored while a dialog is open", () => {
     const dialog = document.body.appendChild(document.createElement("dialog"));
     dialog.setAttribute("open", "");
     press("j");
@@ -58,7 +58,7 @@ describe("keys", () => {
     expect(pressed).toEqual([]);
   });
 
-  it("leave the browser's own shortcuts, and Enter on a link, alone", () => {
+  it("do not override browser shortcuts, or Enter on a link", () => {
     press("j", document.body, { ctrlKey: true });
     press("j", document.body, { metaKey: true });
     press("Enter", frame.querySelector("a") ?? frame);

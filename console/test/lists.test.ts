@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { mergeHead, mergeSome, mergeTail, type ListPage, type Shape } from "../src/client/merge";
+import { mergeFirstPage, replaceItems, appendPage, type ListPage, type ItemIdentity } from "../src/client/mergePages";
 
 interface Item {
   id: number;
   state: string;
 }
 
-const shape: Shape<Item> = {
+const shape: ItemIdentity<Item> = {
   idOf: (item) => String(item.id),
-  madeAt: (item) => String(item.id).padStart(8, "0"),
-  same: (left, right) => left.state === right.state,
+  createdAt: (item) => String(item.id).padStart(8, "0"),
+  isSame: (left, right) => left.state === right.state,
 };
 
 const items = (from: number, to: number, state = "a"): Item[] =>
@@ -17,55 +17,55 @@ const items = (from: number, to: number, state = "a"): Item[] =>
 const page = (from: number, to: number, next: string | null = String(to)): ListPage<Item> => ({ items: items(from, to), next });
 const ids = (list: ListPage<Item>) => list.items.map((item) => item.id);
 
-describe("a list that follows the server", () => {
-  it("is not drawn again when nothing changed", () => {
-    const known = mergeTail(page(10, 6), page(5, 1, null), shape);
-    expect(mergeHead(known, page(10, 6), shape)).toBe(known);
+describe("a polled list", () => {
+  it("stays the same object if nothing changed", () => {
+    const known = appendPage(page(10, 6), page(5, 1, null), shape);
+    expect(mergeFirstPage(known, page(10, 6), shape)).toBe(known);
   });
 
-  it("puts new items before those that are known, and keeps the older pages", () => {
-    const known = mergeTail(page(10, 6), page(5, 1, null), shape);
-    const next = mergeHead(known, page(12, 8), shape);
+  it("prepends new items and keeps older pages", () => {
+    const known = appendPage(page(10, 6), page(5, 1, null), shape);
+    const next = mergeFirstPage(known, page(12, 8), shape);
     expect(ids(next)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
     expect(next.next).toBeNull();
   });
 
-  it("replaces only what changed", () => {
+  it("replaces only changed items", () => {
     const known = page(5, 1);
-    const next = mergeHead(known, { items: [...items(5, 5, "b"), ...items(4, 1)], next: "1" }, shape);
+    const next = mergeFirstPage(known, { items: [...items(5, 5, "b"), ...items(4, 1)], next: "1" }, shape);
     expect(next.items[0]).toEqual({ id: 5, state: "b" });
     expect(next.items[1]).toBe(known.items[1]);
   });
 
-  it("drops what left the filter", () => {
-    const known = mergeTail(page(10, 6), page(5, 1, null), shape);
-    const next = mergeHead(known, { items: [...items(10, 9), ...items(7, 5)], next: "5" }, shape);
+  it("removes items that left the filter", () => {
+    const known = appendPage(page(10, 6), page(5, 1, null), shape);
+    const next = mergeFirstPage(known, { items: [...items(10, 9), ...items(7, 5)], next: "5" }, shape);
     expect(ids(next)).toEqual([10, 9, 7, 6, 5, 4, 3, 2, 1]);
   });
 
-  it("drops what left the filter even if the page now ends with an unknown item", () => {
+  it("removes items that left the filter even if the page ends with a new item", () => {
     const known = page(10, 6);
-    const next = mergeHead(known, { items: [...items(10, 9), ...items(7, 5)], next: "5" }, shape);
+    const next = mergeFirstPage(known, { items: [...items(10, 9), ...items(7, 5)], next: "5" }, shape);
     expect(ids(next)).toEqual([10, 9, 7, 6, 5]);
     expect(next.next).toBe("5");
   });
 
-  it("begins anew rather than leave a gap", () => {
-    const next = mergeHead(page(10, 6), page(50, 46), shape);
+  it("is reset if there is a gap", () => {
+    const next = mergeFirstPage(page(10, 6), page(50, 46), shape);
     expect(ids(next)).toEqual([50, 49, 48, 47, 46]);
     expect(next.next).toBe("46");
   });
 
-  it("empties with the server", () => {
-    expect(ids(mergeHead(page(3, 1, null), { items: [], next: null }, shape))).toEqual([]);
+  it("is empty if the server's list is empty", () => {
+    expect(ids(mergeFirstPage(page(3, 1, null), { items: [], next: null }, shape))).toEqual([]);
   });
 
-  it("has nothing twice when pages overlap", () => {
-    expect(ids(mergeTail(page(10, 6), page(7, 3), shape))).toEqual([10, 9, 8, 7, 6, 5, 4, 3]);
+  it("has no duplicates when pages overlap", () => {
+    expect(ids(appendPage(page(10, 6), page(7, 3), shape))).toEqual([10, 9, 8, 7, 6, 5, 4, 3]);
   });
 
-  it("takes single items in their place", () => {
-    const next = mergeSome(page(3, 1), items(2, 2, "b"), shape);
+  it("replaces single items", () => {
+    const next = replaceItems(page(3, 1), items(2, 2, "b"), shape);
     expect(next.items.map((item) => item.state)).toEqual(["a", "b", "a"]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { highlight } from "../src/ui/markdown/highlight";
-import { BlockReader, renderCode, renderProse } from "../src/ui/markdown/parse";
+import { BlockParser, renderCode, renderProse } from "../src/ui/markdown/parse";
 
 describe("markdown", () => {
   it.each([
@@ -12,7 +12,7 @@ describe("markdown", () => {
     expect(renderProse(source)).toContain(html);
   });
 
-  it("a link opens in a new tab that knows nothing of this one", () => {
+  it("a link opens in a new tab without opener", () => {
     expect(renderProse("[site](https://example.com/a?b=1)")).toContain(
       '<a href="https://example.com/a?b=1" target="_blank" rel="noopener noreferrer nofollow">site</a>',
     );
@@ -25,11 +25,11 @@ describe("markdown", () => {
     expect(html).toContain("a chart");
   });
 
-  it("an image that came with the text is shown", () => {
+  it("an embedded image is shown", () => {
     expect(renderProse("![dot](data:image/png;base64,iVBORw0KGgo=)")).toContain('<img src="data:image/png;base64,iVBORw0KGgo="');
   });
 
-  it("columns are aligned without a style attribute, which the content security policy forbids", () => {
+  it("columns are aligned without style attributes, which the content security policy forbids", () => {
     const html = renderProse("| a | b |\n|:-:|--:|\n| 1 | 2 |");
     expect(html).toContain('<td class="align-center">1</td>');
     expect(html).toContain('<td class="align-right">2</td>');
@@ -37,7 +37,7 @@ describe("markdown", () => {
   });
 
   it("a table can be scrolled by keyboard", () => {
-    expect(renderProse("| a |\n|---|\n| 1 |")).toMatch(/<div class="table-frame" tabindex="0"><table>/);
+    expect(renderProse("| a |\n|---|\n| 1 |")).toMatch(/<div class="table-container" tabindex="0"><table>/);
   });
 
   it.each([
@@ -69,7 +69,7 @@ describe("markdown", () => {
     }
   });
 
-  it("code keeps every character, whatever its language", () => {
+  it("code keeps every character in every language", () => {
     const code = "let a = '<b>' // & done\n# \"x\n`${y}`\n";
     for (const language of ["", "ts", "python", "sql", "rust", "nonsense", "text"]) {
       const frame = document.createElement("div");
@@ -79,7 +79,7 @@ describe("markdown", () => {
     }
   });
 
-  it("colours comments, strings, numbers and keywords", () => {
+  it("highlights comments, strings, numbers and keywords", () => {
     expect(highlight('return "a" // 1', "js")).toBe(
       '<span class="tok-k">return</span> <span class="tok-s">&quot;a&quot;</span> <span class="tok-c">// 1</span>',
     );
@@ -87,7 +87,7 @@ describe("markdown", () => {
   });
 });
 
-describe("a text that grows", () => {
+describe("a streamed text", () => {
   const whole = [
     "# 标题\n\n第一段，**加粗：**文字。\n",
     "- one\n- two\n\n  still two\n- three\n",
@@ -97,27 +97,27 @@ describe("a text that grows", () => {
     "Title\n===\n\nlast paragraph",
   ].join("\n");
 
-  it("has the same blocks whether it came at once or letter by letter", () => {
-    const grown = new BlockReader();
-    let blocks = grown.read("");
-    for (let end = 1; end <= whole.length; end += 1) blocks = grown.read(whole.slice(0, end));
-    expect(blocks).toEqual(new BlockReader().read(whole));
+  it("has the same blocks at once and letter by letter", () => {
+    const grown = new BlockParser();
+    let blocks = grown.parse("");
+    for (let end = 1; end <= whole.length; end += 1) blocks = grown.parse(whole.slice(0, end));
+    expect(blocks).toEqual(new BlockParser().parse(whole));
     expect(blocks.map((block) => block.kind)).toContain("code");
   });
 
-  it("keeps the blocks that are complete", () => {
-    const reader = new BlockReader();
-    const before = reader.read("first\n\nsecond\n\nthird");
-    const after = reader.read("first\n\nsecond\n\nthird and more");
+  it("keeps complete blocks", () => {
+    const parser = new BlockParser();
+    const before = parser.parse("first\n\nsecond\n\nthird");
+    const after = parser.parse("first\n\nsecond\n\nthird and more");
     expect(after[0]).toBe(before[0]);
     expect(after[1]).toBe(before[1]);
     expect(after[2]).toEqual({ kind: "prose", source: "third and more" });
   });
 
-  it("may become another text", () => {
-    const reader = new BlockReader();
-    reader.read("first\n\nsecond");
-    expect(reader.read("other")).toEqual([{ kind: "prose", source: "other" }]);
-    expect(reader.read("")).toEqual([]);
+  it("can be replaced by another text", () => {
+    const parser = new BlockParser();
+    parser.parse("first\n\nsecond");
+    expect(parser.parse("other")).toEqual([{ kind: "prose", source: "other" }]);
+    expect(parser.parse("")).toEqual([]);
   });
 });

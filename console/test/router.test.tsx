@@ -29,8 +29,8 @@ describe("paths", () => {
   });
 
   it.each(["/nothing", "/runs/r1/conversation", "/runs/r1/nothing", "/runs/r1/events/x", "/inbox/x", "/threads/t/x", "/runs/%zz"])(
-    "%s is no page",
-    (path) => expect(parseRoute(path)).toEqual({ name: "nowhere", path }),
+    "%s is not found",
+    (path) => expect(parseRoute(path)).toEqual({ name: "not-found", path }),
   );
 });
 
@@ -63,7 +63,7 @@ describe("the router", () => {
     frame.remove();
   });
 
-  it("keeps filters in the address, and leaves no trail of them in the history", async () => {
+  it("stores filters in the query without adding history entries", async () => {
     const entries = history.length;
     await act(async () => router.setQuery({ agent: "demo" }));
     expect(location.search).toBe("?status=failed&agent=demo");
@@ -72,22 +72,22 @@ describe("the router", () => {
     expect(history.length).toBe(entries);
   });
 
-  it("follows a link without loading the page, and comes back", async () => {
+  it("navigates without a reload, and back", async () => {
     await act(async () => frame.querySelector("a")?.click());
     expect(location.pathname).toBe("/runs/r1/events");
     expect(router.route).toEqual({ name: "run", id: "r1", tab: "events" });
-    const returned = new Promise((resolve) => window.addEventListener("popstate", resolve, { once: true }));
+    const isHistoryNavigation = new Promise((resolve) => window.addEventListener("popstate", resolve, { once: true }));
     await act(async () => {
       history.back();
-      await returned;
+      await isHistoryNavigation;
     });
     expect(router.route).toEqual({ name: "runs" });
     expect(router.query.get("status")).toBe("failed");
   });
 
-  it("leaves a click with a modifier to the browser", async () => {
+  it("leaves clicks with a modifier to the browser", async () => {
     const click = new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey: true });
-    // Nothing is loaded in a test; that nobody has taken the click is what counts.
+    // A test loads no page: it is enough that the click was not handled.
     frame.addEventListener("click", (event) => event.preventDefault(), { once: true });
     await act(async () => void frame.querySelector("a")?.dispatchEvent(click));
     expect(router.route).toEqual({ name: "runs" });

@@ -21,7 +21,7 @@ function stringsOf(value: unknown, path = ""): [string, string][] {
 }
 
 describe("languages", () => {
-  it("Chinese says everything that English says, and nothing else", () => {
+  it("Chinese has the same texts as English", () => {
     expect(keysOf(dictionaries.zh).sort()).toEqual(keysOf(dictionaries.en).sort());
   });
 
@@ -31,7 +31,7 @@ describe("languages", () => {
     }
   });
 
-  it("Chinese texts are Chinese, save names", () => {
+  it("Chinese texts are Chinese, except names", () => {
     const names = /^\/(appName|runs\/tokens)$/;
     const untranslated = stringsOf(dictionaries.zh)
       .filter(([path, text]) => !names.test(path) && !/\p{Script=Han}/u.test(text) && /[A-Za-z]{4,}/.test(text))
@@ -40,14 +40,14 @@ describe("languages", () => {
     expect(untranslated).toEqual([]);
   });
 
-  it("what is said of a refusal is said of a code that there is, and of all that a store can cause", () => {
+  it("localized error codes exist, and include all codes of the store", () => {
     const codes = readdirSync(join(import.meta.dirname, "../../docs/errors")).map((page) => page.replace(".md", ""));
     const known = Object.keys(dictionaries.en.error.known);
     expect(known.filter((code) => !codes.includes(code))).toEqual([]);
     expect(known).toEqual(expect.arrayContaining(codes.filter((code) => code.startsWith("store_"))));
   });
 
-  it("the remembered language wins over the browser's, and the browser's over English", () => {
+  it("the stored language takes precedence over the browser's, and that over English", () => {
     expect(chooseLanguage("zh", ["en-US"])).toBe("zh");
     expect(chooseLanguage(null, ["zh-TW", "en"])).toBe("zh");
     expect(chooseLanguage(null, ["de", "zh-CN"])).toBe("zh");
@@ -58,19 +58,19 @@ describe("languages", () => {
 describe("components", () => {
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".tsx"));
 
-  it.each(files)("%s has no words of its own", (name) => {
+  it.each(files)("%s has no hard-coded texts", (name) => {
     const path = join(source, name);
     expect(bareTexts(path, readFileSync(path, "utf8"))).toEqual([]);
   });
 
-  it("a bare word is found", () => {
+  it("a hard-coded text is found", () => {
     expect(bareTexts("a.tsx", "export const a = <p title='Hello there'>Some words {x ? 'More' : ''}</p>;")).toHaveLength(3);
     expect(bareTexts("a.tsx", "export const a = <p className='x'>{t.words} · {n}</p>;")).toEqual([]);
   });
 });
 
 const spoken = new Set(["aria-label", "title", "placeholder", "alt", "label", "aria-description", "aria-roledescription", "detail"]);
-/** Key caps and marks are the same in every language. */
+/** Keys and symbols are the same in every language. */
 const sameEverywhere = /^(Ctrl|Enter|Esc|99\+|[^\p{L}]*)$/u;
 
 interface Node {
@@ -79,7 +79,7 @@ interface Node {
   [field: string]: unknown;
 }
 
-/** Finds what a person would read and no dictionary holds: text in JSX, and texts in attributes that are read out. */
+/** Finds hard-coded texts: text in JSX, and in attributes that are read out. */
 function bareTexts(path: string, code: string): string[] {
   const found: string[] = [];
   const note = (node: Node, text: string) => {

@@ -1,33 +1,33 @@
-import { client, useLive } from "../client";
+import { client, usePolled } from "../client";
 import { Link, useRouter } from "../router";
 import { RunTable } from "../runs/RunTable";
 import { useRunList } from "../runs/useRunList";
 import { useText } from "../text";
-import { Badge, Empty, ErrorNote, Loading, Page } from "../ui";
+import { Badge, Empty, ErrorAlert, Loading, Page } from "../ui";
 import { StartForm } from "./StartForm";
-import { wordsOf } from "./words";
+import { localizedAgent } from "./localized";
 import style from "./AgentPage.module.css";
 
-const recent = 10;
+const recentRuns = 10;
 
-/** One agent: what it is, how to start it, and what it did last. */
+/** Page of an agent: description, start form and recent runs. */
 export function AgentPage({ name }: { name: string }) {
   const { t, language } = useText();
   const { query } = useRouter();
-  const { data, error, refresh } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
+  const { data, error, refresh } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
   const runs = useRunList({ agent: name });
   const agent = data?.agents.find((agent) => agent.name === name);
-  const words = agent === undefined ? null : wordsOf(agent, language);
-  const newest = runs.items?.slice(0, recent) ?? [];
+  const localized = agent === undefined ? null : localizedAgent(agent, language);
+  const newest = runs.items?.slice(0, recentRuns) ?? [];
 
   return (
     <Page
-      title={words?.title ?? name}
+      title={localized?.title ?? name}
       width="reading"
       above={<Link to={{ name: "agents" }}>{t.agents.title}</Link>}
       below={
         agent && (
-          <span className={style["facts"]}>
+          <span className={style["metadata"]}>
             <span className="mono">{agent.name}</span>
             <Badge>{t.agents.kind[agent.kind]}</Badge>
             <Badge>{agent.dialect}</Badge>
@@ -35,15 +35,15 @@ export function AgentPage({ name }: { name: string }) {
         )
       }
     >
-      {error !== undefined && <ErrorNote error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={refresh} />}
       {data === undefined && error === undefined && <Loading />}
       {data !== undefined && agent === undefined && (
         <Empty icon="agents" title={t.agents.unknown} detail={t.agents.unknownDetail(name)} />
       )}
-      {words !== null && (
+      {localized !== null && (
         <>
-          {words.description !== null && <p className={style["description"]}>{words.description}</p>}
-          <StartForm agent={name} examples={words.examples} thread={query.get("thread") ?? ""} />
+          {localized.description !== null && <p className={style["description"]}>{localized.description}</p>}
+          <StartForm agent={name} examples={localized.examples} thread={query.get("thread") ?? ""} />
         </>
       )}
       {newest.length > 0 && (

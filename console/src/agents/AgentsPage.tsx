@@ -1,28 +1,28 @@
 import { useRef } from "react";
 import type { Agent } from "@runwire/client";
-import { client, useLive } from "../client";
+import { client, usePolled } from "../client";
 import { Link } from "../router";
 import { useText } from "../text";
-import { Badge, Empty, ErrorNote, Loading, Page, useRowKeys } from "../ui";
-import { wordsOf } from "./words";
+import { Badge, Empty, ErrorAlert, Loading, Page, useRowKeys } from "../ui";
+import { localizedAgent } from "./localized";
 import style from "./AgentsPage.module.css";
 
-/** Who can be started. */
+/** List of the agents. */
 export function AgentsPage() {
   const { t } = useText();
-  const { data, error, refresh } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
-  const frame = useRef<HTMLUListElement>(null);
+  const { data, error, refresh } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
+  const container = useRef<HTMLUListElement>(null);
   const agents = data?.agents ?? [];
   useRowKeys(
     agents.map((agent) => agent.name),
-    frame,
+    container,
   );
   return (
     <Page title={t.agents.title}>
-      {error !== undefined && <ErrorNote error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={refresh} />}
       {data === undefined && error === undefined && <Loading />}
       {data?.agents.length === 0 && <Empty icon="agents" title={t.agents.empty} detail={t.agents.emptyDetail} />}
-      <ul ref={frame} aria-label={t.agents.list} className={style["grid"]}>
+      <ul ref={container} aria-label={t.agents.list} className={style["grid"]}>
         {agents.map((agent) => (
           <AgentCard key={agent.name} agent={agent} />
         ))}
@@ -33,17 +33,17 @@ export function AgentsPage() {
 
 function AgentCard({ agent }: { agent: Agent }) {
   const { t, language } = useText();
-  const words = wordsOf(agent, language);
+  const localized = localizedAgent(agent, language);
   return (
     <li className={style["card"]}>
       <h2 className={style["title"]}>
         <Link to={{ name: "agent", id: agent.name }} className={style["link"]} data-row={agent.name}>
-          {words.title}
+          {localized.title}
         </Link>
       </h2>
-      {words.description !== null && <p className={style["description"]}>{words.description}</p>}
-      <p className={style["facts"]}>
-        {words.title !== agent.name && <span className="mono">{agent.name}</span>}
+      {localized.description !== null && <p className={style["description"]}>{localized.description}</p>}
+      <p className={style["metadata"]}>
+        {localized.title !== agent.name && <span className="mono">{agent.name}</span>}
         <Badge>{t.agents.kind[agent.kind]}</Badge>
         <Badge>{agent.dialect}</Badge>
       </p>

@@ -2,8 +2,8 @@ import { useId, useRef, useState, type FormEvent, type KeyboardEvent } from "rea
 import { client } from "../client";
 import { useRouter } from "../router";
 import { useText } from "../text";
-import { Button, ErrorNote, Kbd } from "../ui";
-import { readInput } from "./input";
+import { Button, ErrorAlert, Kbd } from "../ui";
+import { parseInput } from "./parseInput";
 import style from "./StartForm.module.css";
 
 interface StartFormProps {
@@ -12,10 +12,10 @@ interface StartFormProps {
   thread: string;
 }
 
-/** Starts an agent with a message, and goes to its run. */
+/** Form that starts an agent and opens the run. */
 export function StartForm({ agent, examples, thread }: StartFormProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const [message, setMessage] = useState("");
   const [input, setInput] = useState("");
   const [threadId, setThreadId] = useState(thread);
@@ -23,21 +23,21 @@ export function StartForm({ agent, examples, thread }: StartFormProps) {
   const [error, setError] = useState<unknown>();
   const form = useRef<HTMLFormElement>(null);
   const id = useId();
-  const read = readInput(input);
+  const parsed = parseInput(input);
 
   const start = async (event: FormEvent) => {
     event.preventDefault();
-    if (busy || !read.ok) return;
+    if (busy || !parsed.ok) return;
     setBusy(true);
     setError(undefined);
     try {
       const run = await client.runs.create({
         agent,
         message: message.trim() === "" ? undefined : message,
-        input: read.value,
+        input: parsed.value,
         thread_id: threadId.trim() === "" ? undefined : threadId.trim(),
       });
-      go({ name: "run", id: run.run_id, tab: "conversation" });
+      navigate({ name: "run", id: run.run_id, tab: "conversation" });
     } catch (error) {
       setError(error);
       setBusy(false);
@@ -98,16 +98,16 @@ export function StartForm({ agent, examples, thread }: StartFormProps) {
           spellCheck={false}
           value={input}
           onChange={(event) => setInput(event.target.value)}
-          aria-invalid={!read.ok}
+          aria-invalid={!parsed.ok}
           aria-describedby={`${id}input-hint`}
         />
-        <p id={`${id}input-hint`} className={read.ok ? "field-hint" : "field-error"}>
-          {read.ok ? t.agents.inputHint : t.agents.inputInvalid(read.reason)}
+        <p id={`${id}input-hint`} className={parsed.ok ? "field-hint" : "field-error"}>
+          {parsed.ok ? t.agents.inputHint : t.agents.inputInvalid(parsed.reason)}
         </p>
       </details>
-      {error !== undefined && <ErrorNote error={error} wanted className={style["error"]} />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction className={style["error"]} />}
       <div className={style["foot"]}>
-        <Button type="submit" variant="primary" icon="play" busy={busy} disabled={!read.ok}>
+        <Button type="submit" variant="primary" icon="play" busy={busy} disabled={!parsed.ok}>
           {busy ? t.agents.starting : t.agents.start}
         </Button>
         <span className={style["hint"]} aria-hidden="true">

@@ -1,50 +1,50 @@
 import { useSyncExternalStore } from "react";
 
-/** How the server can be reached: as always, not at all, or again just now. */
-export type Connection = "fine" | "lost" | "back";
+/** State of the connection to the server; `back` is shown for a moment after a reconnect. */
+export type ConnectionState = "fine" | "lost" | "back";
 
-const backFor = 3000;
+const backDuration = 3000;
 
-let state: Connection = "fine";
+let current: ConnectionState = "fine";
 let timer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
 
-function become(next: Connection) {
-  if (state === next) return;
-  state = next;
+function setState(next: ConnectionState) {
+  if (current === next) return;
+  current = next;
   clearTimeout(timer);
-  if (next === "back") timer = setTimeout(() => become("fine"), backFor);
+  if (next === "back") timer = setTimeout(() => setState("fine"), backDuration);
   for (const listener of listeners) listener();
 }
 
-/** Notes that the server did not answer, or that a stream broke off. */
+/** Reports a failed request or an interrupted stream. */
 export function connectionLost(): void {
-  become("lost");
+  setState("lost");
 }
 
-/** Notes that the server answered. */
-export function connectionWorks(): void {
-  if (state === "lost") become("back");
+/** Reports a successful request. */
+export function connectionRestored(): void {
+  if (current === "lost") setState("back");
 }
 
-/** Gives the state of the connection. */
-export function useConnection(): Connection {
+/** Returns the state of the connection. */
+export function useConnection(): ConnectionState {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => state,
+    () => current,
   );
 }
 
-/** Fetches as the browser does, and notes whether the server could be reached. */
-export const watchedFetch: typeof fetch = async (input, init) => {
+/** The browser's `fetch`, which also updates the connection state. */
+export const trackedFetch: typeof fetch = async (input, init) => {
   try {
     const response = await fetch(input, init);
-    // A proxy in front answers these while the server behind it is away.
+    // A proxy sends these while the server behind it is unreachable.
     if (response.status === 502 || response.status === 504) connectionLost();
-    else connectionWorks();
+    else connectionRestored();
     return response;
   } catch (error) {
     const aborted = init?.signal?.aborted === true || (error instanceof DOMException && error.name === "AbortError");

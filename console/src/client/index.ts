@@ -1,10 +1,10 @@
 import { Runwire } from "@runwire/client";
-import { watchedFetch } from "./connection";
+import { trackedFetch } from "./connection";
 
-export { connectionLost, connectionWorks, useConnection, type Connection } from "./connection";
-export { InboxProvider, useWaiting } from "./inbox";
-export { useList, type LiveList } from "./list";
-export { useLive, type Live } from "./live";
+export { connectionLost, connectionRestored, useConnection, type ConnectionState } from "./connection";
+export { OpenInteractionsProvider, useOpenInteractions } from "./openInteractions";
+export { usePolledList, type PolledList } from "./usePolledList";
+export { usePolled, type Polled } from "./usePolled";
 
-/** The console's one client: the server that served the page. */
-export const client = new Runwire({ url: "", fetch: watchedFetch });
+/** The client of the server that served the page. */
+export const client = new Runwire({ url: "", fetch: trackedFetch });

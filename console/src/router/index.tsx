@@ -15,43 +15,43 @@ import { hrefOf, parseRoute, type Route } from "./route";
 export { hrefOf, parseRoute, runTabs } from "./route";
 export type { Route, RunTab } from "./route";
 
-/** Where the console is, and how to go elsewhere. */
+/** The current route and navigation. */
 export interface Router {
   route: Route;
   query: URLSearchParams;
-  /** Goes to a page. `replace` leaves no entry in the history. */
-  go(to: Route | string, options?: { replace?: boolean }): void;
-  /** Changes filters in the address; an empty value removes one. Leaves no entry in the history. */
+  /** Navigates to a page. `replace` replaces the history entry. */
+  navigate(to: Route | string, options?: { replace?: boolean }): void;
+  /** Changes query parameters; an empty value removes one. Replaces the history entry. */
   setQuery(changes: Readonly<Record<string, string | null>>): void;
-  /** Tells whether a person has moved since the page was loaded, so that focus should follow. */
-  moved: boolean;
-  /** Tells whether the page was reached through the history, back or forward. */
-  returned: boolean;
+  /** Whether a navigation has happened since the page was loaded, so that focus should move. */
+  hasNavigated: boolean;
+  /** Whether the page was reached with back or forward. */
+  isHistoryNavigation: boolean;
 }
 
 const RouterContext = createContext<Router | null>(null);
 
-interface Place {
+interface HistoryEntry {
   path: string;
   search: string;
-  moved: boolean;
-  returned: boolean;
+  hasNavigated: boolean;
+  isHistoryNavigation: boolean;
 }
 
-/** Follows the browser's history, and gives the route to everything inside it. */
+/** Tracks the browser's history and provides the route. */
 export function RouterProvider({ children }: { children: ReactNode }) {
-  const [place, setPlace] = useState<Place>(() => ({ ...here(), moved: false, returned: false }));
+  const [entry, setEntry] = useState<HistoryEntry>(() => ({ ...currentLocation(), hasNavigated: false, isHistoryNavigation: false }));
   useEffect(() => {
-    const follow = () => setPlace({ ...here(), moved: true, returned: true });
-    window.addEventListener("popstate", follow);
-    return () => window.removeEventListener("popstate", follow);
+    const onPopState = () => setEntry({ ...currentLocation(), hasNavigated: true, isHistoryNavigation: true });
+    window.addEventListener("popstate", onPopState);
+    return () => window.removeEventListener("popstate", onPopState);
   }, []);
 
-  const go = useCallback((to: Route | string, options?: { replace?: boolean }) => {
+  const navigate = useCallback((to: Route | string, options?: { replace?: boolean }) => {
     const href = typeof to === "string" ? to : hrefOf(to);
     if (options?.replace === true) history.replaceState(null, "", href);
     else history.pushState(null, "", href);
-    setPlace({ ...here(), moved: true, returned: false });
+    setEntry({ ...currentLocation(), hasNavigated: true, isHistoryNavigation: false });
   }, []);
 
   const setQuery = useCallback((changes: Readonly<Record<string, string | null>>) => {
@@ -62,19 +62,19 @@ export function RouterProvider({ children }: { children: ReactNode }) {
     }
     const search = query.toString();
     history.replaceState(history.state, "", location.pathname + (search === "" ? "" : `?${search}`));
-    setPlace((before) => ({ ...before, ...here() }));
+    setEntry((before) => ({ ...before, ...currentLocation() }));
   }, []);
 
-  const route = useMemo(() => parseRoute(place.path), [place.path]);
-  const query = useMemo(() => new URLSearchParams(place.search), [place.search]);
+  const route = useMemo(() => parseRoute(entry.path), [entry.path]);
+  const query = useMemo(() => new URLSearchParams(entry.search), [entry.search]);
   const router = useMemo<Router>(
-    () => ({ route, query, go, setQuery, moved: place.moved, returned: place.returned }),
-    [route, query, go, setQuery, place.moved, place.returned],
+    () => ({ route, query, navigate, setQuery, hasNavigated: entry.hasNavigated, isHistoryNavigation: entry.isHistoryNavigation }),
+    [route, query, navigate, setQuery, entry.hasNavigated, entry.isHistoryNavigation],
   );
   return <RouterContext value={router}>{children}</RouterContext>;
 }
 
-/** Gives the router. */
+/** Returns the router. */
 export function useRouter(): Router {
   const router = use(RouterContext);
   if (router === null) throw new Error("useRouter outside of RouterProvider");
@@ -83,32 +83,32 @@ export function useRouter(): Router {
 
 type LinkProps = Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> & { to: Route | string };
 
-/** Links to a page of the console without loading it anew. Modified clicks stay the browser's. */
+/** Link to a page of the console without a reload. Modified clicks are left to the browser. */
 export function Link({ to, onClick, ...rest }: LinkProps) {
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const href = typeof to === "string" ? to : hrefOf(to);
-  const follow = (event: MouseEvent<HTMLAnchorElement>) => {
+  const onLinkClick = (event: MouseEvent<HTMLAnchorElement>) => {
     onClick?.(event);
     const modified = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0;
     if (event.defaultPrevented || modified || rest.target === "_blank") return;
     event.preventDefault();
-    go(href);
+    navigate(href);
   };
-  return <a {...rest} href={href} onClick={follow} />;
+  return <a {...rest} href={href} onClick={onLinkClick} />;
 }
 
-/** Moves focus to a page's heading when a person came from another page, as a page load would. */
-export function useFocusOnArrival<E extends HTMLElement>() {
+/** Focuses a page's heading after a navigation, as a page load would. */
+export function useHeadingFocus<E extends HTMLElement>() {
   const heading = useRef<E>(null);
-  const { route, moved } = useRouter();
+  const { route, hasNavigated } = useRouter();
   const page = route.name === "run" ? `run ${route.id}` : hrefOf(route);
   useEffect(() => {
-    if (moved) heading.current?.focus({ preventScroll: true });
-    // Only another page is an arrival: another tab of a run, or a title that became known, takes no focus away.
+    if (hasNavigated) heading.current?.focus({ preventScroll: true });
+    // Another tab of a run, or a changed title, must not move the focus.
   }, [page]);
   return heading;
 }
 
-function here(): { path: string; search: string } {
+function currentLocation(): { path: string; search: string } {
   return { path: location.pathname, search: location.search };
 }

@@ -1,10 +1,10 @@
-/** The parts of a run's page. */
+/** The tabs of a run's page. */
 export const runTabs = ["conversation", "events", "thoughts", "state", "usage"] as const;
 
-/** One part of a run's page. */
+/** A tab of a run's page. */
 export type RunTab = (typeof runTabs)[number];
 
-/** Every page of the console. */
+/** The pages of the console. */
 export type Route =
   | { name: "runs" }
   | { name: "run"; id: string; tab: RunTab }
@@ -13,29 +13,29 @@ export type Route =
   | { name: "inbox" }
   | { name: "agents" }
   | { name: "agent"; id: string }
-  | { name: "nowhere"; path: string };
+  | { name: "not-found"; path: string };
 
-/** Reads a path. Whatever is no page of the console is `nowhere`. */
+/** Parses a path; an unknown one is `not-found`. */
 export function parseRoute(path: string): Route {
-  const nowhere: Route = { name: "nowhere", path };
+  const notFound: Route = { name: "not-found", path };
   const parts = path.split("/").filter((part) => part !== "");
   const [first, second, third] = parts;
   if (first === undefined) return { name: "runs" };
-  if (parts.length > 3 || (parts.length === 3 && first !== "runs")) return nowhere;
+  if (parts.length > 3 || (parts.length === 3 && first !== "runs")) return notFound;
   if (second === undefined) {
-    return first === "runs" || first === "threads" || first === "inbox" || first === "agents" ? { name: first } : nowhere;
+    return first === "runs" || first === "threads" || first === "inbox" || first === "agents" ? { name: first } : notFound;
   }
   const id = decoded(second);
-  if (id === null) return nowhere;
+  if (id === null) return notFound;
   if (first === "threads") return { name: "thread", id };
   if (first === "agents") return { name: "agent", id };
-  if (first !== "runs") return nowhere;
+  if (first !== "runs") return notFound;
   if (third === undefined) return { name: "run", id, tab: "conversation" };
   const tab = runTabs.find((tab) => tab === third && tab !== "conversation");
-  return tab === undefined ? nowhere : { name: "run", id, tab };
+  return tab === undefined ? notFound : { name: "run", id, tab };
 }
 
-/** Writes the path of a page. */
+/** Returns the path of a page. */
 export function hrefOf(route: Route): string {
   switch (route.name) {
     case "run": {
@@ -46,7 +46,7 @@ export function hrefOf(route: Route): string {
       return `/threads/${encodeURIComponent(route.id)}`;
     case "agent":
       return `/agents/${encodeURIComponent(route.id)}`;
-    case "nowhere":
+    case "not-found":
       return route.path;
     default:
       return `/${route.name}`;

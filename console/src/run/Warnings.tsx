@@ -3,13 +3,13 @@ import { useText } from "../text";
 import { Icon } from "../ui";
 import style from "./Warnings.module.css";
 
-type Found = NonNullable<Run["warnings"]>;
+type RunWarnings = NonNullable<Run["warnings"]>;
 
-/** Says quietly what the run's frames break of their dialect's document; the details are a click away. */
-export function Warnings({ warnings }: { warnings: Found | undefined }) {
+/** Expandable list of the rules of the dialect's document that the run's frames violate. */
+export function Warnings({ warnings }: { warnings: RunWarnings | undefined }) {
   const { t, format } = useText();
   if (warnings === undefined || warnings.count === 0) return null;
-  const different = warnings.first.reduce((times, each) => times + each.times, 0);
+  const listedCount = warnings.first.reduce((times, each) => times + each.times, 0);
   return (
     <details className={style["warnings"]}>
       <summary>
@@ -23,7 +23,7 @@ export function Warnings({ warnings }: { warnings: Found | undefined }) {
               {each.field !== undefined && <code>{each.field}</code>} {each.message}
               {each.hint !== undefined && <span className={style["hint"]}> {each.hint}</span>}
             </p>
-            <p className={style["place"]}>
+            <p className={style["location"]}>
               {[t.run.warnings.at(each.seq, format.number(each.times), each.times), each.section, each.code]
                 .filter((part) => part !== undefined)
                 .join(" · ")}
@@ -31,8 +31,8 @@ export function Warnings({ warnings }: { warnings: Found | undefined }) {
           </li>
         ))}
       </ul>
-      {different < warnings.count && <p className={style["place"]}>{t.run.warnings.more(format.number(warnings.count - different))}</p>}
-      <p className={style["place"]}>{t.run.warnings.advice}</p>
+      {listedCount < warnings.count && <p className={style["location"]}>{t.run.warnings.more(format.number(warnings.count - listedCount))}</p>}
+      <p className={style["location"]}>{t.run.warnings.advice}</p>
     </details>
   );
 }

@@ -1,12 +1,12 @@
-import { type WatchedRun, useRun } from "@runwire/client/react";
+import { type UseRunResult, useRun } from "@runwire/client/react";
 import { Activity, lazy, Suspense, useEffect, useState } from "react";
-import { client, connectionLost, connectionWorks, useLive } from "../client";
+import { client, connectionLost, connectionRestored, usePolled } from "../client";
 import { type RunTab, useRouter } from "../router";
 import { useText } from "../text";
-import { Boundary, ErrorNote, Loading, Page, Tabs } from "../ui";
+import { ErrorBoundary, ErrorAlert, Loading, Page, Tabs } from "../ui";
 import { Conversation } from "./conversation";
-import { Head } from "./Head";
-import { NowLine } from "./NowLine";
+import { RunHeader } from "./RunHeader";
+import { OperationLine } from "./OperationLine";
 import style from "./Run.module.css";
 import { Warnings } from "./Warnings";
 
@@ -15,30 +15,30 @@ const ThoughtsTab = lazy(async () => ({ default: (await import("./thoughts")).Th
 const StateTab = lazy(async () => ({ default: (await import("./state")).StateTab }));
 const UsageTab = lazy(async () => ({ default: (await import("./usage")).UsageTab }));
 
-/** A run, as people read it. */
+/** Page of a run. */
 export function RunPage({ id, tab }: { id: string; tab: RunTab }) {
   const [attempt, setAttempt] = useState(0);
-  return <WatchedPage key={attempt} id={id} tab={tab} onAgain={() => setAttempt((times) => times + 1)} />;
+  return <LoadedRunPage key={attempt} id={id} tab={tab} onReload={() => setAttempt((times) => times + 1)} />;
 }
 
-function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: () => void }) {
+function LoadedRunPage({ id, tab, onReload }: { id: string; tab: RunTab; onReload: () => void }) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const run = useRun(id);
-  const { data: known, refresh } = useLive(`run ${id}`, () => client.runs.get(id), { every: 0 });
-  const { data: agents } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
-  const retry = useAct(async () => {
+  const { data: summary, refresh } = usePolled(`run ${id}`, () => client.runs.get(id), { interval: 0 });
+  const { data: agents } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
+  const retry = useAsyncAction(async () => {
     const next = await run.retry();
-    go({ name: "run", id: next.run_id, tab: "conversation" });
+    navigate({ name: "run", id: next.run_id, tab: "conversation" });
   });
-  const stop = useAct(async () => void (await run.stop()));
+  const stop = useAsyncAction(async () => void (await run.cancel()));
 
   useEffect(() => {
     if (run.connection === "waiting") connectionLost();
-    else if (run.connection === "live" || run.connection === "ended") connectionWorks();
+    else if (run.connection === "live" || run.connection === "ended") connectionRestored();
   }, [run.connection]);
 
-  // The warnings are complete when the run is over.
+  // The warnings are complete when the run has ended.
   const isOver = run.view.endedAt !== undefined;
   useEffect(() => {
     if (isOver) refresh();
@@ -47,40 +47,40 @@ function WatchedPage({ id, tab, onAgain }: { id: string; tab: RunTab; onAgain: (
   if (run.error !== undefined && run.events.length === 0) {
     return (
       <Page title={t.run.title(id)}>
-        <ErrorNote error={run.error} onRetry={onAgain} />
+        <ErrorAlert error={run.error} onRetry={onReload} />
       </Page>
     );
   }
-  const name = run.view.agent ?? known?.agent ?? undefined;
+  const name = run.view.agent ?? summary?.agent ?? undefined;
   const agent = agents?.agents.find((each) => each.name === name);
   const isStopping = stop.isBusy || (run.view.cancel?.requestedAt !== undefined && run.view.endedAt === undefined);
   return (
-    <Head id={id} run={run} known={known} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
-      {(retry.error ?? stop.error) !== undefined && <ErrorNote error={retry.error ?? stop.error} wanted className={style["error"]} />}
-      {run.error !== undefined && <ErrorNote error={run.error} onRetry={onAgain} className={style["error"]} />}
-      <Warnings warnings={known?.warnings} />
+    <RunHeader id={id} run={run} summary={summary} agent={agent} isRetrying={retry.isBusy} onRetry={retry.start}>
+      {(retry.error ?? stop.error) !== undefined && <ErrorAlert error={retry.error ?? stop.error} isUserAction className={style["error"]} />}
+      {run.error !== undefined && <ErrorAlert error={run.error} onRetry={onReload} className={style["error"]} />}
+      <Warnings warnings={summary?.warnings} />
       <div className={style["bar"]} data-run-bar="">
         <RunTabs id={id} tab={tab} run={run} />
-        <NowLine run={run} isStopping={isStopping} onStop={stop.start} />
+        <OperationLine run={run} isStopping={isStopping} onStop={stop.start} />
       </div>
       <Activity mode={tab === "conversation" ? "visible" : "hidden"}>
-        <Conversation id={id} run={run} known={known} isRetrying={retry.isBusy} onRetry={retry.start} />
+        <Conversation id={id} run={run} summary={summary} isRetrying={retry.isBusy} onRetry={retry.start} />
       </Activity>
       {tab !== "conversation" && (
-        <Boundary of={tab}>
+        <ErrorBoundary resetKey={tab}>
           <Suspense fallback={<Loading />}>
             {tab === "events" && <EventsTab id={id} run={run} />}
             {tab === "thoughts" && <ThoughtsTab id={id} run={run} />}
             {tab === "state" && <StateTab id={id} run={run} />}
             {tab === "usage" && <UsageTab id={id} run={run} />}
           </Suspense>
-        </Boundary>
+        </ErrorBoundary>
       )}
-    </Head>
+    </RunHeader>
   );
 }
 
-function RunTabs({ id, tab, run }: { id: string; tab: RunTab; run: WatchedRun }) {
+function RunTabs({ id, tab, run }: { id: string; tab: RunTab; run: UseRunResult }) {
   const { t, format } = useText();
   const { thoughts, counts } = run.view;
   const hasThoughts = thoughts.tot !== undefined || thoughts.got !== undefined || tab === "thoughts";
@@ -99,15 +99,15 @@ function RunTabs({ id, tab, run }: { id: string; tab: RunTab; run: WatchedRun })
   );
 }
 
-/** Does something that takes a while, once at a time, and keeps why it failed. */
-function useAct(act: () => Promise<void>): { isBusy: boolean; error: unknown; start: () => void } {
+/** Runs an async action, one at a time; returns its state and error. */
+function useAsyncAction(action: () => Promise<void>): { isBusy: boolean; error: unknown; start: () => void } {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const start = () => {
     if (isBusy) return;
     setBusy(true);
     setError(undefined);
-    act()
+    action()
       .catch(setError)
       .finally(() => setBusy(false));
   };

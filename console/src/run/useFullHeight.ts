@@ -1,32 +1,32 @@
 import { useLayoutEffect, useRef, type RefObject } from "react";
 
-/** However small the window is, a pane of this height is left, in pixels. */
-const least = 340;
-/** What is left free below it. */
-const below = 20;
+/** Minimum height of the pane in pixels. */
+const minHeight = 340;
+/** Margin below the pane in pixels. */
+const bottomMargin = 20;
 
-/** Makes an element as high as what the window has left below its top, so that it can scroll by itself. */
+/** Sets the height of an element to the rest of the window, so that it scrolls by itself. */
 export function useFullHeight<E extends HTMLElement>(): RefObject<E | null> {
   const element = useRef<E>(null);
   useLayoutEffect(() => {
     const scroller = element.current?.closest<HTMLElement>("[data-scroller]");
     if (!scroller) return;
-    const fit = () => {
+    const updateHeight = () => {
       const pane = element.current;
       if (!pane) return;
       const top = pane.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop;
-      const height = Math.max(least, Math.floor(scroller.clientHeight - top - below));
+      const height = Math.max(minHeight, Math.floor(scroller.clientHeight - top - bottomMargin));
       pane.style.height = `${height}px`;
-      // The page's own space below would make a second thing that scrolls.
-      const space = Number.parseFloat(getComputedStyle(scroller.firstElementChild ?? pane).paddingBottom) || 0;
-      pane.style.marginBottom = `${below - Math.max(below, space)}px`;
+      // The page's bottom padding would cause a second scrollbar.
+      const padding = Number.parseFloat(getComputedStyle(scroller.firstElementChild ?? pane).paddingBottom) || 0;
+      pane.style.marginBottom = `${bottomMargin - Math.max(bottomMargin, padding)}px`;
     };
-    fit();
-    const watch = new ResizeObserver(fit);
-    watch.observe(scroller);
-    // The run's heading above grows and shrinks as well.
-    if (scroller.firstElementChild) watch.observe(scroller.firstElementChild);
-    return () => watch.disconnect();
+    updateHeight();
+    const observer = new ResizeObserver(updateHeight);
+    observer.observe(scroller);
+    // The header above changes its height too.
+    if (scroller.firstElementChild) observer.observe(scroller.firstElementChild);
+    return () => observer.disconnect();
   }, []);
   return element;
 }

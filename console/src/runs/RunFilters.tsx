@@ -1,19 +1,19 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { RunFilter } from "@runwire/client";
-import { client, useLive } from "../client";
+import { client, usePolled } from "../client";
 import { useRouter } from "../router";
 import { useText } from "../text";
-import { Icon, IconButton, Segments, StatusDot, type RunStatus } from "../ui";
-import { shortId } from "./words";
+import { Icon, IconButton, SegmentedControl, StatusDot, type RunStatus } from "../ui";
+import { shortId } from "./runText";
 import style from "./RunFilters.module.css";
 
 const statuses: readonly RunStatus[] = ["running", "suspended", "completed", "failed", "cancelled", "pending"];
 
-/** What the address says about which runs are wanted. */
-export type AddressFilter = Pick<RunFilter, "agent" | "thread" | "prefix"> & { status?: RunStatus | undefined };
+/** Filter of the runs in the URL query. */
+export type QueryFilter = Pick<RunFilter, "agent" | "thread" | "prefix"> & { status?: RunStatus | undefined };
 
-/** Reads the filter from the address. */
-export function useRunFilter(): AddressFilter {
+/** Returns the filter of the URL query. */
+export function useRunFilter(): QueryFilter {
   const { query } = useRouter();
   return useMemo(() => {
     const status = query.get("status");
@@ -26,11 +26,11 @@ export function useRunFilter(): AddressFilter {
   }, [query]);
 }
 
-/** Chooses runs by status, agent, thread, and how their ids begin. The choice stands in the address, so it can be shared. */
-export function RunFilters({ filter }: { filter: AddressFilter }) {
+/** Filters runs by status, agent, thread and id prefix; stored in the URL query. */
+export function RunFilters({ filter }: { filter: QueryFilter }) {
   const { t } = useText();
   const { setQuery } = useRouter();
-  const agents = useLive("agents", () => client.agents.list(), { every: 0 });
+  const agents = usePolled("agents", () => client.agents.list(), { interval: 0 });
   const names = useMemo(() => {
     const known = (agents.data?.agents ?? []).map((agent) => agent.name);
     return filter.agent === undefined || known.includes(filter.agent) ? known : [...known, filter.agent];
@@ -38,7 +38,7 @@ export function RunFilters({ filter }: { filter: AddressFilter }) {
 
   return (
     <search aria-label={t.runs.filterLabel} className={style["filters"]}>
-      <Segments<RunStatus | "all">
+      <SegmentedControl<RunStatus | "all">
         label={t.runs.status}
         value={filter.status ?? "all"}
         onChange={(status) => setQuery({ status: status === "all" ? null : status })}
@@ -67,7 +67,7 @@ export function RunFilters({ filter }: { filter: AddressFilter }) {
           <option key={name}>{name}</option>
         ))}
       </select>
-      <FindField found={filter.prefix ?? ""} onFind={(find) => setQuery({ find })} />
+      <SearchInput prefix={filter.prefix ?? ""} onSearch={(find) => setQuery({ find })} />
       {filter.thread !== undefined && (
         <p className={style["chip"]}>
           <span title={filter.thread}>{t.runs.inThread(shortId(filter.thread))}</span>
@@ -78,26 +78,26 @@ export function RunFilters({ filter }: { filter: AddressFilter }) {
   );
 }
 
-/** How long a person stops typing before the list follows. */
-const pause = 300;
+/** Debounce of the search input in milliseconds. */
+const searchDebounce = 300;
 
-/** Finds runs by the beginning of their id, their thread's or their agent's. */
-function FindField({ found, onFind }: { found: string; onFind(text: string): void }) {
+/** Search input for the prefix of a run, thread or agent. */
+function SearchInput({ prefix, onSearch }: { prefix: string; onSearch(text: string): void }) {
   const { t } = useText();
-  const [typed, setTyped] = useState(found);
-  const [known, setKnown] = useState(found);
-  if (found !== known) {
-    // The filter changed: by what was typed here, or by a link or a button elsewhere.
-    setKnown(found);
-    if (found !== typed.trim()) setTyped(found);
+  const [input, setInput] = useState(prefix);
+  const [known, setKnown] = useState(prefix);
+  if (prefix !== known) {
+    // The filter changed: by this input, or by a link or button elsewhere.
+    setKnown(prefix);
+    if (prefix !== input.trim()) setInput(prefix);
   }
-  const find = useRef(onFind);
-  find.current = onFind;
+  const find = useRef(onSearch);
+  find.current = onSearch;
   useEffect(() => {
-    if (typed.trim() === found) return;
-    const timer = setTimeout(() => find.current(typed.trim()), pause);
+    if (input.trim() === prefix) return;
+    const timer = setTimeout(() => find.current(input.trim()), searchDebounce);
     return () => clearTimeout(timer);
-  }, [typed, found]);
+  }, [input, prefix]);
   return (
     <div className={style["find"]}>
       <Icon name="search" className={style["lens"]} />
@@ -109,10 +109,10 @@ function FindField({ found, onFind }: { found: string; onFind(text: string): voi
         placeholder={t.runs.find}
         autoComplete="off"
         spellCheck={false}
-        value={typed}
-        onChange={(event) => setTyped(event.target.value)}
+        value={input}
+        onChange={(event) => setInput(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter") onFind(typed.trim());
+          if (event.key === "Enter") onSearch(input.trim());
           if (event.key === "Escape") event.currentTarget.blur();
         }}
       />

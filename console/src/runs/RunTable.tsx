@@ -2,28 +2,28 @@ import { memo, useCallback, useMemo, useRef, type ReactNode } from "react";
 import type { Run } from "@runwire/client";
 import { Link } from "../router";
 import { useText } from "../text";
-import { classes, Duration, Status, Time, Tooltip, useRowKeys, VirtualList, type VirtualListHandle } from "../ui";
-import { firstLine, shortId } from "./words";
+import { classNames, Duration, Status, Time, Tooltip, useRowKeys, VirtualList, type VirtualListHandle } from "../ui";
+import { firstLine, shortId } from "./runText";
 import style from "./RunTable.module.css";
 
 interface RunTableProps {
   runs: readonly Run[];
   label: string;
   onEnd?: (() => void) | undefined;
-  /** Leaves out what is the same in every row. */
+  /** Column to omit, because it is the same in every row. */
   without?: "agent" | "thread";
 }
 
-/** What the table's head covers of the rows under it. */
-const headHeight = 36;
+/** Height of the sticky header in pixels. */
+const headerHeight = 36;
 
-/** A table of runs that draws only the rows in sight. */
+/** A virtualized table of runs. */
 export const RunTable = memo(function RunTable({ runs, label, onEnd, without }: RunTableProps) {
   const { t } = useText();
-  const frame = useRef<HTMLDivElement>(null);
+  const table = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualListHandle>(null);
   const keys = useMemo(() => runs.map((run) => run.run_id), [runs]);
-  useRowKeys(keys, frame, list);
+  useRowKeys(keys, table, list);
   const keyOf = useCallback((index: number) => runs[index]?.run_id ?? index, [runs]);
   const row = (index: number) => {
     const run = runs[index];
@@ -31,21 +31,21 @@ export const RunTable = memo(function RunTable({ runs, label, onEnd, without }: 
   };
   return (
     <div
-      ref={frame}
+      ref={table}
       role="table"
       aria-label={label}
       aria-rowcount={runs.length + 1}
-      className={classes(style["table"], without && style[`no-${without}`])}
+      className={classNames(style["table"], without && style[`no-${without}`])}
     >
       <div role="rowgroup" className={style["sticky"]}>
-        <div role="row" aria-rowindex={1} className={classes(style["row"], style["head"])}>
-          <Head name={t.runs.status} />
-          <Head name={t.runs.run} />
-          {without !== "agent" && <Head name={t.runs.agent} />}
-          {without !== "thread" && <Head name={t.runs.thread} />}
-          <Head name={t.runs.duration} right />
-          <Head name={t.runs.tokens} right />
-          <Head name={t.runs.started} right />
+        <div role="row" aria-rowindex={1} className={classNames(style["row"], style["head"])}>
+          <ColumnHeader name={t.runs.status} />
+          <ColumnHeader name={t.runs.run} />
+          {without !== "agent" && <ColumnHeader name={t.runs.agent} />}
+          {without !== "thread" && <ColumnHeader name={t.runs.thread} />}
+          <ColumnHeader name={t.runs.duration} right />
+          <ColumnHeader name={t.runs.tokens} right />
+          <ColumnHeader name={t.runs.started} right />
         </div>
       </div>
       <VirtualList
@@ -53,19 +53,19 @@ export const RunTable = memo(function RunTable({ runs, label, onEnd, without }: 
         handle={list}
         count={runs.length}
         estimate={46}
-        margin={headHeight}
+        margin={headerHeight}
         keyOf={keyOf}
         row={row}
         onEnd={onEnd}
-        rowProps={(index) => ({ role: "row", "aria-rowindex": index + 2, className: style["frame"] })}
+        rowProps={(index) => ({ role: "row", "aria-rowindex": index + 2, className: style["rowContainer"] })}
       />
     </div>
   );
 });
 
-function Head({ name, right = false }: { name: string; right?: boolean }) {
+function ColumnHeader({ name, right = false }: { name: string; right?: boolean }) {
   return (
-    <span role="columnheader" className={classes(right && style["right"])}>
+    <span role="columnheader" className={classNames(right && style["right"])}>
       {name}
     </span>
   );
@@ -73,7 +73,7 @@ function Head({ name, right = false }: { name: string; right?: boolean }) {
 
 function Cell({ name, right = false, children }: { name: string; right?: boolean; children: ReactNode }) {
   return (
-    <span role="cell" className={classes(style["cell"], style[name], right && style["right"])}>
+    <span role="cell" className={classNames(style["cell"], style[name], right && style["right"])}>
       {children}
     </span>
   );
@@ -81,10 +81,10 @@ function Cell({ name, right = false, children }: { name: string; right?: boolean
 
 const RunRow = memo(function RunRow({ run, without }: { run: Run; without: "agent" | "thread" | undefined }) {
   const { t, format } = useText();
-  const asked = firstLine(run.message);
-  const questions = run.interactions.filter((question) => question.status === "open");
-  const asks = questions.length === 0 ? null : (questions[0]?.title ?? t.runs.asks(questions.length));
-  const aside = run.error?.message ?? asks;
+  const message = firstLine(run.message);
+  const openInteractions = run.interactions.filter((interaction) => interaction.status === "open");
+  const interactionText = openInteractions.length === 0 ? null : (openInteractions[0]?.title ?? t.runs.openInteractions(openInteractions.length));
+  const note = run.error?.message ?? interactionText;
   return (
     <div className={style["row"]} role="presentation">
       <Cell name="status">
@@ -92,9 +92,9 @@ const RunRow = memo(function RunRow({ run, without }: { run: Run; without: "agen
       </Cell>
       <Cell name="run">
         <Link to={{ name: "run", id: run.run_id, tab: "conversation" }} className={style["link"]} data-row={run.run_id} title={run.run_id}>
-          {asked ?? <span className="mono">{shortId(run.run_id)}</span>}
+          {message ?? <span className="mono">{shortId(run.run_id)}</span>}
         </Link>
-        {aside !== null && <span className={style["aside"]}>{aside}</span>}
+        {note !== null && <span className={style["note"]}>{note}</span>}
       </Cell>
       {without !== "agent" && (
         <Cell name="agent">
@@ -108,7 +108,7 @@ const RunRow = memo(function RunRow({ run, without }: { run: Run; without: "agen
       {without !== "thread" && (
         <Cell name="thread">
           <Tooltip text={run.thread_id} className={style["fit"]}>
-            <Link to={{ name: "thread", id: run.thread_id }} className={classes(style["above"], "mono")}>
+            <Link to={{ name: "thread", id: run.thread_id }} className={classNames(style["above"], "mono")}>
               {shortId(run.thread_id)}
             </Link>
           </Tooltip>

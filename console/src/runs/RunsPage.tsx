@@ -2,20 +2,20 @@ import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } fro
 import type { Run } from "@runwire/client";
 import { Link, useRouter } from "../router";
 import { useText } from "../text";
-import { Button, Empty, ErrorNote, Icon, Loading, Page } from "../ui";
+import { Button, Empty, ErrorAlert, Icon, Loading, Page } from "../ui";
 import { RunFilters, useRunFilter } from "./RunFilters";
 import { RunTable } from "./RunTable";
 import { useRunList } from "./useRunList";
 import style from "./RunsPage.module.css";
 
-/** Every run, newest first, as it stands. */
+/** List of the runs, newest first. */
 export function RunsPage() {
   const { t, format } = useText();
   const { setQuery } = useRouter();
   const filter = useRunFilter();
   const list = useRunList(filter);
-  const frame = useRef<HTMLDivElement>(null);
-  const held = useHeldBack(list.items, frame, JSON.stringify(filter));
+  const container = useRef<HTMLDivElement>(null);
+  const stable = useStableRows(list.items, container, JSON.stringify(filter));
   const filtered = Object.values(filter).some((value) => value !== undefined);
 
   return (
@@ -28,23 +28,23 @@ export function RunsPage() {
         </Link>
       }
     >
-      <div ref={frame}>
+      <div ref={container}>
         <RunFilters filter={filter} />
-        {list.error !== undefined && list.items === undefined && <ErrorNote error={list.error} onRetry={list.refresh} />}
+        {list.error !== undefined && list.items === undefined && <ErrorAlert error={list.error} onRetry={list.refresh} />}
         {list.items === undefined && list.error === undefined && <Loading lines={8} />}
-        {held.count > 0 && (
+        {stable.count > 0 && (
           <div className={style["newer"]}>
-            <Button size="small" variant="primary" icon="arrowUp" onClick={held.show}>
-              {t.runs.newer(held.count)}
+            <Button size="small" variant="primary" icon="arrowUp" onClick={stable.show}>
+              {t.runs.newer(stable.count)}
             </Button>
           </div>
         )}
         {list.items !== undefined &&
           (list.items.length > 0 ? (
             <>
-              <RunTable runs={held.runs} label={t.runs.list} onEnd={list.loadMore} />
+              <RunTable runs={stable.runs} label={t.runs.list} onEnd={list.loadMore} />
               <p className={style["end"]} role="status">
-                {list.more ? t.loading : t.runs.loaded(format.number(held.runs.length))}
+                {list.hasMore ? t.loading : t.runs.loaded(format.number(stable.runs.length))}
               </p>
             </>
           ) : filtered ? (
@@ -59,33 +59,33 @@ export function RunsPage() {
   );
 }
 
-/** How far from the top somebody is taken to be reading. */
-const reading = 240;
+/** Scroll position in pixels from which new runs are held back. */
+const holdBackFrom = 240;
 
-/** Holds new runs back while a person reads further down, so that the rows under the eyes stay where they are. */
-function useHeldBack(runs: readonly Run[] | undefined, frame: RefObject<HTMLElement | null>, of: string) {
-  const [top, setTop] = useState<{ id: string; of: string } | null>(null);
-  const scroller = useCallback(() => frame.current?.closest<HTMLElement>("[data-scroller]") ?? null, [frame]);
+/** Holds back new runs while the list is scrolled down, so that visible rows do not move. */
+function useStableRows(runs: readonly Run[] | undefined, container: RefObject<HTMLElement | null>, filterKey: string) {
+  const [top, setTop] = useState<{ id: string; filterKey: string } | null>(null);
+  const scroller = useCallback(() => container.current?.closest<HTMLElement>("[data-scroller]") ?? null, [container]);
   const first = runs?.[0]?.run_id;
 
   useEffect(() => {
     const element = scroller();
     if (element === null) return;
-    const look = () => {
-      const down = element.scrollTop > reading;
-      setTop((before) => (down ? (before?.of === of ? before : first === undefined ? null : { id: first, of }) : null));
+    const onScroll = () => {
+      const isScrolledDown = element.scrollTop > holdBackFrom;
+      setTop((before) => (isScrolledDown ? (before?.filterKey === filterKey ? before : first === undefined ? null : { id: first, filterKey }) : null));
     };
-    look();
-    element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
-  }, [scroller, first, of]);
+    onScroll();
+    element.addEventListener("scroll", onScroll, { passive: true });
+    return () => element.removeEventListener("scroll", onScroll);
+  }, [scroller, first, filterKey]);
 
   const show = useCallback(() => {
     setTop(null);
     scroller()?.scrollTo({ top: 0 });
   }, [scroller]);
 
-  const from = top === null || top.of !== of ? 0 : Math.max(0, runs?.findIndex((run) => run.run_id === top.id) ?? 0);
+  const from = top === null || top.filterKey !== filterKey ? 0 : Math.max(0, runs?.findIndex((run) => run.run_id === top.id) ?? 0);
   const shown = useMemo(() => (from === 0 ? (runs ?? []) : (runs ?? []).slice(from)), [runs, from]);
   return { runs: shown, count: from, show };
 }

@@ -2,9 +2,9 @@ import { useText, type Dictionary } from "../text";
 import { Dialog, Kbd } from "../ui";
 import style from "./KeyboardHelp.module.css";
 
-type Row = readonly [keys: readonly string[], words: keyof Dictionary["keys"]];
+type Shortcut = readonly [keys: readonly string[], description: keyof Dictionary["keys"]];
 
-const everywhere: readonly Row[] = [
+const everywhere: readonly Shortcut[] = [
   [["?"], "help"],
   [["/"], "search"],
   [["g", "r"], "goRuns"],
@@ -14,13 +14,13 @@ const everywhere: readonly Row[] = [
   [["Esc"], "close"],
 ];
 
-const lists: readonly Row[] = [
+const lists: readonly Shortcut[] = [
   [["j"], "next"],
   [["k"], "previous"],
   [["Enter"], "open"],
 ];
 
-const runs: readonly Row[] = [
+const runs: readonly Shortcut[] = [
   [["a"], "answer"],
   [["Ctrl", "Enter"], "send"],
   [["f"], "follow"],
@@ -28,7 +28,7 @@ const runs: readonly Row[] = [
   [["+", "−", "0"], "zoom"],
 ];
 
-/** Shows what the keyboard can do. */
+/** Dialog with the keyboard shortcuts. */
 export function KeyboardHelp({ open, onClose }: { open: boolean; onClose(): void }) {
   const { t } = useText();
   return (
@@ -40,15 +40,15 @@ export function KeyboardHelp({ open, onClose }: { open: boolean; onClose(): void
   );
 }
 
-function Section({ title, rows }: { title: string; rows: readonly Row[] }) {
+function Section({ title, rows }: { title: string; rows: readonly Shortcut[] }) {
   const { t } = useText();
   return (
     <section className={style["section"]}>
       <h3 className={style["title"]}>{title}</h3>
       <dl>
-        {rows.map(([keys, words]) => (
-          <div key={words} className={style["row"]}>
-            <dt>{t.keys[words]}</dt>
+        {rows.map(([keys, description]) => (
+          <div key={description} className={style["row"]}>
+            <dt>{t.keys[description]}</dt>
             <dd className={style["keys"]}>
               {keys.map((key) => (
                 <Kbd key={key}>{key}</Kbd>

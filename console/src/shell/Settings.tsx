@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from "react";
 import { dictionaries, useText, type Language } from "../text";
-import { Icon, IconButton, Segments } from "../ui";
-import { useTheme, type Theme } from "./theme";
+import { Icon, IconButton, SegmentedControl } from "../ui";
+import { useTheme, type Theme } from "./useTheme";
 import style from "./Settings.module.css";
 
 const languages = Object.keys(dictionaries) as Language[];
@@ -11,36 +11,36 @@ const themes = [
   { theme: "dark", icon: "moon" },
 ] as const;
 
-/** Language and theme, behind one button. */
+/** Menu of the language and the theme. */
 export function Settings() {
   const { t, language, setLanguage } = useText();
   const [theme, setTheme] = useTheme();
   const [open, setOpen] = useState(false);
-  const frame = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const panel = useId();
 
   useEffect(() => {
     if (!open) return;
-    const outside = (event: Event) => {
-      if (event.target instanceof Node && !frame.current?.contains(event.target)) setOpen(false);
+    const closeOnOutside = (event: Event) => {
+      if (event.target instanceof Node && !container.current?.contains(event.target)) setOpen(false);
     };
-    const escape = (event: KeyboardEvent) => {
+    const closeOnEscape = (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       setOpen(false);
-      frame.current?.querySelector("button")?.focus();
+      container.current?.querySelector("button")?.focus();
     };
-    document.addEventListener("pointerdown", outside);
-    document.addEventListener("focusin", outside);
-    document.addEventListener("keydown", escape);
+    document.addEventListener("pointerdown", closeOnOutside);
+    document.addEventListener("focusin", closeOnOutside);
+    document.addEventListener("keydown", closeOnEscape);
     return () => {
-      document.removeEventListener("pointerdown", outside);
-      document.removeEventListener("focusin", outside);
-      document.removeEventListener("keydown", escape);
+      document.removeEventListener("pointerdown", closeOnOutside);
+      document.removeEventListener("focusin", closeOnOutside);
+      document.removeEventListener("keydown", closeOnEscape);
     };
   }, [open]);
 
   return (
-    <div ref={frame} className={style["settings"]}>
+    <div ref={container} className={style["settings"]}>
       <IconButton
         icon="language"
         label={t.nav.settings}
@@ -51,7 +51,7 @@ export function Settings() {
       {open && (
         <div id={panel} className={style["panel"]}>
           <p className={style["label"]}>{t.language.label}</p>
-          <Segments<Language>
+          <SegmentedControl<Language>
             label={t.language.label}
             value={language}
             onChange={setLanguage}
@@ -62,7 +62,7 @@ export function Settings() {
             }))}
           />
           <p className={style["label"]}>{t.theme.label}</p>
-          <Segments<Theme>
+          <SegmentedControl<Theme>
             label={t.theme.label}
             value={theme}
             onChange={setTheme}

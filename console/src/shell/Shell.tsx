@@ -1,26 +1,26 @@
 import { useRef, useState, type ReactNode } from "react";
-import { useConnection, useWaiting } from "../client";
+import { useConnection, useOpenInteractions } from "../client";
 import { hrefOf, Link, useRouter, type Route } from "../router";
 import { useText } from "../text";
-import { classes, Icon, IconButton, type IconName } from "../ui";
+import { classNames, Icon, IconButton, type IconName } from "../ui";
 import { KeyboardHelp } from "./KeyboardHelp";
-import { useKeys } from "./keys";
-import { Mark } from "./Mark";
-import { useScrollMemory } from "./scroll";
+import { useKeys } from "./useKeys";
+import { Logo } from "./Logo";
+import { useScrollRestoration } from "./useScrollRestoration";
 import { Settings } from "./Settings";
 import style from "./Shell.module.css";
 
-type Place = "runs" | "inbox" | "threads" | "agents";
+type NavEntry = "runs" | "inbox" | "threads" | "agents";
 
-const places: readonly { name: Place; icon: IconName }[] = [
+const navEntries: readonly { name: NavEntry; icon: IconName }[] = [
   { name: "runs", icon: "runs" },
   { name: "inbox", icon: "inbox" },
   { name: "threads", icon: "threads" },
   { name: "agents", icon: "agents" },
 ];
 
-/** Tells which entry of the navigation a page belongs to. */
-function placeOf(route: Route): Place | null {
+/** Returns the navigation entry of a page. */
+function navEntryOf(route: Route): NavEntry | null {
   switch (route.name) {
     case "run":
       return "runs";
@@ -28,31 +28,31 @@ function placeOf(route: Route): Place | null {
       return "threads";
     case "agent":
       return "agents";
-    case "nowhere":
+    case "not-found":
       return null;
     default:
       return route.name;
   }
 }
 
-/** The frame around every page: navigation, settings, the state of the connection. */
+/** Layout of every page: navigation, settings and connection status. */
 export function Shell({ children }: { children: ReactNode }) {
   const { t } = useText();
-  const { route, go } = useRouter();
-  const [helping, setHelping] = useState(false);
+  const { route, navigate } = useRouter();
+  const [isHelpOpen, setHelpOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const current = placeOf(route);
-  const waiting = useWaiting().interactions.length;
+  const current = navEntryOf(route);
+  const openCount = useOpenInteractions().interactions.length;
 
-  useScrollMemory(main, hrefOf(route));
+  useScrollRestoration(main, hrefOf(route));
   useKeys({
-    "?": () => setHelping(true),
+    "?": () => setHelpOpen(true),
     "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
-    a: answer,
-    "g r": () => go({ name: "runs" }),
-    "g i": () => go({ name: "inbox" }),
-    "g t": () => go({ name: "threads" }),
-    "g a": () => go({ name: "agents" }),
+    a: focusInteraction,
+    "g r": () => navigate({ name: "runs" }),
+    "g i": () => navigate({ name: "inbox" }),
+    "g t": () => navigate({ name: "threads" }),
+    "g a": () => navigate({ name: "agents" }),
   });
 
   return (
@@ -62,58 +62,58 @@ export function Shell({ children }: { children: ReactNode }) {
       </a>
       <header className={style["side"]}>
         <Link to={{ name: "runs" }} className={style["brand"]}>
-          <Mark />
+          <Logo />
           <span>{t.appName}</span>
         </Link>
-        <nav aria-label={t.nav.label} className={style["places"]}>
-          {places.map(({ name, icon }) => (
+        <nav aria-label={t.nav.label} className={style["navigation"]}>
+          {navEntries.map(({ name, icon }) => (
             <Link
               key={name}
               to={{ name }}
-              className={classes(style["place"], name === current && style["current"])}
+              className={classNames(style["navEntry"], name === current && style["current"])}
               aria-current={name === current ? "page" : undefined}
             >
               <Icon name={icon} size={18} />
               <span>{t.nav[name]}</span>
-              {name === "inbox" && waiting > 0 && (
+              {name === "inbox" && openCount > 0 && (
                 <span className={style["count"]}>
-                  <span aria-hidden="true">{waiting > 99 ? "99+" : waiting}</span>
-                  <span className="unseen">{t.nav.waiting(waiting)}</span>
+                  <span aria-hidden="true">{openCount > 99 ? "99+" : openCount}</span>
+                  <span className="visually-hidden">{t.nav.waiting(openCount)}</span>
                 </span>
               )}
             </Link>
           ))}
         </nav>
         <div className={style["foot"]}>
-          <ConnectionNote />
+          <ConnectionStatus />
           <div className={style["tools"]}>
             <Settings />
-            <IconButton icon="keyboard" label={t.nav.help} className={style["helpButton"]} onClick={() => setHelping(true)} />
+            <IconButton icon="keyboard" label={t.nav.help} className={style["helpButton"]} onClick={() => setHelpOpen(true)} />
           </div>
         </div>
       </header>
       <main ref={main} id="content" tabIndex={-1} className={style["main"]} data-scroller="">
         {children}
       </main>
-      <KeyboardHelp open={helping} onClose={() => setHelping(false)} />
+      <KeyboardHelp open={isHelpOpen} onClose={() => setHelpOpen(false)} />
     </div>
   );
 }
 
-/** Says quietly that the server is away, and that it is back. */
-function ConnectionNote() {
+/** Shows that the connection is lost or restored. */
+function ConnectionStatus() {
   const { t } = useText();
   const connection = useConnection();
   return (
-    <div role="status" className={classes(style["connection"], style[connection])}>
+    <div role="status" className={classNames(style["connection"], style[connection])}>
       {connection === "fine" ? "" : t.connection[connection]}
     </div>
   );
 }
 
-/** Goes to the first question that waits: to its first field, or where there is only a decision to make, to the whole. */
-function answer(): void {
-  const question = document.querySelector<HTMLElement>("[data-question]");
-  const field = question?.querySelector<HTMLElement>("input, textarea, select");
-  (field ?? question)?.focus();
+/** Focuses the first field of the first open interaction, or its form if it has no fields. */
+function focusInteraction(): void {
+  const form = document.querySelector<HTMLElement>("[data-interaction]");
+  const field = form?.querySelector<HTMLElement>("input, textarea, select");
+  (field ?? form)?.focus();
 }

@@ -2,7 +2,7 @@ import { inspectEn } from "./inspect.en";
 import { plural } from "./format";
 import { runEn } from "./run.en";
 
-/** Every word of the console in English. The type of this object is what each language must have. */
+/** The English texts of the console. The type of this object is the type of every dictionary. */
 export const en = {
   languageName: "English",
   appName: "Runwire",
@@ -54,30 +54,30 @@ export const en = {
   },
   loading: "Loading…",
   notFound: {
-    title: "Nothing here",
+    title: "Page not found",
     detail: "There is no page at this address.",
     home: "Go to the runs",
   },
   error: {
     title: "That did not work",
     unreachable: "The server cannot be reached",
-    unreachableDetail: "Nothing is lost: the page goes on by itself when the server is back.",
+    unreachableDetail: "Nothing is lost: the page reconnects by itself when the server is back.",
     unsentDetail: "It may not have arrived: try again when the server is back.",
     code: "Code",
-    crashed: "This part of the page failed to draw",
-    /** What the server refuses, by its codes: title, and what to do about it. */
+    crashed: "This part of the page could not be displayed",
+    /** Title and advice for error codes of the server. */
     known: {
       run_unknown: ["There is no such run", "Its thread may have been deleted, or the address is mistyped."],
       run_trimmed: ["This run’s events have been removed", "They were older than what the server is set to keep."],
       run_open: ["The run is still open", "Stop it first, or wait until it has ended."],
-      run_closed: ["The run has ended", "It takes no more answers."],
+      run_closed: ["The run has ended", "It accepts no more answers."],
       thread_unknown: ["There is no such thread", "The address may be mistyped."],
-      thread_deleted: ["The thread was deleted", "Everything of it is gone, its runs too."],
-      thread_busy: ["Another run of the thread is open", "The thread takes one at a time."],
+      thread_deleted: ["The thread was deleted", "Its runs and events have been deleted too."],
+      thread_busy: ["Another run of the thread is open", "The thread allows one open run at a time."],
       agent_unknown: ["There is no such agent", "The server’s configuration has none of that name any more."],
       too_many_agents: ["Too many runs are open", "Try again when one of them has ended."],
-      interaction_unknown: ["There is no such question", "The run has not asked it."],
-      interaction_closed: ["The question is closed", "It was answered, withdrawn, or has expired."],
+      interaction_unknown: ["There is no such interaction", "The run has not requested it."],
+      interaction_closed: ["The interaction is closed", "It was answered, withdrawn, or has expired."],
       store_unavailable: ["The server cannot reach its store", "The server’s log says why."],
       store_damaged: ["The store cannot hold or read this", "Trying again does not help; the server’s log says why."],
       shutting_down: ["The server is stopping", "Try again in a moment."],
@@ -103,8 +103,8 @@ export const en = {
     empty: "No runs yet",
     emptyDetail: "Start an agent, or write events to a run: it appears here at once.",
     noneMatch: "No run matches",
-    noneMatchDetail: "Nothing fits all of the filters together.",
-    asks: (n: number) => `${n} open ${plural(n, "question", "questions")}`,
+    noneMatchDetail: "No run matches all of the filters.",
+    openInteractions: (n: number) => `${n} open ${plural(n, "interaction", "interactions")}`,
     loaded: (n: string) => `${n} shown`,
   },
   threads: {
@@ -116,7 +116,7 @@ export const en = {
     empty: "No threads yet",
     emptyDetail: "A thread is one conversation. It begins with its first run.",
     older: "Show earlier runs",
-    messageEmpty: "This run has said nothing yet.",
+    messageEmpty: "This run has no output yet.",
     noRuns: "No runs in this thread yet",
     tools: (n: number) => `${n} tool ${plural(n, "call", "calls")}`,
     openTheRun: "Open the run",
@@ -127,17 +127,17 @@ export const en = {
   },
   inbox: {
     title: "Inbox",
-    count: (n: number) => `${n} ${plural(n, "question waits", "questions wait")} for a person`,
+    count: (n: number) => `${n} ${plural(n, "interaction is", "interactions are")} waiting for a person`,
     form: "Form",
     approval: "Approval",
     expires: (when: string) => `Expires ${when}`,
     answer: "Answer",
     openRun: "Open the run",
-    empty: "Nothing waits",
-    emptyDetail: "When an agent asks a question, it appears here, and in the tab’s title.",
+    empty: "No open interactions",
+    emptyDetail: "Forms and approvals of agents appear here, and are counted in the tab’s title.",
     formUntitled: "A form to fill in",
     approvalUntitled: (name: string) => `May ${name} be called?`,
-    list: "Open questions",
+    list: "Open interactions",
   },
   agents: {
     title: "Agents",
@@ -152,7 +152,7 @@ export const en = {
     examples: "Examples",
     advanced: "Input and thread",
     input: "Input (JSON)",
-    inputHint: "Handed to the agent as it is.",
+    inputHint: "Passed to the agent unchanged.",
     inputInvalid: (reason: string) => `Not valid JSON: ${reason}`,
     thread: "Thread id",
     threadHint: "Leave empty for a new thread.",
@@ -176,11 +176,11 @@ export const en = {
     open: "Open",
     close: "Close, or leave the filter",
     runs: "In a run",
-    answer: "Go to what waits for an answer",
+    answer: "Go to the open interaction",
     send: "Send a form, or start an agent",
     follow: "Follow new events, or pause",
-    walk: "Walk along thoughts",
-    zoom: "Zoom thoughts in, out, or not at all",
+    walk: "Move between thoughts",
+    zoom: "Zoom in, zoom out, reset",
   },
   json: {
     items: (n: number) => `${n} ${plural(n, "item", "items")}`,
@@ -194,5 +194,5 @@ export const en = {
   inspect: inspectEn,
 };
 
-/** What every language has to say. */
+/** The texts of a language. */
 export type Dictionary = typeof en;

@@ -1,17 +1,17 @@
 import { createContext, use, useCallback, useLayoutEffect, useMemo, useState, type ReactNode } from "react";
-import { remember, remembered } from "../shell/memory";
+import { storeSetting, loadSetting } from "../shell/localSettings";
 import { en, type Dictionary } from "./en";
 import { formatFor, type Format, type Language } from "./format";
 import { zh } from "./zh";
 
 export type { Dictionary, Format, Language };
 
-/** Every language, and its words. */
+/** The dictionaries of all languages. */
 export const dictionaries: Record<Language, Dictionary> = { en, zh };
 
 const formats: Partial<Record<Language, Format>> = {};
 
-/** The language in use: its words, its formats, and how to change it. */
+/** The current language: its texts, formats and setter. */
 export interface Text {
   language: Language;
   t: Dictionary;
@@ -21,7 +21,7 @@ export interface Text {
 
 const TextContext = createContext<Text | null>(null);
 
-/** Chooses a language from what was remembered, else from what the browser prefers. */
+/** Returns the stored language, else the preferred one of the browser. */
 export function chooseLanguage(stored: string | null, preferred: readonly string[]): Language {
   if (stored === "en" || stored === "zh") return stored;
   for (const tag of preferred) {
@@ -32,14 +32,14 @@ export function chooseLanguage(stored: string | null, preferred: readonly string
   return "en";
 }
 
-/** Gives the words and formats of one language to everything inside it. */
+/** Provides the texts and formats of the current language. */
 export function TextProvider({ children }: { children: ReactNode }) {
-  const [language, choose] = useState(() => chooseLanguage(remembered("language"), navigator.languages));
+  const [language, choose] = useState(() => chooseLanguage(loadSetting("language"), navigator.languages));
   useLayoutEffect(() => {
     document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   }, [language]);
   const setLanguage = useCallback((next: Language) => {
-    remember("language", next);
+    storeSetting("language", next);
     choose(next);
   }, []);
   const text = useMemo<Text>(
@@ -49,7 +49,7 @@ export function TextProvider({ children }: { children: ReactNode }) {
   return <TextContext value={text}>{children}</TextContext>;
 }
 
-/** Gives the words and formats of the language in use. */
+/** Returns the texts and formats of the current language. */
 export function useText(): Text {
   const text = use(TextContext);
   if (text === null) throw new Error("useText outside of TextProvider");

@@ -6,25 +6,25 @@ import { useText } from "../text";
 import { Badge, Duration, Icon, Markdown, Status } from "../ui";
 import style from "./RunSection.module.css";
 
-/** One run of a conversation, in short: what was asked, what was said, and how it ended. */
+/** Summary of a run: messages, errors and status. */
 export const RunSection = memo(function RunSection({ run }: { run: RunViewSnapshot }) {
   const { t } = useText();
   const to = { name: "run", id: run.runId, tab: "conversation" } as const;
   const tools = run.parts.filter((part) => part.kind === "tool").length;
-  const asks = run.parts.filter((part) => part.kind === "interaction" && part.status === "open").length;
-  const said = run.parts.some((part) => part.kind !== "user");
+  const openInteractions = run.parts.filter((part) => part.kind === "interaction" && part.status === "open").length;
+  const hasOutput = run.parts.some((part) => part.kind !== "user");
   return (
     <article className={style["run"]} data-part={run.runId}>
       {run.parts.map((part) => (
-        <Said key={part.id} part={part} />
+        <MessagePart key={part.id} part={part} />
       ))}
-      {!said && <p className={style["silent"]}>{t.threads.messageEmpty}</p>}
+      {!hasOutput && <p className={style["noOutput"]}>{t.threads.messageEmpty}</p>}
       <footer className={style["foot"]}>
         <Status status={run.status} long />
         {run.agent !== undefined && <span>{run.agent}</span>}
         <Duration from={run.startedAt} to={run.endedAt} />
         {tools > 0 && <span>{t.threads.tools(tools)}</span>}
-        {asks > 0 && <Badge tone="warn">{t.runs.asks(asks)}</Badge>}
+        {openInteractions > 0 && <Badge tone="warn">{t.runs.openInteractions(openInteractions)}</Badge>}
         <Link to={to} className={style["open"]}>
           {t.threads.openTheRun}
           <Icon name="arrowRight" size={14} />
@@ -34,8 +34,8 @@ export const RunSection = memo(function RunSection({ run }: { run: RunViewSnapsh
   );
 });
 
-/** Only what the two sides said to one another; how it came about is on the run's own page. */
-const Said = memo(function Said({ part }: { part: Part }) {
+/** A message or error of the run; other parts are on the run's page. */
+const MessagePart = memo(function MessagePart({ part }: { part: Part }) {
   switch (part.kind) {
     case "user":
       return <UserMessage part={part} />;

@@ -1,37 +1,37 @@
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import type { RunViewSnapshot } from "@runwire/client";
 import { useThread } from "@runwire/client/react";
-import { client, connectionLost, connectionWorks, useLive } from "../client";
+import { client, connectionLost, connectionRestored, usePolled } from "../client";
 import { Link, useRouter } from "../router";
-import { keptPlace, useEnd, type Place } from "../run/conversation/useEnd";
-import { firstLine, shortId } from "../runs/words";
+import { loadScrollPosition, useStickToEnd, type ScrollPosition } from "../run/conversation/useStickToEnd";
+import { firstLine, shortId } from "../runs/runText";
 import { useText } from "../text";
-import { Button, Copy, Dialog, Empty, ErrorNote, Icon, Loading, Page, Time } from "../ui";
+import { Button, CopyButton, Dialog, Empty, ErrorAlert, Icon, Loading, Page, Time } from "../ui";
 import { RunSection } from "./RunSection";
 import style from "./ThreadPage.module.css";
 
 const Composer = lazy(async () => ({ default: (await import("../run/composer")).Composer }));
 
-/** So many runs are drawn at first. */
-const shownAtFirst = 20;
+/** Number of runs that are shown initially. */
+const pageSize = 20;
 
-/** One conversation: its runs, one after the other, and those to come. */
+/** Page of a thread: its runs and the composer. */
 export function ThreadPage({ id }: { id: string }) {
   const { t } = useText();
   const thread = useThread(id);
-  const facts = useLive(`thread ${id}`, () => client.threads.get(id), { every: 5000 });
+  const summary = usePolled(`thread ${id}`, () => client.threads.get(id), { interval: 5000 });
   const [deleting, setDeleting] = useState(false);
 
   useEffect(() => {
     if (thread.connection === "waiting") connectionLost();
-    if (thread.connection === "live") connectionWorks();
+    if (thread.connection === "live") connectionRestored();
   }, [thread.connection]);
 
-  const title = firstLine(facts.data?.title ?? null);
+  const title = firstLine(summary.data?.title ?? null);
   const name = title ?? t.runs.inThread(shortId(id));
   const agent = thread.runs.findLast((run) => run.agent !== undefined)?.agent;
-  const openRun = facts.data?.parallel === true ? undefined : thread.openRun;
-  const error = facts.data === undefined ? facts.error : undefined;
+  const openRun = summary.data?.parallel === true ? undefined : thread.openRun;
+  const error = summary.data === undefined ? summary.error : undefined;
 
   return (
     <Page
@@ -39,13 +39,13 @@ export function ThreadPage({ id }: { id: string }) {
       width="reading"
       above={<Link to={{ name: "threads" }}>{t.threads.title}</Link>}
       below={
-        <span className={style["facts"]}>
+        <span className={style["metadata"]}>
           <span className="mono">{id}</span>
-          <Copy text={id} />
-          {facts.data !== undefined && (
+          <CopyButton text={id} />
+          {summary.data !== undefined && (
             <>
-              <span>{t.threads.runCount(facts.data.runs)}</span>
-              <Time at={facts.data.created_at} />
+              <span>{t.threads.runCount(summary.data.runs)}</span>
+              <Time at={summary.data.created_at} />
             </>
           )}
         </span>
@@ -56,7 +56,7 @@ export function ThreadPage({ id }: { id: string }) {
             <Icon name="runs" />
             {t.runs.title}
           </Link>
-          {facts.data !== undefined && (
+          {summary.data !== undefined && (
             <Button variant="quiet" icon="trash" onClick={() => setDeleting(true)}>
               {t.action.delete}
             </Button>
@@ -64,33 +64,33 @@ export function ThreadPage({ id }: { id: string }) {
         </>
       }
     >
-      {error !== undefined && <ErrorNote error={error} onRetry={facts.refresh} />}
-      {error === undefined && thread.error !== undefined && <ErrorNote error={thread.error} onRetry={thread.refresh} />}
+      {error !== undefined && <ErrorAlert error={error} onRetry={summary.refresh} />}
+      {error === undefined && thread.error !== undefined && <ErrorAlert error={thread.error} onRetry={thread.refresh} />}
       {error === undefined && !thread.isCaughtUp && thread.error === undefined && <Loading />}
       {thread.isCaughtUp && thread.runs.length === 0 && <Empty icon="threads" title={t.threads.noRuns} />}
-      {facts.data !== undefined && thread.isCaughtUp && (
-        <RunsInOrder id={id} runs={thread.runs}>
-          <Composer agent={agent} threadId={id} busy={openRun === undefined ? undefined : t.threads.busy} onStarted={facts.refresh} />
-        </RunsInOrder>
+      {summary.data !== undefined && thread.isCaughtUp && (
+        <ThreadRuns id={id} runs={thread.runs}>
+          <Composer agent={agent} threadId={id} blockedReason={openRun === undefined ? undefined : t.threads.busy} onStarted={summary.refresh} />
+        </ThreadRuns>
       )}
       <DeleteDialog id={id} hasOpenRun={thread.openRun !== undefined} open={deleting} onClose={() => setDeleting(false)} />
     </Page>
   );
 }
 
-/** The newest runs, earlier ones on demand, and below them how to go on. A conversation of several runs opens at its end. */
-function RunsInOrder({ id, runs, children }: { id: string; runs: readonly RunViewSnapshot[]; children: ReactNode }) {
+/** The newest runs, earlier ones on demand, and the composer. A thread with several runs opens at its end. */
+function ThreadRuns({ id, runs, children }: { id: string; runs: readonly RunViewSnapshot[]; children: ReactNode }) {
   const { t } = useText();
-  const [shown, setShown] = useState(shownAtFirst);
+  const [visibleCount, setVisibleCount] = useState(pageSize);
   const content = useRef<HTMLDivElement>(null);
-  const key = `runwire.place.thread.${id}`;
-  const [first] = useState<Place | undefined>(() => keptPlace(key) ?? (runs.length > 1 ? { end: true } : undefined));
-  useEnd(content, true, first, key);
-  const hidden = Math.max(0, runs.length - shown);
+  const key = `runwire.scroll.thread.${id}`;
+  const [initial] = useState<ScrollPosition | undefined>(() => loadScrollPosition(key) ?? (runs.length > 1 ? { end: true } : undefined));
+  useStickToEnd(content, true, initial, key);
+  const hidden = Math.max(0, runs.length - visibleCount);
   return (
     <div ref={content}>
       {hidden > 0 && (
-        <Button size="small" variant="quiet" icon="arrowUp" onClick={() => setShown(shown + shownAtFirst)}>
+        <Button size="small" variant="quiet" icon="arrowUp" onClick={() => setVisibleCount(visibleCount + pageSize)}>
           {t.threads.older}
         </Button>
       )}
@@ -113,7 +113,7 @@ interface DeleteDialogProps {
 
 function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const remove = async () => {
@@ -121,7 +121,7 @@ function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
     setError(undefined);
     try {
       await client.threads.delete(id, { force: hasOpenRun });
-      go({ name: "threads" }, { replace: true });
+      navigate({ name: "threads" }, { replace: true });
     } catch (error) {
       setError(error);
       setBusy(false);
@@ -143,7 +143,7 @@ function DeleteDialog({ id, hasOpenRun, open, onClose }: DeleteDialogProps) {
     >
       <p>{t.threads.deleteDetail}</p>
       {hasOpenRun && <p>{t.threads.deleteForce}</p>}
-      {error !== undefined && <ErrorNote error={error} wanted />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction />}
     </Dialog>
   );
 }

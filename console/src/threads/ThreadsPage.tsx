@@ -1,31 +1,31 @@
 import { useCallback, useRef } from "react";
 import type { Thread } from "@runwire/client";
 import { Link } from "../router";
-import { firstLine, shortId } from "../runs/words";
+import { firstLine, shortId } from "../runs/runText";
 import { useText } from "../text";
-import { Badge, Empty, ErrorNote, Loading, Page, Status, Time, useRowKeys, VirtualList, type VirtualListHandle } from "../ui";
+import { Badge, Empty, ErrorAlert, Loading, Page, Status, Time, useRowKeys, VirtualList, type VirtualListHandle } from "../ui";
 import { useThreadList } from "./useThreadList";
 import style from "./ThreadsPage.module.css";
 
-/** Every conversation, newest first. */
+/** List of the threads, newest first. */
 export function ThreadsPage() {
   const { t } = useText();
   const list = useThreadList();
-  const frame = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const handle = useRef<VirtualListHandle>(null);
   const threads = list.items ?? [];
   useRowKeys(
     threads.map((thread) => thread.thread_id),
-    frame,
+    container,
     handle,
   );
   const keyOf = useCallback((index: number) => threads[index]?.thread_id ?? index, [threads]);
   return (
     <Page title={t.threads.title} width="reading">
-      {list.error !== undefined && list.items === undefined && <ErrorNote error={list.error} onRetry={list.refresh} />}
+      {list.error !== undefined && list.items === undefined && <ErrorAlert error={list.error} onRetry={list.refresh} />}
       {list.items === undefined && list.error === undefined && <Loading lines={8} />}
       {list.items?.length === 0 && <Empty icon="threads" title={t.threads.empty} detail={t.threads.emptyDetail} />}
-      <div ref={frame}>
+      <div ref={container}>
         {threads.length > 0 && (
           <VirtualList
             role="list"
@@ -35,7 +35,7 @@ export function ThreadsPage() {
             estimate={65}
             keyOf={keyOf}
             onEnd={list.loadMore}
-            rowProps={() => ({ role: "listitem", className: style["frame"] })}
+            rowProps={() => ({ role: "listitem", className: style["rowContainer"] })}
             row={(index) => {
               const thread = threads[index];
               return thread === undefined ? null : <ThreadRow thread={thread} />;

@@ -1,20 +1,20 @@
 import type { ButtonHTMLAttributes, Ref } from "react";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import { Icon, type IconName } from "./Icon";
 import { Tooltip } from "./Tooltip";
 import style from "./Button.module.css";
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  /** `primary` once a view at most; `quiet` has no frame. */
+  /** `primary` at most once per view; `quiet` has no border. */
   variant?: "primary" | "plain" | "quiet" | "danger";
   size?: "small" | "medium";
   icon?: IconName;
-  /** Shows that its act is under way, and takes no second click. */
+  /** Shows a spinner and disables the button. */
   busy?: boolean;
   ref?: Ref<HTMLButtonElement>;
 }
 
-/** A button with words. */
+/** A button with a label. */
 export function Button({ variant = "plain", size = "medium", icon, busy, className, children, disabled, ...rest }: ButtonProps) {
   return (
     <button
@@ -22,7 +22,7 @@ export function Button({ variant = "plain", size = "medium", icon, busy, classNa
       {...rest}
       disabled={disabled === true || busy === true}
       aria-busy={busy}
-      className={classes(style["button"], style[variant], style[size], className)}
+      className={classNames(style["button"], style[variant], style[size], className)}
     >
       {busy === true ? <span className={style["spinner"]} aria-hidden="true" /> : icon && <Icon name={icon} />}
       {children}
@@ -32,17 +32,17 @@ export function Button({ variant = "plain", size = "medium", icon, busy, classNa
 
 interface IconButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "aria-label"> {
   icon: IconName;
-  /** What it does: its name for screen readers, and its tooltip. */
+  /** Label for screen readers and tooltip. */
   label: string;
   size?: "small" | "medium";
   ref?: Ref<HTMLButtonElement>;
 }
 
-/** A button that is only an icon. */
+/** A button with an icon only. */
 export function IconButton({ icon, label, size = "medium", className, ...rest }: IconButtonProps) {
   return (
     <Tooltip text={label}>
-      <button type="button" {...rest} aria-label={label} className={classes(style["icon"], style[size], className)}>
+      <button type="button" {...rest} aria-label={label} className={classNames(style["icon"], style[size], className)}>
         <Icon name={icon} />
       </button>
     </Tooltip>

@@ -8,19 +8,19 @@ interface DialogProps {
   onClose(): void;
   title: string;
   children: ReactNode;
-  /** Buttons at the foot. */
+  /** Buttons in the footer. */
   actions?: ReactNode;
 }
 
-/** A native modal dialog: the browser keeps focus inside it, and gives it back. */
+/** A native modal dialog: the browser traps and restores the focus. */
 export function Dialog({ open, onClose, title, children, actions }: DialogProps) {
   const { t } = useText();
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
-    const shown = dialog.current;
-    if (open && shown && !shown.open) shown.showModal();
-    if (!open && shown?.open) shown.close();
+    const element = dialog.current;
+    if (open && element && !element.open) element.showModal();
+    if (!open && element?.open) element.close();
   }, [open]);
   return (
     <dialog
@@ -28,7 +28,7 @@ export function Dialog({ open, onClose, title, children, actions }: DialogProps)
       className={style["dialog"]}
       aria-labelledby={heading}
       onClose={onClose}
-      // A click on the ground behind the dialog hits the dialog itself, not what is in it.
+      // A click on the backdrop targets the dialog element itself.
       onClick={(event) => event.target === dialog.current && onClose()}
     >
       {open && (

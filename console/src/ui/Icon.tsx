@@ -1,7 +1,7 @@
 import type { SVGProps } from "react";
 
-/** The strokes of each icon, on a grid of 16. */
-const strokes = {
+/** SVG path of each icon on a grid of 16. */
+const paths = {
   runs: "M2.5 4h11M2.5 8h7M2.5 12h9",
   inbox: "M2.5 9.5 4.3 3.6h7.4l1.8 5.9v3a.9.9 0 0 1-.9.9H3.4a.9.9 0 0 1-.9-.9zM2.5 9.5h3.2l.8 1.6h3l.8-1.6h3.2",
   threads: "M3.4 3h9.2c.5 0 .9.4.9.9v6.2c0 .5-.4.9-.9.9H8l-3 2.5V11H3.4a.9.9 0 0 1-.9-.9V3.9c0-.5.4-.9.9-.9z",
@@ -47,14 +47,14 @@ const strokes = {
 } as const;
 
 /** The name of an icon. */
-export type IconName = keyof typeof strokes;
+export type IconName = keyof typeof paths;
 
 interface IconProps extends SVGProps<SVGSVGElement> {
   name: IconName;
   size?: number;
 }
 
-/** Draws an icon. It says nothing to screen readers: the words beside it, or its button's label, do. */
+/** A decorative icon, hidden from screen readers. */
 export function Icon({ name, size = 16, ...rest }: IconProps) {
   return (
     <svg
@@ -69,7 +69,7 @@ export function Icon({ name, size = 16, ...rest }: IconProps) {
       aria-hidden="true"
       {...rest}
     >
-      <path d={strokes[name]} />
+      <path d={paths[name]} />
     </svg>
   );
 }

@@ -1,32 +1,32 @@
 import { useState } from "react";
 import { useText } from "../text";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import { Icon } from "./Icon";
 import style from "./JsonTree.module.css";
 
 interface JsonTreeProps {
   value: unknown;
-  /** How many levels are open at first. */
+  /** Depth that is expanded initially. */
   depth?: number;
-  /** What the value is, for screen readers. */
+  /** Label for screen readers. */
   label?: string;
 }
 
-/** At most this many children are drawn at once; the rest on demand. */
-const page = 100;
-/** A longer text is cut, and shown whole on demand. */
-const longText = 600;
+/** Number of children that are rendered at once; more on demand. */
+const pageSize = 100;
+/** Longer texts are truncated, and shown completely on demand. */
+const maxTextLength = 600;
 
-/** Shows a JSON value that folds. What is folded is not drawn, so a big value costs what is seen of it. */
+/** A collapsible JSON value. Collapsed values are not rendered. */
 export function JsonTree({ value, depth = 1, label }: JsonTreeProps) {
   return (
     <div className={style["tree"]} role="group" aria-label={label} translate="no">
-      <Node value={value} depth={depth} />
+      <TreeNode value={value} depth={depth} />
     </div>
   );
 }
 
-function Node({ name, value, depth }: { name?: string; value: unknown; depth: number }) {
+function TreeNode({ name, value, depth }: { name?: string; value: unknown; depth: number }) {
   const entries = entriesOf(value);
   if (entries === null) {
     return (
@@ -49,32 +49,32 @@ interface BranchProps {
 function Branch({ name, value, entries, depth }: BranchProps) {
   const { t } = useText();
   const [open, setOpen] = useState(depth > 0);
-  const [shown, setShown] = useState(page);
-  const array = Array.isArray(value);
+  const [visibleCount, setVisibleCount] = useState(pageSize);
+  const isArray = Array.isArray(value);
   if (entries.length === 0) {
     return (
       <div className={style["leaf"]}>
         <Name name={name} />
-        <span className={style["empty"]}>{array ? "[]" : "{}"}</span>
+        <span className={style["empty"]}>{isArray ? "[]" : "{}"}</span>
       </div>
     );
   }
-  const rest = entries.length - shown;
+  const remaining = entries.length - visibleCount;
   return (
     <div>
       <button type="button" className={style["branch"]} aria-expanded={open} onClick={() => setOpen(!open)}>
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["opened"])} />
+        <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["opened"])} />
         <Name name={name} />
-        <span className={style["count"]}>{array ? t.json.items(entries.length) : t.json.fields(entries.length)}</span>
+        <span className={style["count"]}>{isArray ? t.json.items(entries.length) : t.json.fields(entries.length)}</span>
       </button>
       {open && (
         <div className={style["children"]}>
-          {entries.slice(0, shown).map(([key, child]) => (
-            <Node key={key} name={key} value={child} depth={depth - 1} />
+          {entries.slice(0, visibleCount).map(([key, child]) => (
+            <TreeNode key={key} name={key} value={child} depth={depth - 1} />
           ))}
-          {rest > 0 && (
-            <button type="button" className={style["more"]} onClick={() => setShown(shown + page)}>
-              {t.action.showMore(Math.min(rest, page))}
+          {remaining > 0 && (
+            <button type="button" className={style["more"]} onClick={() => setVisibleCount(visibleCount + pageSize)}>
+              {t.action.showMore(Math.min(remaining, pageSize))}
             </button>
           )}
         </div>
@@ -89,21 +89,21 @@ function Name({ name }: { name: string | undefined }) {
 
 function Scalar({ value }: { value: unknown }) {
   const { t, format } = useText();
-  const [whole, setWhole] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
   if (typeof value === "string") {
-    const cut = !whole && value.length > longText;
+    const isTruncated = !isExpanded && value.length > maxTextLength;
     return (
       <span className={style["string"]}>
-        {cut ? `${value.slice(0, longText)}…` : value}
-        {cut && (
-          <button type="button" className={style["more"]} onClick={() => setWhole(true)}>
+        {isTruncated ? `${value.slice(0, maxTextLength)}…` : value}
+        {isTruncated && (
+          <button type="button" className={style["more"]} onClick={() => setExpanded(true)}>
             {t.action.showAll} ({t.json.characters(format.number(value.length))})
           </button>
         )}
       </span>
     );
   }
-  const kind = typeof value === "number" || typeof value === "bigint" ? "number" : "word";
+  const kind = typeof value === "number" || typeof value === "bigint" ? "number" : "keyword";
   return <span className={style[kind]}>{String(value)}</span>;
 }
 

@@ -1,6 +1,6 @@
 import style from "./Kbd.module.css";
 
-/** Shows a key. */
+/** A keyboard key. */
 export function Kbd({ children }: { children: string }) {
   return <kbd className={style["key"]}>{children}</kbd>;
 }

@@ -1,37 +1,37 @@
 import { useEffect, type ReactNode } from "react";
-import { useWaiting } from "../client";
-import { useFocusOnArrival } from "../router";
+import { useOpenInteractions } from "../client";
+import { useHeadingFocus } from "../router";
 import { useText } from "../text";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import style from "./Page.module.css";
 
 interface PageProps {
   /** The heading, and the document's title. */
   title: string;
-  /** What the heading shows, where that is more than words. */
+  /** Content of the heading. Default: the title. */
   heading?: ReactNode;
-  /** A line above the heading: where this page belongs. */
+  /** Line above the heading with the parent page. */
   above?: ReactNode;
-  /** A line below the heading. */
+  /** Line below the heading. */
   below?: ReactNode;
-  /** Buttons beside the heading. */
+  /** Buttons next to the heading. */
   actions?: ReactNode;
-  /** `reading` keeps lines short; `wide` uses what there is. */
+  /** `reading` limits the line length; `wide` uses the full width. */
   width?: "wide" | "reading";
   children: ReactNode;
 }
 
-/** The frame of every page: heading, document title, and focus for whoever arrives by keyboard. */
+/** Layout of a page: heading, document title and focus after navigation. */
 export function Page({ title, heading, above, below, actions, width = "wide", children }: PageProps) {
   const { t } = useText();
-  const focus = useFocusOnArrival<HTMLHeadingElement>();
-  const waiting = useWaiting().interactions.length;
+  const focus = useHeadingFocus<HTMLHeadingElement>();
+  const openCount = useOpenInteractions().interactions.length;
   useEffect(() => {
-    // A tab in the background shows by its title that somebody is waited for.
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · ${t.appName}`;
-  }, [title, t, waiting]);
+    // The title of a background tab shows the number of open interactions.
+    document.title = `${openCount > 0 ? `(${openCount}) ` : ""}${title} · ${t.appName}`;
+  }, [title, t, openCount]);
   return (
-    <div className={classes(style["page"], style[width])}>
+    <div className={classNames(style["page"], style[width])}>
       <header className={style["head"]}>
         <div className={style["titles"]}>
           {above && <div className={style["above"]}>{above}</div>}

@@ -1,15 +1,15 @@
 import type { ReactNode } from "react";
 import { useText } from "../text";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import style from "./Status.module.css";
 
-/** The states of a run. */
+/** Status of a run. */
 export type RunStatus = "pending" | "running" | "suspended" | "completed" | "failed" | "cancelled";
 
-/** What a state means to a person, as a colour. */
+/** Semantic colour of a status. */
 export type Tone = "good" | "warn" | "bad" | "live" | "quiet";
 
-/** Gives each state its tone. */
+/** Tone of each status. */
 export const toneOf: Record<RunStatus, Tone> = {
   pending: "quiet",
   running: "live",
@@ -28,11 +28,11 @@ const shapes: Record<RunStatus, string> = {
   cancelled: "M4.5 7h5",
 };
 
-/** Draws a run's state. Shapes differ as well as colours, so that colour alone says nothing. */
+/** Icon of a status; shapes differ too, not colours alone. */
 export function StatusDot({ status, size = 14 }: { status: RunStatus; size?: number }) {
   return (
     <svg
-      className={classes(style["dot"], style[toneOf[status]], status === "running" && style["running"])}
+      className={classNames(style["dot"], style[toneOf[status]], status === "running" && style["running"])}
       width={size}
       height={size}
       viewBox="0 0 14 14"
@@ -56,18 +56,18 @@ export function StatusDot({ status, size = 14 }: { status: RunStatus; size?: num
   );
 }
 
-/** Shows a run's state with its word. `long` says who is waited for. */
+/** Status of a run with its label; `long` uses the long label. */
 export function Status({ status, long = false }: { status: RunStatus; long?: boolean }) {
   const { t } = useText();
   return (
-    <span className={classes(style["status"], style[toneOf[status]])}>
+    <span className={classNames(style["status"], style[toneOf[status]])}>
       <StatusDot status={status} />
       {long ? t.status[status] : t.statusShort[status]}
     </span>
   );
 }
 
-/** A short word on a quiet ground. */
+/** A short label with a background. */
 export function Badge({ tone = "quiet", children, className }: { tone?: Tone; children: ReactNode; className?: string }) {
-  return <span className={classes(style["badge"], style[tone], className)}>{children}</span>;
+  return <span className={classNames(style["badge"], style[tone], className)}>{children}</span>;
 }

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link, type Route } from "../router";
-import { classes } from "./classes";
+import { classNames } from "./classNames";
 import style from "./Tabs.module.css";
 
 interface TabsProps<T extends string> {
@@ -9,7 +9,7 @@ interface TabsProps<T extends string> {
   tabs: readonly { id: T; name: string; to: Route | string; count?: ReactNode }[];
 }
 
-/** Parts of one page that have addresses of their own: links, so they open in a new tab as well. */
+/** Tabs of a page as links with URLs. */
 export function Tabs<T extends string>({ label, current, tabs }: TabsProps<T>) {
   return (
     <nav aria-label={label} className={style["tabs"]}>
@@ -17,7 +17,7 @@ export function Tabs<T extends string>({ label, current, tabs }: TabsProps<T>) {
         <Link
           key={tab.id}
           to={tab.to}
-          className={classes(style["tab"], tab.id === current && style["current"])}
+          className={classNames(style["tab"], tab.id === current && style["current"])}
           aria-current={tab.id === current ? "page" : undefined}
         >
           {tab.name}
@@ -28,7 +28,7 @@ export function Tabs<T extends string>({ label, current, tabs }: TabsProps<T>) {
   );
 }
 
-interface SegmentsProps<T extends string> {
+interface SegmentedControlProps<T extends string> {
   label: string;
   value: T;
   options: readonly { value: T; name: ReactNode; title?: string }[];
@@ -36,10 +36,10 @@ interface SegmentsProps<T extends string> {
   className?: string | undefined;
 }
 
-/** A choice of one in a row of few. */
-export function Segments<T extends string>({ label, value, options, onChange, className }: SegmentsProps<T>) {
+/** A segmented control. */
+export function SegmentedControl<T extends string>({ label, value, options, onChange, className }: SegmentedControlProps<T>) {
   return (
-    <div role="group" aria-label={label} className={classes(style["segments"], className)}>
+    <div role="group" aria-label={label} className={classNames(style["segments"], className)}>
       {options.map((option) => (
         <button
           key={option.value}

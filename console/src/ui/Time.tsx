@@ -2,8 +2,8 @@ import { useSyncExternalStore } from "react";
 import { useText } from "../text";
 import { Tooltip } from "./Tooltip";
 
-/** One clock for the whole page, so that a thousand times cost one timer. */
-function clockOf(period: number) {
+/** Creates a clock shared by the page: one timer for all subscribers. */
+function createClock(period: number) {
   let now = Date.now();
   let timer: ReturnType<typeof setInterval> | undefined;
   const listeners = new Set<() => void>();
@@ -29,31 +29,31 @@ function clockOf(period: number) {
   };
 }
 
-const slow = clockOf(10_000);
-const fast = clockOf(1000);
-const still = { subscribe: () => () => {}, now: () => 0 };
+const slowClock = createClock(10_000);
+const secondClock = createClock(1000);
+const stoppedClock = { subscribe: () => () => {}, now: () => 0 };
 
-/** Gives the time in milliseconds, newly every second, or not at all. */
+/** Returns the time in milliseconds, updated every second if `ticking`. */
 export function useNow(ticking: boolean): number {
-  const clock = ticking ? fast : still;
+  const clock = ticking ? secondClock : stoppedClock;
   return useSyncExternalStore(clock.subscribe, clock.now);
 }
 
 interface TimeProps {
   at: string | number | Date;
-  /** Says what happened then. */
-  words?: (ago: string) => string;
+  /** Formats the relative time. */
+  formatText?: (ago: string) => string;
 }
 
-/** Shows a moment relative to now, and exactly on hover. */
-export function Time({ at, words = (ago) => ago }: TimeProps) {
+/** A relative time with the exact time as tooltip. */
+export function Time({ at, formatText = (ago) => ago }: TimeProps) {
   const { format } = useText();
-  const now = useSyncExternalStore(slow.subscribe, slow.now);
-  const moment = new Date(at);
-  if (Number.isNaN(moment.getTime())) return null;
+  const now = useSyncExternalStore(slowClock.subscribe, slowClock.now);
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return null;
   return (
-    <Tooltip text={format.exact(moment)}>
-      <time dateTime={moment.toISOString()}>{words(format.ago(moment, new Date(Math.max(now, Date.now() - 10_000))))}</time>
+    <Tooltip text={format.exact(date)}>
+      <time dateTime={date.toISOString()}>{formatText(format.ago(date, new Date(Math.max(now, Date.now() - 10_000))))}</time>
     </Tooltip>
   );
 }
@@ -65,15 +65,15 @@ interface DurationProps {
   still?: boolean;
 }
 
-/** Shows how long something took, or takes. */
-export function Duration({ from, to, still: stands = false }: DurationProps) {
+/** A duration, which ticks until it has an end. */
+export function Duration({ from, to, still: isStill = false }: DurationProps) {
   const { format } = useText();
   const open = to === null || to === undefined;
-  const now = useNow(open && !stands);
-  if (from === null || from === undefined || (open && stands)) return null;
+  const now = useNow(open && !isStill);
+  if (from === null || from === undefined || (open && isStill)) return null;
   const start = new Date(from).getTime();
   const end = open ? Math.max(now, start) : new Date(to).getTime();
   if (Number.isNaN(start) || Number.isNaN(end)) return null;
   const shown = open ? Math.floor((end - start) / 1000) * 1000 : end - start;
-  return <span className="figures">{format.duration(open ? Math.max(shown, 1000) : shown)}</span>;
+  return <span className="tabular-nums">{format.duration(open ? Math.max(shown, 1000) : shown)}</span>;
 }

@@ -7,9 +7,9 @@ interface TooltipProps {
   className?: string | undefined;
 }
 
-const delay = 350;
+const showDelay = 350;
 
-/** Shows a few words near what it wraps, on hover and on keyboard focus. Escape hides them. */
+/** A tooltip on hover and keyboard focus; Escape hides it. */
 export function Tooltip({ text, children, className }: TooltipProps) {
   const anchor = useRef<HTMLSpanElement>(null);
   const bubble = useRef<HTMLSpanElement>(null);
@@ -19,7 +19,7 @@ export function Tooltip({ text, children, className }: TooltipProps) {
 
   const show = () => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => setOpen(true), delay);
+    timer.current = setTimeout(() => setOpen(true), showDelay);
   };
   const hide = () => {
     clearTimeout(timer.current);
@@ -29,23 +29,23 @@ export function Tooltip({ text, children, className }: TooltipProps) {
 
   useEffect(() => {
     const target = anchor.current?.firstElementChild ?? anchor.current;
-    const shown = bubble.current;
-    if (!open || !target || !shown) return;
-    // The top layer: no frame with hidden overflow cuts it off.
-    shown.showPopover?.();
-    const around = target.getBoundingClientRect();
-    const size = shown.getBoundingClientRect();
-    const below = around.bottom + 6 + size.height <= innerHeight;
-    const left = around.left + around.width / 2 - size.width / 2;
-    shown.style.left = `${Math.max(8, Math.min(left, innerWidth - size.width - 8))}px`;
-    shown.style.top = `${below ? around.bottom + 6 : around.top - 6 - size.height}px`;
-    const escape = (event: KeyboardEvent) => event.key === "Escape" && setOpen(false);
-    const away = () => setOpen(false);
-    document.addEventListener("keydown", escape);
-    document.addEventListener("scroll", away, true);
+    const element = bubble.current;
+    if (!open || !target || !element) return;
+    // In the top layer, hidden overflow does not clip it.
+    element.showPopover?.();
+    const targetRect = target.getBoundingClientRect();
+    const size = element.getBoundingClientRect();
+    const below = targetRect.bottom + 6 + size.height <= innerHeight;
+    const left = targetRect.left + targetRect.width / 2 - size.width / 2;
+    element.style.left = `${Math.max(8, Math.min(left, innerWidth - size.width - 8))}px`;
+    element.style.top = `${below ? targetRect.bottom + 6 : targetRect.top - 6 - size.height}px`;
+    const closeOnEscape = (event: KeyboardEvent) => event.key === "Escape" && setOpen(false);
+    const closeOnScroll = () => setOpen(false);
+    document.addEventListener("keydown", closeOnEscape);
+    document.addEventListener("scroll", closeOnScroll, true);
     return () => {
-      document.removeEventListener("keydown", escape);
-      document.removeEventListener("scroll", away, true);
+      document.removeEventListener("keydown", closeOnEscape);
+      document.removeEventListener("scroll", closeOnScroll, true);
     };
   }, [open]);
 

@@ -1,32 +1,32 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useImperativeHandle, useRef, type HTMLAttributes, type ReactNode, type Ref, type RefObject } from "react";
 
-/** What can be asked of a list from outside. */
+/** Imperative handle of a virtual list. */
 export interface VirtualListHandle {
-  /** Brings a row into view, with as little movement as is needed. */
+  /** Scrolls a row into view with the smallest movement. */
   reveal(index: number, align?: "auto" | "start" | "center" | "end"): void;
 }
 
 interface VirtualListProps extends Omit<HTMLAttributes<HTMLDivElement>, "children"> {
   count: number;
-  /** The height of a row before it was measured. */
+  /** Estimated height of a row before it is measured. */
   estimate: number | ((index: number) => number);
   row(index: number): ReactNode;
-  /** Names a row, so that its height stays its own when rows come in before it. */
+  /** Returns the key of a row, so that measured heights move with it. */
   keyOf(index: number): string | number;
-  /** What scrolls: the nearest parent with the attribute `data-scroller` unless it is given. */
+  /** Scroll container. Default: the nearest parent with `data-scroller`. */
   scroller?: RefObject<HTMLElement | null>;
-  /** Called when the last rows come near. */
+  /** Called when the end of the list comes near. */
   onEnd?: (() => void) | undefined;
   overscan?: number;
-  /** How much of the top something covers, for rows that are revealed. */
+  /** Height of a sticky header that covers the top. */
   margin?: number;
   handle?: Ref<VirtualListHandle>;
-  /** Attributes of a row's frame: its role, for one. */
+  /** Attributes of a row's element. */
   rowProps?: (index: number) => HTMLAttributes<HTMLDivElement>;
 }
 
-/** Draws only the rows that can be seen. */
+/** A virtualized list with measured rows. */
 export function VirtualList({
   count,
   estimate,
@@ -40,9 +40,9 @@ export function VirtualList({
   rowProps,
   ...rest
 }: VirtualListProps) {
-  const frame = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const offset = useRef(0);
-  const element = () => scroller?.current ?? frame.current?.closest<HTMLElement>("[data-scroller]") ?? null;
+  const element = () => scroller?.current ?? container.current?.closest<HTMLElement>("[data-scroller]") ?? null;
   const virtual = useVirtualizer({
     count,
     getScrollElement: element,
@@ -51,14 +51,14 @@ export function VirtualList({
     overscan,
     scrollMargin: offset.current,
     scrollPaddingStart: margin,
-    // Rows are measured while scrolling; flushing each of them at once would make one long task of it.
+    // Rows are measured while scrolling; synchronous flushes would block the page.
     useFlushSync: false,
   });
 
   useEffect(() => {
-    const around = element();
-    if (!around || !frame.current) return;
-    const top = frame.current.getBoundingClientRect().top - around.getBoundingClientRect().top + around.scrollTop;
+    const scrollElement = element();
+    if (!scrollElement || !container.current) return;
+    const top = container.current.getBoundingClientRect().top - scrollElement.getBoundingClientRect().top + scrollElement.scrollTop;
     if (Math.abs(top - offset.current) > 1) {
       offset.current = top;
       virtual.measure();
@@ -76,7 +76,7 @@ export function VirtualList({
   }, [last, count, overscan, onEnd]);
 
   return (
-    <div {...rest} ref={frame} style={{ position: "relative", height: virtual.getTotalSize() }}>
+    <div {...rest} ref={container} style={{ position: "relative", height: virtual.getTotalSize() }}>
       {items.map((item) => (
         <div
           {...rowProps?.(item.index)}

@@ -1,33 +1,33 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { setStage, type Stage } from "./stage";
+import { startEnvironment, type Environment } from "./environment";
 
-let stage: Stage;
+let environment: Environment;
 
 beforeAll(async () => {
-  stage = await setStage();
-  await stage.client.runs.write("greeting", [{ type: "run_start", message: "Say hello" }, { reply: "**加粗：**文字" }], {
+  environment = await startEnvironment();
+  await environment.client.runs.write("greeting", [{ type: "run_start", message: "Say hello" }, { reply: "**加粗：**文字" }], {
     dialect: "loom",
     thread: "greetings",
     end: true,
   });
-  await stage.client.runs.create({ run_id: "broken", agent: "failing", message: "Count the orders" });
-  await stage.client.runs.create({ run_id: "trip", agent: "demo", message: "Plan a trip to Hangzhou" });
+  await environment.client.runs.create({ run_id: "broken", agent: "failing", message: "Count the orders" });
+  await environment.client.runs.create({ run_id: "trip", agent: "demo", message: "Plan a trip to Hangzhou" });
 });
 
-afterAll(() => stage.close());
+afterAll(() => environment.close());
 
-it("a run appears in the list by itself, and follows its own state", async () => {
-  const page = await stage.open("/runs");
+it("a new run appears in the list, and its status is updated", async () => {
+  const page = await environment.open("/runs");
   await page.getByText("Say hello").waitFor();
-  await stage.client.runs.create({ run_id: "late", agent: "endless", message: "Watch the queue" });
+  await environment.client.runs.create({ run_id: "late", agent: "endless", message: "Watch the queue" });
   const row = page.getByRole("row").filter({ hasText: "Watch the queue" });
   await row.getByText("Running").waitFor();
-  await stage.client.runs.cancel("late");
+  await environment.client.runs.cancel("late");
   await row.getByText("Cancelled").waitFor();
 });
 
-it("filters stand in the address, survive a reload, and can be cleared", async () => {
-  const page = await stage.open("/runs");
+it("filters are in the query, survive a reload, and can be cleared", async () => {
+  const page = await environment.open("/runs");
   await page.getByRole("row").filter({ hasText: "Count the orders" }).getByText("Failed").waitFor();
   await page.getByRole("button", { name: "Failed" }).click();
   await page.getByText("Say hello").waitFor({ state: "detached" });
@@ -43,8 +43,8 @@ it("filters stand in the address, survive a reload, and can be cleared", async (
   expect(await page.getByRole("searchbox").inputValue()).toBe("");
 });
 
-it("the keyboard reaches everything", async () => {
-  const page = await stage.open("/runs");
+it("keyboard shortcuts navigate lists and pages", async () => {
+  const page = await environment.open("/runs");
   await page.getByText("Say hello").waitFor();
   const focused = () => page.evaluate(() => (document.activeElement as HTMLElement).dataset["row"]);
   await page.keyboard.press("j");
@@ -73,8 +73,8 @@ it("the keyboard reaches everything", async () => {
   await page.waitForFunction(() => document.activeElement?.tagName === "H1");
 });
 
-it("language and theme can be switched, and are remembered", async () => {
-  const page = await stage.open("/agents");
+it("language and theme can be changed, and are stored", async () => {
+  const page = await environment.open("/agents");
   await page.getByRole("button", { name: "Language and theme" }).click();
   await page.getByRole("button", { name: "Dark" }).click();
   await page.getByRole("button", { name: "简体中文" }).click();
@@ -85,7 +85,7 @@ it("language and theme can be switched, and are remembered", async () => {
 });
 
 it("an agent is started from its page", async () => {
-  const page = await stage.open("/agents/failing");
+  const page = await environment.open("/agents/failing");
   await page.getByLabel("Message").fill("Import the orders");
   await page.getByText("Input and thread").click();
   await page.getByLabel("Input (JSON)").fill("{oops");
@@ -95,38 +95,38 @@ it("an agent is started from its page", async () => {
   await page.getByLabel("Message").focus();
   await page.keyboard.press("Control+Enter");
   await page.waitForURL("**/runs/*");
-  const { runs } = await stage.client.runs.list({ thread: "orders" });
+  const { runs } = await environment.client.runs.list({ thread: "orders" });
   expect(runs.map((run) => [run.agent, run.message])).toEqual([["failing", "Import the orders"]]);
 });
 
-it("the inbox counts what waits, and a question that somebody else answers stays in sight", async () => {
-  const page = await stage.open("/inbox");
+it("the inbox counts open interactions, and keeps one that another person answers", async () => {
+  const page = await environment.open("/inbox");
   await page.getByRole("heading", { name: "Plan the trip" }).waitFor();
   await page.waitForFunction(() => document.title.startsWith("(1) "));
   await page.getByLabel("Name", { exact: false }).first().fill("Ada");
-  await stage.client.interactions.answer("trip", "trip", { decision: "cancelled" });
+  await environment.client.interactions.answer("trip", "trip", { decision: "cancelled" });
   await page.waitForFunction(() => !document.title.startsWith("("));
   await page.getByRole("heading", { name: "Plan the trip" }).waitFor();
 });
 
-it("a server that is gone and comes back is said quietly, and the list goes on", async () => {
-  const page = await stage.open("/runs");
+it("a server restart shows the connection status, and the list continues", async () => {
+  const page = await environment.open("/runs");
   await page.getByText("Say hello").waitFor();
-  await stage.server.kill();
+  await environment.server.kill();
   await page.getByText("Reconnecting…").waitFor();
   expect(await page.getByText("Say hello").isVisible()).toBe(true);
-  await stage.server.restart();
+  await environment.server.restart();
   await page.getByText("Back online").waitFor();
-  await stage.client.runs.create({ run_id: "after", agent: "failing", message: "After the restart" });
+  await environment.client.runs.create({ run_id: "after", agent: "failing", message: "After the restart" });
   await page.getByText("After the restart").waitFor();
 });
 
-it("a thread is deleted after it was asked for twice", async () => {
-  await stage.client.runs.write("gone", [{ type: "run_start", message: "Forget me" }, { reply: "Yes." }], { dialect: "loom", thread: "gone", end: true });
-  const page = await stage.open("/threads/gone");
+it("a thread is deleted after a confirmation", async () => {
+  await environment.client.runs.write("gone", [{ type: "run_start", message: "Forget me" }, { reply: "Yes." }], { dialect: "loom", thread: "gone", end: true });
+  const page = await environment.open("/threads/gone");
   await page.getByRole("heading", { name: "Forget me" }).waitFor();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.locator("dialog[open]").getByRole("button", { name: "Delete" }).click();
   await page.waitForURL("**/threads");
-  await expect(stage.client.threads.get("gone")).rejects.toMatchObject({ status: 410 });
+  await expect(environment.client.threads.get("gone")).rejects.toMatchObject({ status: 410 });
 });

@@ -1,38 +1,38 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { accessibilityFaults, scrollsAway, scrollsSideways, settle } from "./checks";
-import { englishLeft } from "./english";
-import { setScenery } from "./scenery";
-import { setStage, type Stage } from "./stage";
+import { accessibilityViolations, scrollsVertically, scrollsSideways, waitForLoaded } from "./checks";
+import { untranslatedTexts } from "./untranslated";
+import { createFixtures } from "./fixtures";
+import { startEnvironment, type Environment } from "./environment";
 
-let stage: Stage;
+let environment: Environment;
 const pages: Record<string, string[]> = {};
 
 beforeAll(async () => {
-  stage = await setStage();
-  pages["en"] = await setScenery(stage.client, "en");
-  pages["zh-CN"] = await setScenery(stage.client, "zh-CN");
+  environment = await startEnvironment();
+  pages["en"] = await createFixtures(environment.client, "en");
+  pages["zh-CN"] = await createFixtures(environment.client, "zh-CN");
 });
 
-afterAll(() => stage.close());
+afterAll(() => environment.close());
 
-const looks = [
+const variants = [
   { language: "en", scheme: "light", width: 1280 },
   { language: "zh-CN", scheme: "dark", width: 360 },
 ] as const;
 
-for (const look of looks) {
-  it(`every page is accessible and fits (${look.language}, ${look.scheme}, ${look.width} wide)`, async () => {
-    const page = await stage.open("/", { ...look, reducedMotion: true, traced: false });
-    for (const path of pages[look.language] ?? []) {
-      await page.goto(stage.url + path);
-      await settle(page);
-      expect.soft(await accessibilityFaults(page), path).toEqual([]);
+for (const options of variants) {
+  it(`every page is accessible and fits (${options.language}, ${options.scheme}, ${options.width} wide)`, async () => {
+    const page = await environment.open("/", { ...options, reducedMotion: true, traced: false });
+    for (const path of pages[options.language] ?? []) {
+      await page.goto(environment.url + path);
+      await waitForLoaded(page);
+      expect.soft(await accessibilityViolations(page), path).toEqual([]);
       expect.soft(await scrollsSideways(page), `${path} scrolls sideways`).toBe(false);
-      expect.soft(await scrollsAway(page), `${path} scrolls its frame away`).toBe(false);
+      expect.soft(await scrollsVertically(page), `${path} scrolls vertically`).toBe(false);
       expect.soft(await page.title(), path).toMatch(/\S+ · Runwire$/);
-      // A page in English shows that the check finds something.
-      if (look.language === "en") expect.soft(await englishLeft(page), path).not.toEqual([]);
-      else expect.soft(await englishLeft(page), `${path} has English words`).toEqual([]);
+      // An English page proves that the check works.
+      if (options.language === "en") expect.soft(await untranslatedTexts(page), path).not.toEqual([]);
+      else expect.soft(await untranslatedTexts(page), `${path} has English words`).toEqual([]);
     }
   }, 120_000);
 }

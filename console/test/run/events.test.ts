@@ -1,9 +1,9 @@
 import type { RunwireEvent } from "@runwire/client";
 import { describe, expect, test } from "vitest";
-import { commandOf, quoted } from "../../src/run/events/command";
-import { offsetOf } from "../../src/run/events/EventRow";
-import { familyOf, summaryOf } from "../../src/run/events/family";
-import { filterFrom, matcher, toggled } from "../../src/run/events/filter";
+import { shellCommand, shellQuote } from "../../src/run/events/shellCommand";
+import { formatOffset } from "../../src/run/events/EventRow";
+import { familyOf, summaryOf } from "../../src/run/events/eventFamily";
+import { parseFilter, predicateOf, toggleType } from "../../src/run/events/filter";
 import { gapHeight, rowAt, rowHeight, Timeline } from "../../src/run/events/timeline";
 
 function event(seq: number, seconds: number, type: string, more: Record<string, unknown> = {}): RunwireEvent {
@@ -19,22 +19,22 @@ const some = [
 ];
 
 describe("the timeline", () => {
-  test("puts a mark where nothing happened for a while, in place of empty space", () => {
+  test("has a gap row for a period without events", () => {
     const timeline = new Timeline(undefined);
     expect(timeline.extend(some)).toBe(true);
     expect(timeline.rows).toEqual([0, 1, ~2, 2, 3, ~4, 4]);
     expect(timeline.tops.at(-1)).toBe(5 * rowHeight + 2 * gapHeight);
   });
 
-  test("measures gaps between the events that are shown", () => {
-    const timeline = new Timeline(matcher({ types: new Set(["run"]), text: "" }));
+  test("measures gaps between matching events", () => {
+    const timeline = new Timeline(predicateOf({ types: new Set(["run"]), text: "" }));
     timeline.extend(some);
     expect(timeline.rows).toEqual([0, ~4, 4]);
-    expect(timeline.shown).toBe(2);
+    expect(timeline.matchCount).toBe(2);
     expect(timeline.counts.get("tool.called")).toBe(1);
   });
 
-  test("looks at each event once while it grows", () => {
+  test("matches each event once while it grows", () => {
     let looked = 0;
     const timeline = new Timeline(() => (looked++, true));
     const growing = some.slice(0, 2);
@@ -45,11 +45,11 @@ describe("the timeline", () => {
     expect(looked).toBe(some.length);
   });
 
-  test("stops when its time is over, and goes on from there", () => {
+  test("stops when it should, and continues from there", () => {
     const many = Array.from({ length: 1000 }, (_, place) => event(place + 1, 0, "text.delta"));
     const timeline = new Timeline(undefined);
     expect(timeline.extend(many, () => true)).toBe(false);
-    expect(timeline.shown).toBeLessThan(100);
+    expect(timeline.matchCount).toBeLessThan(100);
     while (!timeline.extend(many, () => true));
     expect(timeline.rows).toEqual(many.map((_, place) => place));
   });
@@ -59,9 +59,9 @@ describe("the timeline", () => {
     timeline.extend(some);
     expect(some.map((_, index) => timeline.rows[timeline.rowOf(index)])).toEqual([0, 1, 2, 3, 4]);
     expect(timeline.rowOf(99)).toBe(-1);
-    expect(timeline.step(2, 1)).toBe(3);
-    expect(timeline.step(2, -1)).toBe(1);
-    expect(timeline.step(7, 1)).toBe(-1);
+    expect(timeline.nextEventRow(2, 1)).toBe(3);
+    expect(timeline.nextEventRow(2, -1)).toBe(1);
+    expect(timeline.nextEventRow(7, 1)).toBe(-1);
     expect(rowAt(timeline.tops, 0)).toBe(0);
     expect(rowAt(timeline.tops, 2 * rowHeight)).toBe(2);
     expect(rowAt(timeline.tops, 2 * rowHeight + gapHeight)).toBe(3);
@@ -70,65 +70,65 @@ describe("the timeline", () => {
 });
 
 describe("the filter", () => {
-  const shown = (query: string) => {
-    const matches = matcher(filterFrom(new URLSearchParams(query)));
+  const matching = (query: string) => {
+    const matches = predicateOf(parseFilter(new URLSearchParams(query)));
     return some.filter((each) => matches?.(each) ?? true).map((each) => each.seq);
   };
 
-  test("takes families and types alike", () => {
-    expect(shown("type=tool")).toEqual([3, 4]);
-    expect(shown("type=tool.finished,text")).toEqual([2, 4]);
+  test("matches families and types", () => {
+    expect(matching("type=tool")).toEqual([3, 4]);
+    expect(matching("type=tool.finished,text")).toEqual([2, 4]);
   });
 
-  test("finds every word anywhere in an event, in any case", () => {
-    expect(shown("text=LISBON")).toEqual([3]);
-    expect(shown("text=tool%20success")).toEqual([4]);
-    expect(shown("text=%22today%22")).toEqual([2]);
-    expect(shown("text=nowhere")).toEqual([]);
+  test("matches words anywhere in an event, ignoring case", () => {
+    expect(matching("text=LISBON")).toEqual([3]);
+    expect(matching("text=tool%20success")).toEqual([4]);
+    expect(matching("text=%22today%22")).toEqual([2]);
+    expect(matching("text=nowhere")).toEqual([]);
   });
 
-  test("lets everything through when it is empty", () => {
-    expect(matcher(filterFrom(new URLSearchParams("type=&text=%20")))).toBeUndefined();
+  test("matches everything if it is empty", () => {
+    expect(predicateOf(parseFilter(new URLSearchParams("type=&text=%20")))).toBeUndefined();
   });
 
-  test("is switched on and off, type by type", () => {
-    expect(toggled(new Set(["tool"]), "text")).toBe("tool,text");
-    expect(toggled(new Set(["tool", "text"]), "tool")).toBe("text");
+  test("toggles types", () => {
+    expect(toggleType(new Set(["tool"]), "text")).toBe("tool,text");
+    expect(toggleType(new Set(["tool", "text"]), "tool")).toBe("text");
   });
 });
 
-describe("a line about an event", () => {
-  test("knows the family of every type, also of one that nobody knows", () => {
+describe("the row of an event", () => {
+  test("has a family for every type, including unknown ones", () => {
     expect(["run.started", "got.planned", "checkpoint", "metrics", "brand.new", "constructor"].map(familyOf)).toEqual(["run", "thought", "state", "usage", "other", "other"]);
   });
 
-  test("tells what the event says, without its envelope", () => {
+  test("summarizes the event without its envelope", () => {
     expect(summaryOf(some[2] as RunwireEvent)).toBe('forecast · arguments {"city":"Lisbon"}');
     expect(summaryOf(event(1, 0, "text.delta", { content: "a\nb" }))).toBe("a⏎b");
     expect(summaryOf(event(1, 0, "text.delta", { content: "x".repeat(9999) })).length).toBeLessThan(300);
   });
 
-  test("tells the time since the start in as little room as it takes", () => {
-    expect([0, 4218, 187_500, 3_723_000, -5].map(offsetOf)).toEqual(["+0.000", "+4.218", "+3:07.5", "+1:02:03", "−0.005"]);
+  test("formats the offset since the start", () => {
+    expect([0, 4218, 187_500, 3_723_000, -5].map(formatOffset)).toEqual(["+0.000", "+4.218", "+3:07.5", "+1:02:03", "−0.005"]);
   });
 });
 
-describe("a command", () => {
-  const asked = { origin: "http://127.0.0.1:7420", run: "it's a run/1", dialect: "ag-ui" } as const;
+describe("the shell command", () => {
+  const request = { origin: "http://127.0.0.1:7420", run: "it's a run/1", dialect: "ag-ui" } as const;
 
-  test("reads exactly the stream that is shown, from its cursor", () => {
-    expect(commandOf({ ...asked, framing: "ndjson", after: "12-1" })).toBe(
+  test("reads the shown stream from its cursor", () => {
+    expect(shellCommand({ ...request, framing: "ndjson", after: "12-1" })).toBe(
       "curl -N -H 'Accept: application/x-ndjson' 'http://127.0.0.1:7420/v1/runs/it'\\''s%20a%20run%2F1/events?dialect=ag-ui&after=12-1'",
     );
   });
 
   test("subscribes on a WebSocket", () => {
-    expect(commandOf({ ...asked, run: "r", framing: "websocket" })).toBe(
+    expect(shellCommand({ ...request, run: "r", framing: "websocket" })).toBe(
       `printf '%s\\n' '{"op":"subscribe","id":"1","run":"r","dialect":"ag-ui"}' | websocat -n ws://127.0.0.1:7420/v1/ws`,
     );
   });
 
-  test("quotes whatever a shell would take for its own", () => {
-    expect(["plain-1.2", "", "a b", "$(rm)", "it's", "`x`", "a\nb"].map(quoted)).toEqual(["plain-1.2", "''", "'a b'", "'$(rm)'", "'it'\\''s'", "'`x`'", "'a\nb'"]);
+  test("quotes special characters", () => {
+    expect(["plain-1.2", "", "a b", "$(rm)", "it's", "`x`", "a\nb"].map(shellQuote)).toEqual(["plain-1.2", "''", "'a b'", "'$(rm)'", "'it'\\''s'", "'`x`'", "'a\nb'"]);
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { checkOf, toldByServer, type Wrong } from "../../src/run/forms/check";
-import { changed, emptyDraft, valueOf, type Draft } from "../../src/run/forms/draft";
+import { validatorFor, serverErrors, type ValidationError } from "../../src/run/forms/validate";
+import { replaceAt, emptyDraft, valueOf, type Draft } from "../../src/run/forms/draft";
 import { fieldsOf } from "../../src/run/forms/fields";
-import { stepped } from "../../src/run/forms/FieldView";
+import { stepNumber } from "../../src/run/forms/FieldView";
 import { titleAt } from "../../src/run/forms/useFormState";
-import { wordsOf } from "../../src/run/forms/words";
+import { errorText } from "../../src/run/forms/errorText";
 import { dictionaries } from "../../src/text";
 import { formatFor } from "../../src/text/format";
 
@@ -25,15 +25,15 @@ const trip = {
   },
 };
 const form = fieldsOf(trip, undefined);
-const check = checkOf(form, trip);
-const english = (wrong: Wrong) => wordsOf(wrong, dictionaries.en, formatFor("en"));
+const check = validatorFor(form, trip);
+const english = (errors: ValidationError) => errorText(errors, dictionaries.en, formatFor("en"));
 
 function typed(values: Record<string, Draft>): Draft {
-  return Object.entries(values).reduce<Draft>((draft, [name, value]) => changed(draft, [name], value), emptyDraft(form));
+  return Object.entries(values).reduce<Draft>((draft, [name, value]) => replaceAt(draft, [name], value), emptyDraft(form));
 }
 
 describe("the values of a form", () => {
-  it("defaults are filled in, and what is left empty is left out", () => {
+  it("defaults are filled in, and empty fields are omitted", () => {
     expect(valueOf(form, typed({ name: "Lin", email: "lin@example.com" }))).toEqual({
       name: "Lin",
       email: "lin@example.com",
@@ -43,48 +43,48 @@ describe("the values of a form", () => {
     });
   });
 
-  it("numbers stay what a person typed until they are sent", () => {
-    expect(check(typed({ travellers: "1e" })).wrong).toContainEqual(expect.objectContaining({ pointer: "/travellers", keyword: "number" }));
+  it("numbers stay texts until they are sent", () => {
+    expect(check(typed({ travellers: "1e" })).errors).toContainEqual(expect.objectContaining({ pointer: "/travellers", keyword: "number" }));
     expect(valueOf(form, typed({ travellers: " 3 " }))).toMatchObject({ travellers: 3 });
   });
 
-  it("a default can be taken back", () => {
+  it("a default can be cleared", () => {
     expect(valueOf(form, typed({ name: "Lin", interests: [], transport: null }))).toMatchObject({ interests: [] });
     expect(valueOf(form, typed({ transport: null }))).not.toHaveProperty("transport");
   });
 
-  it("entries of a list keep their order and their keys", () => {
+  it("list items keep their order and keys", () => {
     const stops = [{ key: 4, draft: { city: "B" } }, { key: 1, draft: { city: "A" } }];
-    const draft = changed(typed({ stops }), ["stops", 1, "city"], "C");
+    const draft = replaceAt(typed({ stops }), ["stops", 1, "city"], "C");
     expect(valueOf(form, draft)).toMatchObject({ stops: [{ city: "B" }, { city: "C" }] });
   });
 
-  it("what is typed as JSON is read as JSON", () => {
+  it("JSON input is parsed", () => {
     const any = fieldsOf({}, undefined);
-    expect(checkOf(any, {})('{"a":[1]}').value).toEqual({ a: [1] });
-    expect(checkOf(any, {})("{oops").wrong).toEqual([expect.objectContaining({ pointer: "", keyword: "json" })]);
+    expect(validatorFor(any, {})('{"a":[1]}').value).toEqual({ a: [1] });
+    expect(validatorFor(any, {})("{oops").errors).toEqual([expect.objectContaining({ pointer: "", keyword: "json" })]);
   });
 
-  it("a moment is sent with its zone, a time with seconds and one", () => {
+  it("a date-time is sent with its offset, a time with seconds and offset", () => {
     const at = fieldsOf({ type: "object", properties: { at: { type: "string", format: "date-time" }, daily: { type: "string", format: "time" } } }, undefined);
     const value = valueOf(at, { at: "2026-11-15T10:30", daily: "09:15" }) as { at: string; daily: string };
     expect(new Date(value.at).getTime()).toBe(new Date("2026-11-15T10:30").getTime());
     expect(value.daily).toMatch(/^09:15:00(Z|[+-]\d\d:\d\d)$/);
-    expect(checkOf(at, { type: "object", properties: { at: { format: "date-time" }, daily: { format: "time" } } })({ at: "2026-11-15T10:30", daily: "09:15" }).wrong).toEqual([]);
+    expect(validatorFor(at, { type: "object", properties: { at: { format: "date-time" }, daily: { format: "time" } } })({ at: "2026-11-15T10:30", daily: "09:15" }).errors).toEqual([]);
   });
 
-  it("arrows count within the limits", () => {
-    expect(stepped("9", 1, { step: 1, least: 1, most: 9 })).toBe("9");
-    expect(stepped("", 1, { step: 1, least: 1, most: 9 })).toBe("1");
-    expect(stepped("0.1", 1, { step: 0.2, least: undefined, most: undefined })).toBe("0.3");
-    expect(stepped("abc", 1, { step: 1, least: 1, most: 9 })).toBe("abc");
+  it("arrow keys step within the limits", () => {
+    expect(stepNumber("9", 1, { step: 1, min: 1, max: 9 })).toBe("9");
+    expect(stepNumber("", 1, { step: 1, min: 1, max: 9 })).toBe("1");
+    expect(stepNumber("0.1", 1, { step: 0.2, min: undefined, max: undefined })).toBe("0.3");
+    expect(stepNumber("abc", 1, { step: 1, min: 1, max: 9 })).toBe("abc");
   });
 });
 
-describe("checking a form", () => {
-  it("each problem is told once, at its field, in words", () => {
-    const { wrong } = check(typed({ name: "Too long", email: "nope", travellers: "12", interests: [0, 1] }));
-    expect(Object.fromEntries(wrong.map((each) => [each.pointer, english(each)]))).toEqual({
+describe("the validation of a form", () => {
+  it("reports one localized error per field", () => {
+    const { errors } = check(typed({ name: "Too long", email: "nope", travellers: "12", interests: [0, 1] }));
+    expect(Object.fromEntries(errors.map((each) => [each.pointer, english(each)]))).toEqual({
       "/name": "Use at most 5 characters.",
       "/email": "This is not an e-mail address.",
       "/travellers": "Enter 9 or less.",
@@ -92,9 +92,9 @@ describe("checking a form", () => {
     });
   });
 
-  it("what is missing is told at the field that is missing, also inside lists and objects", () => {
-    const { wrong } = check(typed({ stops: [{ key: 0, draft: { city: "" } }], hotel: { nights: "9" } }));
-    expect(wrong.map((each) => [each.pointer, each.keyword])).toEqual(
+  it("reports missing values at their fields, also inside lists and objects", () => {
+    const { errors } = check(typed({ stops: [{ key: 0, draft: { city: "" } }], hotel: { nights: "9" } }));
+    expect(errors.map((each) => [each.pointer, each.keyword])).toEqual(
       expect.arrayContaining([
         ["/name", "required"],
         ["/email", "required"],
@@ -106,31 +106,31 @@ describe("checking a form", () => {
     expect(titleAt(form, "/hotel/nights")).toBe("Hotel › Nights");
   });
 
-  it("a whole form has nothing wrong", () => {
-    expect(check(typed({ name: "Lin", email: "lin@example.com", insurance: true })).wrong).toEqual([]);
+  it("a complete form has no errors", () => {
+    expect(check(typed({ name: "Lin", email: "lin@example.com", insurance: true })).errors).toEqual([]);
   });
 
-  it("a schema that cannot be used is left to the server", () => {
+  it("an unsupported schema is left to the server", () => {
     const odd = { type: "object", properties: { a: { type: "string", pattern: "(" } }, $ref: "#/nowhere" };
-    expect(checkOf(fieldsOf(odd, undefined), odd)({ a: "x" }).wrong).toEqual([]);
+    expect(validatorFor(fieldsOf(odd, undefined), odd)({ a: "x" }).errors).toEqual([]);
   });
 
-  it("a pattern that a browser may never get to the end of is left to the server", () => {
+  it("a pattern with catastrophic backtracking is left to the server", () => {
     const evil = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" }, b: { type: "string", pattern: "^[A-Z]{2}$" } } };
-    const { wrong } = checkOf(fieldsOf(evil, undefined), evil)({ a: `${"a".repeat(60)}!`, b: "x" });
-    expect(wrong.map((each) => [each.pointer, english(each)])).toEqual([["/b", "This does not have the form that is asked for."]]);
+    const { errors } = validatorFor(fieldsOf(evil, undefined), evil)({ a: `${"a".repeat(60)}!`, b: "x" });
+    expect(errors.map((each) => [each.pointer, english(each)])).toEqual([["/b", "This does not match the required format."]]);
   });
 
-  it("what is wrong inside a choice or JSON is told where it is shown", () => {
-    const told = toldByServer([{ pointer: "/interests/0", keyword: "enum", message: "no" }, { pointer: "/stops/0/city", message: "no" }, { pointer: "/more/deep", message: "no" }], form);
-    expect(told.map((each) => each.pointer)).toEqual(["/interests", "/stops/0/city", "/more/deep"]);
+  it("errors inside a choice or JSON are reported at their input", () => {
+    const errors = serverErrors([{ pointer: "/interests/0", keyword: "enum", message: "no" }, { pointer: "/stops/0/city", message: "no" }, { pointer: "/more/deep", message: "no" }], form);
+    expect(errors.map((each) => each.pointer)).toEqual(["/interests", "/stops/0/city", "/more/deep"]);
     const any = { type: "object", properties: { extra: {} } };
-    expect(toldByServer([{ pointer: "/extra/a/b", message: "no" }], fieldsOf(any, undefined))[0]?.pointer).toBe("/extra");
+    expect(serverErrors([{ pointer: "/extra/a/b", message: "no" }], fieldsOf(any, undefined))[0]?.pointer).toBe("/extra");
   });
 
-  it("what the server refuses is told in the language of the page", () => {
-    const [told, other] = toldByServer([{ pointer: "/email", keyword: "format", message: "is no valid email" }, { pointer: "/name", message: "is taken" }], form);
-    expect(told && wordsOf(told, dictionaries.zh, formatFor("zh"))).toBe("不是有效的邮箱地址。");
+  it("server errors are localized", () => {
+    const [errors, other] = serverErrors([{ pointer: "/email", keyword: "format", message: "is no valid email" }, { pointer: "/name", message: "is taken" }], form);
+    expect(errors && errorText(errors, dictionaries.zh, formatFor("zh"))).toBe("不是有效的邮箱地址。");
     expect(other && english(other)).toBe("is taken");
   });
 });

@@ -1,42 +1,42 @@
 import type { Part, RunStep } from "@runwire/client";
 import { describe, expect, test } from "vitest";
-import { countsOf, differences, pathWords } from "../../src/run/state/diff";
-import { axisOf, spansOf, sumSteps, sumTools, waitedFor } from "../../src/run/usage/spans";
+import { countByKind, differences, formatPath } from "../../src/run/state/diff";
+import { axisOf, spansOf, aggregateSteps, aggregateTools, waitingTime } from "../../src/run/usage/spans";
 
 describe("differences", () => {
-  const told = (before: unknown, after: unknown) => differences(before, after).map(({ kind, path }) => `${kind} ${pathWords(path)}`);
+  const diff = (before: unknown, after: unknown) => differences(before, after).map(({ kind, path }) => `${kind} ${formatPath(path)}`);
 
-  test("are told by path, whatever was added, removed or changed", () => {
-    expect(told({ a: 1, b: { c: [1, 2] }, gone: true }, { a: 2, b: { c: [1, 2], d: null } })).toEqual(["changed a", "added b.d", "removed gone"]);
+  test("are listed by path: added, removed or changed", () => {
+    expect(diff({ a: 1, b: { c: [1, 2] }, gone: true }, { a: 2, b: { c: [1, 2], d: null } })).toEqual(["changed a", "added b.d", "removed gone"]);
   });
 
-  test("of a list with something put in are one, not one for each that moved", () => {
-    expect(told([1, 2, 3], [1, 9, 2, 3])).toEqual(["added [1]"]);
-    expect(told([{ id: 1 }, { id: 2 }], [{ id: 2 }])).toEqual(["removed [0]"]);
-    expect(told([1, 2], [1, 3])).toEqual(["changed [1]"]);
+  test("of a list with an insertion are one, not one per moved item", () => {
+    expect(diff([1, 2, 3], [1, 9, 2, 3])).toEqual(["added [1]"]);
+    expect(diff([{ id: 1 }, { id: 2 }], [{ id: 2 }])).toEqual(["removed [0]"]);
+    expect(diff([1, 2], [1, 3])).toEqual(["changed [1]"]);
   });
 
-  test("between equals are none, in whatever order their names stand", () => {
-    expect(told({ a: [1, { b: null }], c: "x" }, { c: "x", a: [1, { b: null }] })).toEqual([]);
+  test("of equal values are empty, whatever the order of the keys", () => {
+    expect(diff({ a: [1, { b: null }], c: "x" }, { c: "x", a: [1, { b: null }] })).toEqual([]);
   });
 
-  test("of other kinds of values change the whole", () => {
-    expect(told([], {})).toEqual(["changed "]);
-    expect(told(undefined, { a: 1 })).toEqual(["added "]);
-    expect(told(null, 0)).toEqual(["changed "]);
+  test("of different types replace the whole value", () => {
+    expect(diff([], {})).toEqual(["changed "]);
+    expect(diff(undefined, { a: 1 })).toEqual(["added "]);
+    expect(diff(null, 0)).toEqual(["changed "]);
   });
 
-  test("take names that a prototype has for names", () => {
-    expect(told({}, JSON.parse('{"constructor":1,"__proto__":2}'))).toEqual(["added constructor", "added __proto__"]);
+  test("handle names of the object prototype", () => {
+    expect(diff({}, JSON.parse('{"constructor":1,"__proto__":2}'))).toEqual(["added constructor", "added __proto__"]);
   });
 
-  test("are bounded and counted", () => {
+  test("are limited and counted", () => {
     const many = Object.fromEntries(Array.from({ length: 9999 }, (_, n) => [`k${n}`, n]));
-    expect(countsOf(differences({}, many))).toEqual({ added: 500, removed: 0, changed: 0 });
+    expect(countByKind(differences({}, many))).toEqual({ added: 500, removed: 0, changed: 0 });
   });
 
-  test("name places as people write them", () => {
-    expect(pathWords(["plan", "days", "2", "a b", "城市"])).toBe('plan.days[2]["a b"].城市');
+  test("format paths as in code", () => {
+    expect(formatPath(["plan", "days", "2", "a b", "城市"])).toBe('plan.days[2]["a b"].城市');
   });
 });
 
@@ -47,7 +47,7 @@ describe("usage", () => {
   const call = (stepId: string, totalTokens: number) => ({ at: 0, promptTokens: totalTokens - 1, completionTokens: 1, totalTokens, stepId, step: stepId.split(".")[0] ?? "" });
   const usage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, calls: [call("inner.1", 10), call("inner.2", 5)] };
 
-  test("shows steps inside of steps, and what happened in each below it", () => {
+  test("nests steps and operations", () => {
     const spans = spansOf({ steps, parts: [tool("look", 50, 60, { stepId: "inner.2" }), tool("alone", 120, 130)], usage });
     expect(spans.map((span) => [span.name, span.depth, span.tokens])).toEqual([
       ["outer", 0, undefined],
@@ -59,26 +59,26 @@ describe("usage", () => {
     ]);
   });
 
-  test("does not take steps side by side for one inside of the other", () => {
+  test("does not nest parallel steps", () => {
     expect(spansOf({ steps: [step("a", 0, 50), step("b", 10, 80)], parts: [] }).map((span) => span.depth)).toEqual([0, 0]);
   });
 
-  test("sums time and tokens by step and by tool", () => {
-    const inner = sumSteps({ steps, parts: [], usage }, 200).find((sum) => sum.name === "inner");
-    expect(inner).toMatchObject({ times: 2, duration: 80, longest: 40, totalTokens: 15 });
+  test("aggregates time and tokens by step and tool", () => {
+    const inner = aggregateSteps({ steps, parts: [], usage }, 200).find((sum) => sum.name === "inner");
+    expect(inner).toMatchObject({ count: 2, duration: 80, longest: 40, totalTokens: 15 });
     const parts = [tool("look", 0, 30), tool("look", 40, 50, { status: "failure" } as Partial<Part>), tool("fetch", 0, 90, { durationMs: 70 } as Partial<Part>)];
-    expect(sumTools({ steps: [], parts }, 200).map((sum) => [sum.name, sum.times, sum.failures, sum.duration])).toEqual([
+    expect(aggregateTools({ steps: [], parts }, 200).map((sum) => [sum.name, sum.count, sum.failures, sum.duration])).toEqual([
       ["fetch", 1, 0, 70],
       ["look", 2, 1, 40],
     ]);
   });
 
-  test("counts questions that were open together once", () => {
+  test("counts overlapping interactions once", () => {
     const question = (startedAt: number, endedAt?: number) => ({ kind: "interaction", id: String(startedAt), startedAt, ...(endedAt !== undefined && { endedAt }) }) as Part;
-    expect(waitedFor({ parts: [question(0, 50), question(10, 30), question(40, 70), question(90)] }, 100)).toBe(80);
+    expect(waitingTime({ parts: [question(0, 50), question(10, 30), question(40, 70), question(90)] }, 100)).toBe(80);
   });
 
-  test("draws long waiting shorter, and everything else in proportion", () => {
+  test("compresses long waiting, and keeps the rest in proportion", () => {
     const wait = { kind: "interaction", id: "q", startedAt: 100, endedAt: 100_100 } as Part;
     const axis = axisOf({ parts: [wait] }, 0, 100_200);
     expect(axis.isCompressed).toBe(true);

@@ -1,8 +1,8 @@
 import type { GotGraph, TotTree } from "@runwire/client";
 import { describe, expect, test } from "vitest";
-import { placeGraph } from "../../src/run/thoughts/graph";
-import { card, curve, neighbour, type Placed } from "../../src/run/thoughts/place";
-import { placeTree, waysBack } from "../../src/run/thoughts/tree";
+import { layoutGraph } from "../../src/run/thoughts/layoutGraph";
+import { card, curvePath, neighbourOf, type Layout } from "../../src/run/thoughts/layout";
+import { layoutTree, backtrackEdges } from "../../src/run/thoughts/layoutTree";
 
 function tree(nodes: [id: string, parent?: string][], backtracks: TotTree["backtracks"] = []): TotTree {
   const childrenOf = (id: string) => nodes.filter(([, parent]) => parent === id).map(([child]) => child);
@@ -31,88 +31,88 @@ function graph(nodes: string[], edges: string[]): GotGraph {
   };
 }
 
-function overlaps(placed: Placed): boolean {
-  const all = [...placed.nodes.values()];
+function overlaps(layout: Layout): boolean {
+  const all = [...layout.nodes.values()];
   return all.some((one, place) => all.slice(place + 1).some((other) => Math.abs(one.x - other.x) < card.width && Math.abs(one.y - other.y) < card.height));
 }
 
 describe("a tree", () => {
-  test("stands in columns by depth, each thought in the middle of its children, none over another", () => {
-    const placed = placeTree(sample);
-    const at = (id: string) => placed.nodes.get(id) ?? { x: -1, y: -1 };
+  test("has columns by depth, parents centred on their children, and no overlaps", () => {
+    const layout = layoutTree(sample);
+    const at = (id: string) => layout.nodes.get(id) ?? { x: -1, y: -1 };
     expect(at("0.1").y).toBe((at("0.1.1").y + at("0.1.2").y) / 2);
     expect(at("0").y).toBe((at("0.1").y + at("0.2").y) / 2);
     expect(at("0.1.1").x).toBe(2 * (card.width + card.column));
-    expect(overlaps(placed)).toBe(false);
-    expect(placed.edges).toHaveLength(4);
+    expect(overlaps(layout)).toBe(false);
+    expect(layout.edges).toHaveLength(4);
   });
 
-  test("as deep as an agent likes is placed without a deep stack", () => {
+  test("of any depth is laid out without recursion", () => {
     const ids = Array.from({ length: 20_000 }, (_, depth) => String(depth));
     const deep: TotTree = {
       nodes: ids.map((id, depth) => ({ id, text: id, value: id, depth, children: ids.slice(depth + 1, depth + 2), status: "chosen", at: 0, ...(depth > 0 && { parent: String(depth - 1) }) })),
       path: ids,
       backtracks: [],
     };
-    expect(placeTree(deep).nodes.size).toBe(20_000);
+    expect(layoutTree(deep).nodes.size).toBe(20_000);
   });
 
-  test("shows the way back along the lines that were gone", () => {
-    expect(waysBack(sample)).toEqual([
+  test("returns the edges that backtracking passed", () => {
+    expect(backtrackEdges(sample)).toEqual([
       { from: "0.1.2", to: "0.1", isLast: false },
       { from: "0.1", to: "0", isLast: true },
     ]);
   });
 
-  test("is walked with the arrow keys, the chosen path first", () => {
-    const placed = placeTree(sample);
-    expect(neighbour(placed, "0", "right", new Set(["0.2"]))).toBe("0.2");
-    expect(neighbour(placed, "0.1.2", "left")).toBe("0.1");
-    expect(neighbour(placed, "0.1", "down")).toBe("0.2");
-    expect(neighbour(placed, "0.1", "up")).toBeUndefined();
-    expect(neighbour(placed, "nobody", "up")).toBeUndefined();
+  test("is navigated with the arrow keys, preferring the chosen path", () => {
+    const layout = layoutTree(sample);
+    expect(neighbourOf(layout, "0", "right", new Set(["0.2"]))).toBe("0.2");
+    expect(neighbourOf(layout, "0.1.2", "left")).toBe("0.1");
+    expect(neighbourOf(layout, "0.1", "down")).toBe("0.2");
+    expect(neighbourOf(layout, "0.1", "up")).toBeUndefined();
+    expect(neighbourOf(layout, "nobody", "up")).toBeUndefined();
   });
 });
 
 describe("a graph", () => {
-  test("puts each node after all that it builds on", () => {
-    const { nodes } = placeGraph(graph(["a", "b", "c", "d"], ["ab", "bc", "ac", "cd"]));
+  test("places each node after its dependencies", () => {
+    const { nodes } = layoutGraph(graph(["a", "b", "c", "d"], ["ab", "bc", "ac", "cd"]));
     const x = (id: string) => nodes.get(id)?.x ?? -1;
     expect([x("a"), x("b"), x("c"), x("d")]).toEqual([0, 1, 2, 3].map((column) => column * (card.width + card.column)));
   });
 
-  test("leads long lines around the nodes between", () => {
-    const placed = placeGraph(graph(["a", "b", "c"], ["ab", "bc", "ac"]));
-    const long = placed.edges.find((edge) => edge.from === "a" && edge.to === "c");
-    const between = placed.nodes.get("b") ?? { x: 0, y: 0 };
+  test("routes long edges around nodes", () => {
+    const layout = layoutGraph(graph(["a", "b", "c"], ["ab", "bc", "ac"]));
+    const long = layout.edges.find((edge) => edge.from === "a" && edge.to === "c");
+    const between = layout.nodes.get("b") ?? { x: 0, y: 0 };
     expect(long?.points).toHaveLength(4);
     expect(long?.points.slice(1, 3).every(({ y }) => y < between.y || y > between.y + card.height)).toBe(true);
   });
 
-  test("has no crossing where none is needed", () => {
-    const placed = placeGraph(graph(["a", "b", "c", "d"], ["ad", "bc"]));
-    const y = (id: string) => placed.nodes.get(id)?.y ?? 0;
+  test("has no avoidable crossings", () => {
+    const layout = layoutGraph(graph(["a", "b", "c", "d"], ["ad", "bc"]));
+    const y = (id: string) => layout.nodes.get(id)?.y ?? 0;
     expect(Math.sign(y("a") - y("b"))).toBe(Math.sign(y("d") - y("c")));
-    expect(overlaps(placed)).toBe(false);
+    expect(overlaps(layout)).toBe(false);
   });
 
-  test("with a circle, with itself or with a node that nobody knows is still placed", () => {
-    const placed = placeGraph(graph(["a", "b"], ["ab", "ba", "aa", "ax"]));
-    expect(placed.edges.map((edge) => edge.from + edge.to)).toEqual(["ab"]);
-    expect(overlaps(placed)).toBe(false);
+  test("with a cycle, a self-loop or an unknown node is laid out", () => {
+    const layout = layoutGraph(graph(["a", "b"], ["ab", "ba", "aa", "ax"]));
+    expect(layout.edges.map((edge) => edge.from + edge.to)).toEqual(["ab"]);
+    expect(overlaps(layout)).toBe(false);
   });
 
-  test("of many nodes overlaps nowhere and looks the same twice", () => {
+  test("of many nodes has no overlaps and is deterministic", () => {
     const ids = [..."abcdefghijklmnopqrst"];
     const edges = ids.flatMap((id, place) => [2, 3, 7].filter((by) => place + by < ids.length).map((by) => id + (ids[place + by] ?? "")));
-    const placed = placeGraph(graph(ids, edges));
-    expect(overlaps(placed)).toBe(false);
-    expect(placeGraph(graph(ids, edges))).toEqual(placed);
-    expect([...placed.nodes.values()].every(({ x, y }) => x >= 0 && y >= 0)).toBe(true);
+    const layout = layoutGraph(graph(ids, edges));
+    expect(overlaps(layout)).toBe(false);
+    expect(layoutGraph(graph(ids, edges))).toEqual(layout);
+    expect([...layout.nodes.values()].every(({ x, y }) => x >= 0 && y >= 0)).toBe(true);
   });
 
-  test("of nothing is nothing", () => {
-    expect(placeGraph(graph([], []))).toMatchObject({ width: 0, height: 0, edges: [] });
-    expect(curve([])).toBe("");
+  test("without nodes is empty", () => {
+    expect(layoutGraph(graph([], []))).toMatchObject({ width: 0, height: 0, edges: [] });
+    expect(curvePath([])).toBe("");
   });
 });

@@ -13,18 +13,18 @@ async function shown(text: string): Promise<HTMLElement> {
   return frame;
 }
 
-describe("a question", () => {
-  it("of usual length stands there whole", async () => {
+describe("a user message", () => {
+  it("of normal length is shown completely", async () => {
     const frame = await shown("What can I do in Hangzhou on Saturday?");
-    expect(frame.querySelector("[data-folded], button")).toBeNull();
+    expect(frame.querySelector("[data-collapsed], button")).toBeNull();
   });
 
-  it("that is long, or has many lines, is folded until somebody wants it whole", async () => {
+  it("that is long or has many lines is collapsed until it is expanded", async () => {
     for (const text of ["很长".repeat(1000), "line\n".repeat(30)]) {
       const frame = await shown(text);
-      expect(frame.querySelector("[data-folded]")?.textContent).toBe(text);
+      expect(frame.querySelector("[data-collapsed]")?.textContent).toBe(text);
       await act(async () => frame.querySelector("button")?.click());
-      expect(frame.querySelector("[data-folded], button")).toBeNull();
+      expect(frame.querySelector("[data-collapsed], button")).toBeNull();
       expect(frame.querySelector("p")?.textContent).toBe(text);
     }
   });

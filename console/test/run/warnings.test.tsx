@@ -15,12 +15,12 @@ async function shown(warnings: Found | undefined): Promise<HTMLElement> {
 const stage = { seq: 2, times: 3, dialect: "streaming-engine", code: "bad_value", field: "data.stage", section: "§1.3", message: "is `dreaming`", hint: "is `reasoning` meant?" };
 
 describe("the warnings of a run", () => {
-  it("are not there where there are none", async () => {
+  it("are hidden if there are none", async () => {
     expect((await shown(undefined)).textContent).toBe("");
     expect((await shown({ count: 0, first: [] })).textContent).toBe("");
   });
 
-  it("are one folded line that tells how many, and what they are when it is opened", async () => {
+  it("are a collapsed line with their number, which expands to a list", async () => {
     const frame = await shown({ count: 5, first: [stage] });
     const details = frame.querySelector("details");
     expect(details?.open).toBe(false);

@@ -1,4 +1,4 @@
-// Writes dist/: ES modules and their types.
+// Compiles src/ to dist/: ES modules and declarations.
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import path from "node:path";

@@ -1,27 +1,27 @@
-// The types of the model, from the JSON Schema of the Rust crate.
+// Generates the types of the event model from the JSON Schema of the Rust crate.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { comment, literal, nameIn, TypeWriter } from "./type-writer.mjs";
 
-/** What all events have, and stands in one place. */
+/** Fields of all events; they go into `Envelope`. */
 const ENVELOPE = ["seq", "at", "thread_id", "run_id", "step_id", "subagent_run_id", "extra"];
 
-/** Written by hand, because types can say more than a schema, or because nobody needs them here. */
-const LEFT_OUT = new Set(["Event", "KnownEvent", "UnknownEvent", "Problem", "FramePage", "Id", "Ok", "Imported"]);
+/** Definitions without a generated type: written by hand, or not used by the client. */
+const OMITTED = new Set(["Event", "KnownEvent", "UnknownEvent", "Problem", "FramePage", "Id", "Ok", "Imported"]);
 
-/** Definitions whose names are taken by something else. */
+/** Definitions with another name in TypeScript. */
 const RENAMED = { Id: "string", Status: "RunStatus" };
 
-/** Fields of which the schema says less than is known. */
-const KNOWN = { "Interaction.status": '"open" | Decision' };
+/** Fields with a more precise type than the schema has. */
+const REFINED_FIELDS = { "Interaction.status": '"open" | Decision' };
 
-/** Writes src/generated.ts. */
+/** Returns the contents of src/generated.ts. */
 export function modelTypes(root) {
   const { $defs: definitions } = JSON.parse(readFileSync(path.join(root, "crates/runwire-model/schema/runwire.schema.json"), "utf8"));
   const events = definitions.KnownEvent.oneOf.map(nameIn);
   const isEvent = new Set(events);
-  const called = (name) => (isEvent.has(name) ? `${name}Event` : (RENAMED[name] ?? name));
-  const writer = new TypeWriter(called, KNOWN);
+  const typeName = (name) => (isEvent.has(name) ? `${name}Event` : (RENAMED[name] ?? name));
+  const writer = new TypeWriter(typeName, REFINED_FIELDS);
 
   function envelope() {
     const [first] = events;
@@ -32,24 +32,24 @@ export function modelTypes(root) {
 
   function definition(name) {
     const schema = definitions[name];
-    const head = comment(schema.description ?? described(name));
+    const head = comment(schema.description ?? defaultDescription(name));
     if (isEvent.has(name)) {
-      // Where an event cannot do without a part of the envelope, it says so.
+      // An event repeats the envelope fields that it requires.
       const required = new Set(schema.required);
       const repeated = ["step_id", "subagent_run_id"].filter((key) => required.has(key));
-      const leftOut = ENVELOPE.filter((key) => !repeated.includes(key));
-      return `${head}export interface ${called(name)} extends Envelope {\n${writer.membersOf(schema, "  ", name, leftOut)}}\n`;
+      const omitted = ENVELOPE.filter((key) => !repeated.includes(key));
+      return `${head}export interface ${typeName(name)} extends Envelope {\n${writer.membersOf(schema, "  ", name, omitted)}}\n`;
     }
-    if (schema.type === "object") return `${head}export interface ${called(name)} {\n${writer.membersOf(schema, "  ", name)}}\n`;
-    return `${head}export type ${called(name)} = ${writer.typeOf(schema)};\n`;
+    if (schema.type === "object") return `${head}export interface ${typeName(name)} {\n${writer.membersOf(schema, "  ", name)}}\n`;
+    return `${head}export type ${typeName(name)} = ${writer.typeOf(schema)};\n`;
   }
 
-  const others = Object.keys(definitions).filter((name) => !LEFT_OUT.has(name));
+  const others = Object.keys(definitions).filter((name) => !OMITTED.has(name));
   const parts = [
     "// Written by scripts/types.mjs from crates/runwire-model/schema/runwire.schema.json: `npm run types`. Do not edit.\n",
     envelope(),
     ...others.map(definition),
-    `/** An event of this version's vocabulary. */\nexport type KnownEvent =\n${events.map((name) => `  | ${called(name)}`).join("\n")};\n`,
+    `/** An event of this version's vocabulary. */\nexport type KnownEvent =\n${events.map((name) => `  | ${typeName(name)}`).join("\n")};\n`,
     `/** Every type of the vocabulary. */\nexport const EVENT_TYPES: readonly KnownEvent["type"][] = [\n${events
       .map((name) => `  ${literal(definitions[name].properties.type.const)},`)
       .join("\n")}\n];\n`,
@@ -57,8 +57,8 @@ export function modelTypes(root) {
   return parts.join("\n");
 }
 
-/** Finds words for a definition that has none of its own. */
-function described(name) {
+/** Returns a description for a definition without one. */
+function defaultDescription(name) {
   const words = name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
   return `The server's ${words}.`;
 }

@@ -1,4 +1,4 @@
-// Writes TypeScript types for JSON Schemas.
+// Converts JSON Schemas to TypeScript types.
 
 export function nameIn({ $ref }) {
   return $ref.slice("#/$defs/".length);
@@ -12,12 +12,12 @@ export function literal(value) {
   return JSON.stringify(value);
 }
 
-/** Writes a field's name, in quotes where it is no identifier. */
+/** Returns a field's name, quoted if it is not an identifier. */
 function key(name) {
   return /^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name);
 }
 
-/** Merges two schemas of one object; where both describe a field, the second adds to the first. */
+/** Merges two schemas of one object; if both describe a field, the second extends the first. */
 export function merge(first, second) {
   const properties = { ...first.properties };
   for (const [name, member] of Object.entries(second.properties ?? {})) {
@@ -26,7 +26,7 @@ export function merge(first, second) {
     properties[name] = both ? merge(before, member) : member;
   }
   const required = [...new Set([...(first.required ?? []), ...(second.required ?? [])])];
-  // A field may be required by name alone: it is there, and anything.
+  // A field that is required without a schema can be anything.
   for (const name of required) properties[name] ??= true;
   const { if: _, then: __, else: ___, allOf: ____, ...rest } = first;
   const { properties: _____, required: ______, ...more } = second;
@@ -34,7 +34,7 @@ export function merge(first, second) {
 }
 
 /** Returns the field that a condition tests and the values it accepts; undefined if it tests anything else. */
-function wanted(condition) {
+function tested(condition) {
   const [[name, member] = [], ...others] = Object.entries(condition.if.properties ?? {});
   const values = member?.const === undefined ? member?.enum : [member.const];
   return others.length === 0 && values !== undefined ? { name, values } : undefined;
@@ -42,44 +42,44 @@ function wanted(condition) {
 
 /** Returns the object types that a schema with conditions or alternatives allows. */
 export function variants(schema) {
-  const conditions = [...(schema.allOf ?? []), ...(schema.if === undefined ? [] : [schema])].filter((each) => each.if !== undefined && wanted(each) !== undefined);
-  const { name } = conditions.length === 0 ? {} : wanted(conditions[0]);
+  const conditions = [...(schema.allOf ?? []), ...(schema.if === undefined ? [] : [schema])].filter((each) => each.if !== undefined && tested(each) !== undefined);
+  const { name } = conditions.length === 0 ? {} : tested(conditions[0]);
   const values = schema.properties?.[name]?.enum;
   if (values !== undefined) {
-    // Values for which the same holds are one variant.
+    // Values that meet the same conditions form one variant.
     const groups = new Map();
     for (const value of values) {
-      const holds = conditions.map((condition) => wanted(condition).values.includes(value)).join();
-      groups.set(holds, [...(groups.get(holds) ?? []), value]);
+      const met = conditions.map((condition) => tested(condition).values.includes(value)).join();
+      groups.set(met, [...(groups.get(met) ?? []), value]);
     }
     return [...groups.values()].flatMap((group) => {
       const narrowed = merge(schema, { properties: { [name]: { ...schema.properties[name], enum: group } } });
-      const holding = conditions.map((condition) => (wanted(condition).values.includes(group[0]) ? condition.then : condition.else));
-      return variants(holding.reduce((all, each) => (each === undefined ? all : merge(all, each)), narrowed));
+      const applied = conditions.map((condition) => (tested(condition).values.includes(group[0]) ? condition.then : condition.else));
+      return variants(applied.reduce((all, each) => (each === undefined ? all : merge(all, each)), narrowed));
     });
   }
   const alternatives = schema.oneOf ?? schema.anyOf;
   if (schema.properties === undefined || alternatives?.every((each) => Object.keys(each).join() === "required") !== true) return [schema];
   const { oneOf: _, anyOf: __, ...shared } = schema;
   return alternatives.map((each) => {
-    // Of `oneOf`, the others must not be there.
+    // With `oneOf`, the other alternatives are forbidden.
     const others = schema.oneOf === undefined ? [] : alternatives.flatMap(({ required }) => required).filter((name) => !each.required.includes(name));
     return merge(merge(shared, each), { properties: Object.fromEntries(others.map((name) => [name, false])) });
   });
 }
 
-/** Writes types; `called` tells what a definition is called in TypeScript, `known` what a field is beyond its schema. */
+/** Writes types; `typeName` maps definitions to TypeScript names, `refined` fields to more precise types. */
 export class TypeWriter {
-  constructor(called, known = {}) {
-    this.called = called;
-    this.known = known;
+  constructor(typeName, refined = {}) {
+    this.typeName = typeName;
+    this.refined = refined;
   }
 
-  /** Writes the type that a schema describes. */
+  /** Returns the type of a schema. */
   typeOf(schema, indent = "") {
     if (schema === true) return "unknown";
     if (schema === false) return "never";
-    if (schema.$ref !== undefined) return this.called(nameIn(schema));
+    if (schema.$ref !== undefined) return this.typeName(nameIn(schema));
     if (schema.const !== undefined) return literal(schema.const);
     if (schema.enum !== undefined) return schema.enum.map(literal).join(" | ");
     const forms = variants(schema);
@@ -109,18 +109,18 @@ export class TypeWriter {
     }
   }
 
-  /** Writes an index signature for objects without required fields: TypeScript refuses values that have only other fields. */
+  /** Returns an index signature for objects without required fields: TypeScript rejects values that have only other fields. */
   othersOf(schema, indent) {
     return (schema.required ?? []).length === 0 ? `${indent}[field: string]: unknown;\n` : "";
   }
 
-  membersOf(schema, indent, name = "", leftOut = []) {
+  membersOf(schema, indent, name = "", omitted = []) {
     const required = new Set(schema.required ?? []);
-    const members = Object.entries(schema.properties).filter(([field]) => !leftOut.includes(field));
+    const members = Object.entries(schema.properties).filter(([field]) => !omitted.includes(field));
     return members
       .map(([field, member]) => {
-        const type = this.known[`${name}.${field}`] ?? this.typeOf(member, indent);
-        // What is handed to the server may be handed over as undefined.
+        const type = this.refined[`${name}.${field}`] ?? this.typeOf(member, indent);
+        // Fields of requests may be undefined.
         const absent = required.has(field) ? "" : name.startsWith("New") ? " | undefined" : "";
         return `${comment(member.description, indent)}${indent}${key(field)}${required.has(field) ? "" : "?"}: ${type}${type === "unknown" ? "" : absent};\n`;
       })

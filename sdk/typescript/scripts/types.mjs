@@ -1,4 +1,4 @@
-// Writes src/generated.ts and src/dialects from the JSON Schemas; with `--check`, only tells whether they are fresh.
+// Generates src/generated.ts and src/dialects from the JSON Schemas; with `--check`, fails if they are stale.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

@@ -3,21 +3,21 @@ import { type ClientOptions, Http } from "./http.js";
 import { Interactions } from "./resources/interactions.js";
 import { Runs } from "./resources/runs.js";
 import { Threads } from "./resources/threads.js";
-import type { Info } from "./resources/types.js";
+import type { Health } from "./resources/types.js";
 
-/** A client of one Runwire server. */
+/** Client of one Runwire server. */
 export class Runwire {
-  /** The runs: read, write, create, cancel, retry. */
+  /** Reads, writes, creates, cancels and retries runs. */
   readonly runs: Runs;
-  /** The threads that runs are in. */
+  /** Reads, writes, creates and deletes threads. */
   readonly threads: Threads;
-  /** The questions that runs ask of people. */
+  /** Lists and answers interactions. */
   readonly interactions: Interactions;
-  /** The agents that the server can start. */
+  /** Lists the agents that the server can start. */
   readonly agents: { list(signal?: AbortSignal): Promise<{ agents: Agent[] }> };
   readonly #http: Http;
 
-  /** Makes a client; nothing is sent yet. */
+  /** Creates a client without sending a request. */
   constructor(options: ClientOptions) {
     const http = new Http(options);
     this.#http = http;
@@ -27,13 +27,13 @@ export class Runwire {
     this.agents = { list: (signal) => http.json({ path: ["v1", "agents"], signal }) };
   }
 
-  /** Asks the server whether it is well. */
-  info(): Promise<Info> {
+  /** Returns the health of the server. */
+  health(): Promise<Health> {
     return this.#http.json({ path: ["healthz"] });
   }
 
-  /** Tells the address of a request, for links and for copying. */
-  address(path: readonly string[], query?: Record<string, string | number | boolean | undefined>): string {
-    return this.#http.address(path, query);
+  /** Returns the URL of a request. */
+  urlOf(path: readonly string[], query?: Record<string, string | number | boolean | undefined>): string {
+    return this.#http.urlOf(path, query);
   }
 }

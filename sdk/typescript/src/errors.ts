@@ -1,52 +1,52 @@
-/** The base of everything that this library throws. */
+/** Base class of all errors that this library throws. */
 export class RunwireError extends Error {
   override readonly name: string = "RunwireError";
 }
 
-/** What a server says when it refuses a request (RFC 9457). */
+/** The problem details of an error response (RFC 9457). */
 export interface Problem {
-  /** The docs page of the code. */
+  /** URL of the code's documentation. */
   type?: string;
-  /** The code in words. */
+  /** Short description of the code. */
   title?: string;
   /** The HTTP status. */
   status: number;
-  /** The stable code: `run_unknown`, `cursor_trimmed`, … */
+  /** Stable error code: `run_unknown`, `cursor_trimmed`, … */
   code?: string;
-  /** What happened. */
+  /** Description of this occurrence. */
   detail?: string;
-  /** What to do. */
+  /** Suggested fix. */
   hint?: string;
-  /** Of an answer that does not fit: what is wrong, field by field. */
-  errors?: FieldProblem[];
-  /** Of a removed cursor: the oldest record that exists. */
+  /** Field errors of an invalid answer. */
+  errors?: FieldError[];
+  /** Oldest record that still exists, if the cursor was trimmed. */
   oldest?: number;
   [other: string]: unknown;
 }
 
-/** What is wrong with one field of an answer. */
-export interface FieldProblem {
-  /** Where, as a JSON pointer into `values`. */
+/** Validation error of one field of an answer. */
+export interface FieldError {
+  /** JSON pointer into `values`. */
   pointer: string;
-  /** What is wrong, for a person. */
+  /** Message to show to a person. */
   message: string;
   [other: string]: unknown;
 }
 
-/** Says that the server refused a request, and why. */
+/** The server refused the request. */
 export class ProblemError extends RunwireError {
   override readonly name = "ProblemError";
   /** The HTTP status. */
   readonly status: number;
-  /** The stable code; nothing if somebody else than Runwire answered. */
+  /** Stable error code; undefined if the response is not from Runwire. */
   readonly code: string | undefined;
-  /** The code in words. */
+  /** Short description of the code. */
   readonly title: string | undefined;
-  /** What happened. */
+  /** Description of this occurrence. */
   readonly detail: string | undefined;
-  /** All that the server said. */
+  /** The whole problem document. */
   readonly problem: Problem;
-  /** How long the server asks to wait before the next attempt, in milliseconds. */
+  /** Delay before the next attempt that the server asked for, in milliseconds. */
   readonly retryAfter: number | undefined;
 
   constructor(problem: Problem, retryAfter?: number) {
@@ -60,19 +60,19 @@ export class ProblemError extends RunwireError {
   }
 }
 
-/** Says that the server cannot be reached, or that a connection broke. */
+/** The server is unreachable, or the connection broke. */
 export class NetworkError extends RunwireError {
   override readonly name = "NetworkError";
 }
 
-/** Says that the answer is not what a Runwire server answers. */
+/** The response is not a valid Runwire response. */
 export class ProtocolError extends RunwireError {
   override readonly name = "ProtocolError";
 }
 
-const TEMPORARY = new Set([408, 425, 429, 500, 502, 503, 504]);
+const RETRYABLE_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** Tells whether the same request may succeed a little later. */
-export function isTemporary(error: unknown): boolean {
-  return error instanceof NetworkError || (error instanceof ProblemError && TEMPORARY.has(error.status));
+/** Returns true if the same request may succeed later. */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof NetworkError || (error instanceof ProblemError && RETRYABLE_STATUSES.has(error.status));
 }

@@ -1,62 +1,62 @@
 import type { DialectFrames } from "./dialects/index.js";
 import { type Envelope, EVENT_TYPES, type KnownEvent, type RunStatus } from "./generated.js";
 
-/** The types that this version knows. */
+/** Event types that this version knows. */
 export type EventType = KnownEvent["type"];
 
-/** An event of a type that this version has no name for, as it came. */
+/** An event of a type that this version does not know, unchanged. */
 export interface UnknownEvent extends Envelope {
-  /** Something else than the known types. */
+  /** None of the known types. */
   type: string;
   [field: string]: unknown;
 }
 
 /**
- * An event of the `runwire` dialect; `type` tells which.
+ * An event of the `runwire` dialect, discriminated by `type`.
  *
- * A newer server may send others: they are handed out as they came, and `isUnknown` tells them apart.
+ * A newer server may send other types: they are yielded unchanged, and `isUnknown` detects them.
  */
 export type RunwireEvent = KnownEvent;
 
-/** Says that everything up to now has been handed out; what follows happens as it comes. */
+/** Marks that all stored events have been yielded; live events follow. */
 export interface CaughtUp {
   type: "caught-up";
 }
 
-/** A piece of the answer's text, in the dialect `text`. */
-export interface TextPiece {
+/** A chunk of the response text, in the dialect `text`. */
+export interface TextChunk {
   type: "text";
   content: string;
 }
 
-/** What a stream hands out, by its dialect. */
-interface EventsOfDialects extends DialectFrames {
+/** Event types by dialect. */
+interface EventsByDialect extends DialectFrames {
   runwire: RunwireEvent;
-  text: TextPiece;
+  text: TextChunk;
 }
 
-/** The dialects that can be asked for. */
-export type Dialect = keyof EventsOfDialects;
+/** Dialects that a stream can be read in. */
+export type Dialect = keyof EventsByDialect;
 
-/** What a stream in a dialect hands out. */
-export type EventOf<D extends Dialect> = EventsOfDialects[D];
+/** The events of a stream in dialect `D`. */
+export type EventOf<D extends Dialect> = EventsByDialect[D];
 
-/** Tells whether something is the marker that everything up to now has been handed out. */
+/** Returns true if the item is the caught-up marker of a stream. */
 export function isCaughtUp(event: object): event is CaughtUp {
   return MARKERS.has(event);
 }
 
-/** Tells whether an event is of a type that this version has no name for. */
+/** Returns true if this version does not know the event's type. */
 export function isUnknown(event: { type: string }): event is UnknownEvent {
   return !isCaughtUp(event) && !(EVENT_TYPES as readonly string[]).includes(event.type);
 }
 
-/** Tells whether an event ends its run. */
+/** Returns true if the event ends its run. */
 export function isTerminal(event: { type: string }): boolean {
   return event.type === "run.completed" || event.type === "run.failed" || event.type === "run.cancelled";
 }
 
-/** Tells whether nothing more can happen in a run. */
+/** Returns true if a run with this status has ended. */
 export function isClosed(status: RunStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
@@ -69,25 +69,25 @@ interface Origin {
 const ORIGINS = new WeakMap<object, Origin>();
 const MARKERS = new WeakSet<object>();
 
-/** Tells the place after an event: a stream can go on from it. Of a snapshot, only the last event has one. */
+/** Returns the cursor after an event, to resume from. Only the last event of a snapshot has one. */
 export function cursorOf(event: object): string | undefined {
   return ORIGINS.get(event)?.cursor;
 }
 
-/** Tells the name that SSE carried beside an event's data. */
+/** Returns the name of an event: the `event` field of SSE. */
 export function nameOf(event: object): string | undefined {
   return ORIGINS.get(event)?.name;
 }
 
-/** Remembers where an event came from. */
-export function remember<E extends object>(event: E, cursor: string | undefined, name: string | undefined): E {
+/** Stores the cursor and the name of an event. */
+export function setOrigin<E extends object>(event: E, cursor: string | undefined, name: string | undefined): E {
   ORIGINS.set(event, { cursor, name });
   return event;
 }
 
-/** Makes the marker that everything up to a place has been handed out. */
-export function caughtUpAt(cursor: string | undefined): CaughtUp {
+/** Creates the caught-up marker at a cursor. */
+export function caughtUpMarker(cursor: string | undefined): CaughtUp {
   const marker: CaughtUp = { type: "caught-up" };
   MARKERS.add(marker);
-  return remember(marker, cursor, undefined);
+  return setOrigin(marker, cursor, undefined);
 }

@@ -1,43 +1,43 @@
 import { NetworkError, ProblemError, type Problem, ProtocolError } from "./errors.js";
 
-/** A token, or how to get one for each request. */
+/** A bearer token, or a function that returns one for each request. */
 export type Token = string | (() => string | undefined | Promise<string | undefined>);
 
-/** How a client reaches its server. */
+/** Options of a client. */
 export interface ClientOptions {
-  /** The server's address; `""` is the page's own origin. */
+  /** Base URL of the server; `""` is the page's own origin. */
   url: string;
-  /** What the server asks for, where it asks for a token. */
+  /** Sent as `Authorization: Bearer`, if the server requires a token. */
   token?: Token | undefined;
-  /** What carries requests, in place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof fetch | undefined;
-  /** When streams try again, and when they give up. */
-  patience?: Partial<Patience> | undefined;
+  /** When streams reconnect, and when they give up. */
+  retry?: Partial<RetryOptions> | undefined;
 }
 
-/** When a stream tries again, and when it gives up. Times are in milliseconds. */
-export interface Patience {
-  /** Attempts before the first connection. */
-  firstTries: number;
-  /** How long a stream that was connected tries to come back. */
+/** When a stream reconnects, and when it gives up. Times are in milliseconds. */
+export interface RetryOptions {
+  /** Attempts until the first connection succeeds. */
+  connectAttempts: number;
+  /** How long a stream that was connected tries to reconnect. */
   giveUpAfter: number;
-  /** The wait after the first failure; each further one doubles it. */
-  shortestWait: number;
-  /** The longest wait. */
-  longestWait: number;
-  /** The silence after which a connection counts as dead; a server shows every 15 s that it lives. */
-  silence: number;
+  /** Delay after the first failure; each further failure doubles it. */
+  initialDelay: number;
+  /** Longest delay between two attempts. */
+  maxDelay: number;
+  /** A connection without bytes for this long counts as dead; the server sends a keep-alive every 15 s. */
+  idleTimeout: number;
 }
 
-const PATIENCE: Patience = { firstTries: 3, giveUpAfter: Infinity, shortestWait: 100, longestWait: 5000, silence: 45_000 };
+const DEFAULT_RETRY: RetryOptions = { connectAttempts: 3, giveUpAfter: Infinity, initialDelay: 100, maxDelay: 5000, idleTimeout: 45_000 };
 
-/** Values of a query; what is undefined is left out. */
+/** Query parameters; undefined ones are omitted. */
 export type Query = Record<string, string | number | boolean | undefined>;
 
-/** One request. */
-export interface Ask {
+/** An HTTP request. */
+export interface HttpRequest {
   method?: string;
-  /** Segments of the path, each one escaped. */
+  /** Path segments; each is percent-encoded. */
   path: readonly string[];
   query?: Query | undefined;
   headers?: Record<string, string> | undefined;
@@ -47,7 +47,7 @@ export interface Ask {
 
 /** Sends requests to one server. */
 export class Http {
-  readonly patience: Patience;
+  readonly retry: RetryOptions;
   readonly #base: string;
   readonly #token: Token | undefined;
   readonly #fetch: typeof fetch;
@@ -55,14 +55,14 @@ export class Http {
   constructor(options: ClientOptions) {
     this.#base = options.url.replace(/\/+$/, "");
     this.#token = options.token;
-    const carry = options.fetch;
-    // Called as a method of something else, a browser's fetch refuses to work.
-    this.#fetch = (input, init) => (carry ?? fetch)(input, init);
-    this.patience = { ...PATIENCE, ...options.patience };
+    const custom = options.fetch;
+    // A browser's fetch throws if it is called as a method of another object.
+    this.#fetch = (input, init) => (custom ?? fetch)(input, init);
+    this.retry = { ...DEFAULT_RETRY, ...options.retry };
   }
 
-  /** Tells the address of a request. */
-  address(path: readonly string[], query: Query = {}): string {
+  /** Returns the URL of a request. */
+  urlOf(path: readonly string[], query: Query = {}): string {
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) parameters.set(name, String(value));
@@ -71,34 +71,34 @@ export class Http {
     return `${this.#base}/${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
   }
 
-  /** Sends a request; an answer that refuses is thrown. */
-  async send(ask: Ask): Promise<Response> {
-    const headers: Record<string, string> = { ...ask.headers };
+  /** Sends a request; throws a `ProblemError` if the status is not 2xx. */
+  async send(request: HttpRequest): Promise<Response> {
+    const headers: Record<string, string> = { ...request.headers };
     const token = typeof this.#token === "function" ? await this.#token() : this.#token;
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
-    const init: RequestInit = { method: ask.method ?? "GET", headers };
-    if (ask.body !== undefined) init.body = ask.body;
-    if (ask.signal !== undefined) init.signal = ask.signal;
+    const init: RequestInit = { method: request.method ?? "GET", headers };
+    if (request.body !== undefined) init.body = request.body;
+    if (request.signal !== undefined) init.signal = request.signal;
     let response: Response;
     try {
-      response = await this.#fetch(this.address(ask.path, ask.query), init);
+      response = await this.#fetch(this.urlOf(request.path, request.query), init);
     } catch (cause) {
-      if (ask.signal?.aborted) throw cause;
-      throw new NetworkError(`cannot reach ${this.#base || "the server"}: ${reason(cause)}`, { cause });
+      if (request.signal?.aborted) throw cause;
+      throw new NetworkError(`cannot reach ${this.#base || "the server"}: ${messageOf(cause)}`, { cause });
     }
     if (response.ok) return response;
-    throw await refusal(response);
+    throw await problemOf(response);
   }
 
-  /** Sends a request and reads the answer as JSON. */
-  async json<T>(ask: Ask): Promise<T> {
-    const response = await this.send({ ...ask, headers: { accept: "application/json", ...ask.headers } });
+  /** Sends a request and parses the response as JSON. */
+  async json<T>(request: HttpRequest): Promise<T> {
+    const response = await this.send({ ...request, headers: { accept: "application/json", ...request.headers } });
     let text: string;
     try {
       text = await response.text();
     } catch (cause) {
-      if (ask.signal?.aborted) throw cause;
-      throw new NetworkError(`the connection broke: ${reason(cause)}`, { cause });
+      if (request.signal?.aborted) throw cause;
+      throw new NetworkError(`the connection broke: ${messageOf(cause)}`, { cause });
     }
     try {
       return JSON.parse(text) as T;
@@ -107,27 +107,27 @@ export class Http {
     }
   }
 
-  /** Sends JSON and reads JSON. */
+  /** Posts JSON and parses the response as JSON. */
   post<T>(path: readonly string[], body: unknown = {}, signal?: AbortSignal): Promise<T> {
     const headers = { "content-type": "application/json" };
     return this.json<T>({ method: "POST", path, headers, body: JSON.stringify(body), signal });
   }
 }
 
-/** Tells what went wrong, in words. */
-export function reason(cause: unknown): string {
+/** Returns the message of an error, with that of its cause. */
+export function messageOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  // Node says `fetch failed` and keeps what happened in the cause.
+  // Node throws `fetch failed`; the cause has the details.
   return cause.cause instanceof Error ? `${cause.message}: ${cause.cause.message}` : cause.message;
 }
 
-async function refusal(response: Response): Promise<ProblemError> {
+async function problemOf(response: Response): Promise<ProblemError> {
   const problem: Problem = { status: response.status };
   try {
-    const said: unknown = JSON.parse(await response.text());
-    if (typeof said === "object" && said !== null && !Array.isArray(said)) Object.assign(problem, said, { status: response.status });
+    const body: unknown = JSON.parse(await response.text());
+    if (typeof body === "object" && body !== null && !Array.isArray(body)) Object.assign(problem, body, { status: response.status });
   } catch {
-    // Somebody between the server and here answered; the status says what there is to say.
+    // A proxy answered: only the status is known.
   }
   const seconds = Number(response.headers.get("retry-after") ?? NaN);
   return new ProblemError(problem, Number.isFinite(seconds) ? seconds * 1000 : undefined);

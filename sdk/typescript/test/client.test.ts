@@ -16,26 +16,26 @@ afterAll(async () => {
   await server.remove();
 });
 
-test("the server says that it is well, and which agents it has", async () => {
-  expect(await client.info()).toMatchObject({ status: "ok" });
+test("health and agents of the server are returned", async () => {
+  expect(await client.health()).toMatchObject({ status: "ok" });
   const { agents } = await client.agents.list();
   expect(agents.map((agent) => agent.name)).toContain("demo");
 });
 
-test("runs are created, shown, listed and walked over", async () => {
+test("runs are created, fetched, listed and iterated", async () => {
   const ids = Array.from({ length: 5 }, (_, at) => `walk/${at} 中`);
   for (const run_id of ids) expect(await client.runs.create({ run_id, thread_id: run_id, message: "hi" })).toMatchObject({ run_id, status: "pending" });
   expect(await client.runs.get("walk/0 中")).toMatchObject({ thread_id: "walk/0 中", message: "hi" });
   const page = await client.runs.list({ prefix: "walk/", limit: 2, status: ["pending", "running"] });
   expect(page.runs.map((run) => run.run_id)).toEqual(["walk/4 中", "walk/3 中"]);
   expect(page.next).not.toBeNull();
-  const walked: string[] = [];
-  for await (const run of client.runs.all({ prefix: "walk/", limit: 2 })) walked.push(run.run_id);
-  expect(walked).toEqual(ids.toReversed());
+  const listed: string[] = [];
+  for await (const run of client.runs.all({ prefix: "walk/", limit: 2 })) listed.push(run.run_id);
+  expect(listed).toEqual(ids.toReversed());
   expect((await client.runs.list({ prefix: "walk/", status: "completed" })).runs).toEqual([]);
 });
 
-test("a body that is sent again is written once, and an older producer is refused", async () => {
+test("a repeated write is deduplicated, and an older epoch is fenced", async () => {
   const frames = [{ type: "text.started", message_id: "m" }, '{"type":"text.delta","message_id":"m","content":"你好"}'];
   const options = { dialect: "runwire", producer: "p", epoch: 1, seq: 0 };
   expect(await client.runs.write("once", frames, options)).toMatchObject({ accepted: 2, duplicates: 0 });
@@ -49,7 +49,7 @@ test("a body that is sent again is written once, and an older producer is refuse
   expect(await client.runs.heartbeat("once")).toMatchObject({ cancel_requested: true });
 });
 
-test("a run of one source frame by frame, and a page of it as it was sent", async () => {
+test("a page returns frames as they were sent, or as events", async () => {
   await client.runs.write("raw", [{ type: "token", content: "a" }, { type: "done" }], { dialect: "streaming-engine" });
   const page = await client.runs.page("raw", { raw: true });
   expect(page.frames.map(({ frame }) => frame)).toContainEqual({ type: "token", content: "a" });
@@ -62,7 +62,7 @@ test("a run of one source frame by frame, and a page of it as it was sent", asyn
   expect((await response.text()).trim().split("\n")).toHaveLength(5);
 });
 
-test("threads are created, written to, shown, listed and deleted", async () => {
+test("threads are created, written, fetched, listed and deleted", async () => {
   expect(await client.threads.create({ thread_id: "t/1", parallel: true })).toMatchObject({ thread_id: "t/1", parallel: true });
   await client.threads.write("t/1", [{ type: "run.started", run_id: "ta" }, { type: "run.completed", run_id: "ta" }], { dialect: "runwire" });
   expect(await client.threads.get("t/1")).toMatchObject({ runs: 1 });
@@ -73,10 +73,10 @@ test("threads are created, written to, shown, listed and deleted", async () => {
   await expect(client.threads.get("t/1")).rejects.toMatchObject({ status: 410 });
 });
 
-test("a question is answered once, and what does not fit is told field by field", async () => {
+test("an interaction is answered once, and an invalid answer has field errors", async () => {
   const { run_id } = await client.runs.create({ agent: "demo", message: "hello" });
-  const question = await until(async () => (await client.interactions.list({ run: run_id })).interactions[0]);
-  expect(question).toMatchObject({ status: "open", kind: "form", answer: null });
+  const interaction = await until(async () => (await client.interactions.list({ run: run_id })).interactions[0]);
+  expect(interaction).toMatchObject({ status: "open", kind: "form", answer: null });
   const refused = await client.interactions.answer(run_id, "trip", { decision: "submitted", values: { name: 1 } }).catch((error: unknown) => error);
   expect(refused).toMatchObject({ status: 422, code: "invalid_answer" });
   const pointers = (refused as ProblemError).problem.errors?.map((each) => each.pointer);
@@ -90,7 +90,7 @@ test("a question is answered once, and what does not fit is told field by field"
   await client.runs.cancel("retried");
 });
 
-test("what a newer server says is handed on, and told apart", async () => {
+test("events of unknown types are yielded and detected", async () => {
   await client.runs.write("newer", [{ type: "quantum.leap", distance: 3 }], { dialect: "runwire", end: true });
   const known: string[] = [];
   const unknown: [string, unknown][] = [];
@@ -102,51 +102,51 @@ test("what a newer server says is handed on, and told apart", async () => {
   expect(known).toContain("run.started");
 });
 
-describe("an answer that is none", () => {
-  /** Answers every request in one way. */
-  async function answering(status: number, headers: Record<string, string>, body: string, check: (odd: Runwire) => Promise<void>): Promise<void> {
-    const odd = createServer((request, response) => {
-      heard.push(request.headers.authorization);
+describe("an invalid response", () => {
+  /** Runs a check against a server that sends the same response to every request. */
+  async function withResponse(status: number, headers: Record<string, string>, body: string, check: (target: Runwire) => Promise<void>): Promise<void> {
+    const target = createServer((request, response) => {
+      tokens.push(request.headers.authorization);
       response.writeHead(status, headers).end(body);
     });
-    await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
-    await check(new Runwire({ url: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`, token: () => Promise.resolve("t0ken"), patience: { shortestWait: 1, longestWait: 1 } }));
-    await new Promise((resolve) => odd.close(resolve));
+    await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve));
+    await check(new Runwire({ url: `http://127.0.0.1:${(target.address() as AddressInfo).port}`, token: () => Promise.resolve("t0ken"), retry: { initialDelay: 1, maxDelay: 1 } }));
+    await new Promise((resolve) => target.close(resolve));
   }
-  let heard: (string | undefined)[] = [];
+  let tokens: (string | undefined)[] = [];
 
-  test("of somebody else is an error of ours, and the token is sent", async () => {
-    heard = [];
-    await answering(200, { "content-type": "text/html" }, "<h1>welcome</h1>", async (odd) => {
-      await expect(odd.runs.get("r")).rejects.toBeInstanceOf(ProtocolError);
-      await expect(odd.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
+  test("of another server is a ProtocolError, and the token is sent", async () => {
+    tokens = [];
+    await withResponse(200, { "content-type": "text/html" }, "<h1>welcome</h1>", async (target) => {
+      await expect(target.runs.get("r")).rejects.toBeInstanceOf(ProtocolError);
+      await expect(target.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
     });
-    expect(heard).toEqual(["Bearer t0ken", "Bearer t0ken"]);
+    expect(tokens).toEqual(["Bearer t0ken", "Bearer t0ken"]);
   });
 
-  test("without words still has its status", async () => {
-    await answering(418, {}, "short and stout", async (odd) => {
-      const error = await odd.runs.get("r").catch((error: unknown) => error);
+  test("without a problem document keeps its status", async () => {
+    await withResponse(418, {}, "short and stout", async (target) => {
+      const error = await target.runs.get("r").catch((error: unknown) => error);
       expect(error).toBeInstanceOf(ProblemError);
       expect(error).toMatchObject({ status: 418, code: undefined });
     });
   });
 
-  test("of a frame that is no JSON ends the stream with an error", async () => {
-    await answering(200, { "content-type": "text/event-stream" }, "id: 1\ndata: {oops\n\n", async (odd) => {
-      await expect(odd.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
+  test("with a frame that is not JSON ends the stream with an error", async () => {
+    await withResponse(200, { "content-type": "text/event-stream" }, "id: 1\ndata: {oops\n\n", async (target) => {
+      await expect(target.runs.stream("r")[Symbol.asyncIterator]().next()).rejects.toBeInstanceOf(ProtocolError);
     });
   });
 
-  test("that means later is waited for, as often as a reader has patience", async () => {
-    await answering(503, { "retry-after": "0" }, "{}", async (odd) => {
-      const stream = odd.runs.stream("r");
+  test("with a retryable status is retried up to the limit", async () => {
+    await withResponse(503, { "retry-after": "0" }, "{}", async (target) => {
+      const stream = target.runs.stream("r");
       await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ status: 503, retryAfter: 0 });
       expect(stream.status).toBe("ended");
     });
   });
 
-  test("from nobody is an error that says so", async () => {
-    await expect(new Runwire({ url: "http://127.0.0.1:9" }).info()).rejects.toBeInstanceOf(NetworkError);
+  test("from an unreachable server is a NetworkError", async () => {
+    await expect(new Runwire({ url: "http://127.0.0.1:9" }).health()).rejects.toBeInstanceOf(NetworkError);
   });
 });

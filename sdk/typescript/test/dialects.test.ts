@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vites
 import type { AgUi, DialectFrames, EasyflowChat, Loom, LoomExport, StreamingEngine } from "../src/dialects/index.js";
 import { type EventOf, type HandledEvent, MessageStreamHandler, type RunwireEvent } from "../src/index.js";
 import { VECTORS } from "./server.js";
-import { cases, lines } from "./vectors.js";
+import { vectors, lines } from "./vectors.js";
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const FOLDER = path.join(HERE, ".types");
@@ -24,17 +24,17 @@ interface Examples {
   invalid: { why: string; frame: Value }[];
 }
 
-/** Every dialect that has types of its own. */
+/** The dialects that have generated types. */
 const DIALECTS = readdirSync(path.join(HERE, "../src/dialects")).flatMap((file) => (file === "index.ts" ? [] : [path.basename(file, ".ts")]));
 
-/** What no type can say: ranges, patterns, whole numbers, fields that must not be there. */
+/** Rules that types cannot express: ranges, patterns, integers, forbidden fields. */
 const BEYOND_TYPES = /not negative|an integer|are integers|0 to 100|count.* from|lower case|one key|milliseconds and Z|in UTC|scrubbed|ui_schema|at least one|canonical event/;
 
 function read<T>(dialect: string, file: string): T {
   return JSON.parse(readFileSync(path.join(VECTORS, dialect, file), "utf8")) as T;
 }
 
-/** Gives the frames of the kinds that their dialect defines. */
+/** Returns the frames whose type the dialect defines. */
 function defined(dialect: string, frames: Value[]): Value[] {
   const { allOf } = read<Schema>(dialect, "schema.json");
   const fits = (frame: Value, { properties = {}, required = [], not }: Schema["allOf"][number]["if"]): boolean =>
@@ -44,9 +44,9 @@ function defined(dialect: string, frames: Value[]): Value[] {
   return frames.filter((frame) => allOf.some((kind) => fits(frame, kind.if)));
 }
 
-/** Gives the frames that are written for the vectors of other dialects: those of a producer's own stay as they came. */
+/** Returns the frames that the server encodes for the vectors of other dialects. */
 function written(dialect: string): Value[] {
-  return cases().flatMap(({ name, folder }) => {
+  return vectors().flatMap(({ name, folder }) => {
     if (name.startsWith(`${dialect}/`)) return [];
     const file = path.join(folder, dialect);
     if (existsSync(`${file}.ndjson`)) return lines<Value>(`${file}.ndjson`);
@@ -61,15 +61,15 @@ const SETS = DIALECTS.map((dialect) => {
   return { dialect, valid: defined(dialect, examples), written: defined(dialect, written(dialect)), invalid };
 });
 
-/** The frames that the compiler refuses as literals of their dialect's type, by the file that they stand in. */
-const refusals = new Map<string, Set<number>>();
+/** Indexes of the frames that the compiler rejects as literals of their dialect's type, by file. */
+const rejections = new Map<string, Set<number>>();
 
 beforeAll(async () => {
   mkdirSync(FOLDER, { recursive: true });
   const files = SETS.flatMap(({ dialect, valid, written, invalid }) => {
     const head = `import type { DialectFrames } from "../../src/dialects/index.js"; declare function take<F extends DialectFrames["${dialect}"]>(frame: F): void;`;
     return Object.entries({ valid, written, invalid: invalid.map(({ frame }) => frame) }).map(([name, frames]) => {
-      refusals.set(`${name}.${dialect}`, new Set());
+      rejections.set(`${name}.${dialect}`, new Set());
       const file = path.join(FOLDER, `${name}.${dialect}.ts`);
       writeFileSync(file, [head, ...frames.map((frame) => `take(${JSON.stringify(frame)});`)].join("\n"));
       return file;
@@ -78,11 +78,11 @@ beforeAll(async () => {
   const output = await new Promise<string>((resolve) => {
     execFile(process.execPath, [COMPILER, ...OPTIONS, ...files], { maxBuffer: 64 * 1024 * 1024 }, (_, stdout, stderr) => resolve(stdout + stderr));
   });
-  for (const line of output.split("\n").filter((line) => /^\S.*error/.test(line))) {
-    const [, file, place] = /([\w.-]+)\.ts\((\d+),\d+\): error/.exec(line) ?? [];
-    const refused = refusals.get(file ?? "");
-    expect(refused, line).toBeDefined();
-    refused?.add(Number(place) - 2);
+  for (const message of output.split("\n").filter((line) => /^\S.*error/.test(line))) {
+    const [, file, line] = /([\w.-]+)\.ts\((\d+),\d+\): error/.exec(message) ?? [];
+    const rejected = rejections.get(file ?? "");
+    expect(rejected, message).toBeDefined();
+    rejected?.add(Number(line) - 2);
   }
 });
 
@@ -91,32 +91,32 @@ afterAll(() => {
 });
 
 describe.each(SETS)("$dialect", ({ dialect, valid, written, invalid }) => {
-  const isRefused = (name: string) => (_: unknown, at: number): boolean => refusals.get(`${name}.${dialect}`)?.has(at) === true;
+  const isRejected = (name: string) => (_: unknown, at: number): boolean => rejections.get(`${name}.${dialect}`)?.has(at) === true;
 
-  test("its type takes every frame that the schema takes", () => {
+  test("its type accepts every frame that the schema accepts", () => {
     expect(valid.length).toBeGreaterThan(10);
-    expect(valid.filter(isRefused("valid"))).toEqual([]);
+    expect(valid.filter(isRejected("valid"))).toEqual([]);
   });
 
-  test("its type takes every frame that the server writes", () => {
+  test("its type accepts every frame that the server writes", () => {
     expect(written.length).toBeGreaterThan(100);
-    expect(written.filter(isRefused("written"))).toEqual([]);
+    expect(written.filter(isRejected("written"))).toEqual([]);
   });
 
-  test("its type refuses what the schema refuses, as far as types can tell", () => {
-    const missed = invalid.filter((_, at) => !isRefused("invalid")(_, at)).map(({ why }) => why);
+  test("its type rejects what the schema rejects, as far as types can express it", () => {
+    const missed = invalid.filter((_, at) => !isRejected("invalid")(_, at)).map(({ why }) => why);
     expect(missed.filter((why) => !BEYOND_TYPES.test(why))).toEqual([]);
   });
 });
 
 describe("types", () => {
-  test("every dialect but runwire and text is in the table", () => {
+  test("DialectFrames has every dialect except runwire and text", () => {
     expectTypeOf<keyof DialectFrames>().toEqualTypeOf<"ag-ui" | "agio" | "easyflow-chat" | "loom" | "loom-export" | "social-app" | "streaming-engine">();
     expect(DIALECTS.length).toBe(7);
   });
 
-  test("`type` tells the frames of a stream apart", () => {
-    const told = (frame: StreamingEngine.Frame): string => {
+  test("`type` discriminates the frames of a stream", () => {
+    const describeFrame = (frame: StreamingEngine.Frame): string => {
       switch (frame.type) {
         case "content":
           expectTypeOf(frame.data.format).toEqualTypeOf<"markdown" | "text" | "html" | undefined>();
@@ -127,25 +127,25 @@ describe("types", () => {
           return frame.type;
       }
     };
-    expect(told({ type: "content", data: { content: "Hi" }, metadata: { request_id: "r", timestamp: 0, sequence: 0 } })).toBe("Hi");
+    expect(describeFrame({ type: "content", data: { content: "Hi" }, metadata: { request_id: "r", timestamp: 0, sequence: 0 } })).toBe("Hi");
     expectTypeOf<Extract<AgUi.Frame, { type: "TEXT_MESSAGE_CONTENT" }>["delta"]>().toEqualTypeOf<string>();
     expectTypeOf<Extract<EasyflowChat.Frame, { domain: "system"; type: "error" }>>().toEqualTypeOf<EasyflowChat.SystemErrorFrame>();
   });
 
-  test("a reply of loom and the one key of loom-export tell frames apart", () => {
+  test("a reply of loom and the single key of loom-export discriminate frames", () => {
     const reply = (frame: Loom.Frame): string => (frame.type === undefined ? frame.reply : frame.type);
     expect(reply({ reply: "Hello" })).toBe("Hello");
     const name = (frame: LoomExport.Frame): string | undefined => ("TaskStart" in frame ? frame.TaskStart.node_id : undefined);
     expect(name({ TaskStart: { node_id: "think" } })).toBe("think");
   });
 
-  test("a stream hands out the frames of its dialect", () => {
+  test("a stream yields the frames of its dialect", () => {
     expectTypeOf<EventOf<"streaming-engine">>().toEqualTypeOf<StreamingEngine.Frame>();
     expectTypeOf<EventOf<"loom">>().toEqualTypeOf<Loom.Frame>();
     expectTypeOf<EventOf<"runwire">>().toEqualTypeOf<RunwireEvent>();
   });
 
-  test("the handler takes the document's frames, older ones and events, and nothing else", () => {
+  test("the handler accepts documented frames, legacy frames and events, and nothing else", () => {
     expectTypeOf<StreamingEngine.Frame>().toExtend<HandledEvent>();
     expectTypeOf<RunwireEvent>().toExtend<HandledEvent>();
     const handler = new MessageStreamHandler();

@@ -1,19 +1,19 @@
 import { connect, createServer, type Server as TcpServer, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 
-/** A proxy between reader and server that cuts each connection after so many bytes of the answer. */
+/** A TCP proxy that closes each connection after a number of response bytes. */
 export class Proxy {
   readonly #server: TcpServer;
   readonly #sockets = new Set<Socket>();
-  /** How many bytes the next connection may carry. */
-  room: () => number = () => Infinity;
-  /** Connections so far. */
+  /** Returns the byte limit of the next connection. */
+  byteLimit: () => number = () => Infinity;
+  /** Number of connections so far. */
   connections = 0;
 
   private constructor(target: URL) {
     this.#server = createServer((reader) => {
       this.connections++;
-      let left = this.room();
+      let remaining = this.byteLimit();
       const server = connect(Number(target.port), target.hostname);
       for (const socket of [reader, server]) {
         this.#sockets.add(socket);
@@ -26,17 +26,17 @@ export class Proxy {
       }
       reader.on("data", (bytes) => void server.write(bytes));
       server.on("data", (bytes) => {
-        const passed = bytes.subarray(0, left);
-        left -= passed.length;
-        // What was passed on has to arrive before the cut.
-        reader.write(passed, () => {
-          if (left <= 0) reader.destroy();
+        const forwarded = bytes.subarray(0, remaining);
+        remaining -= forwarded.length;
+        // The bytes have to be flushed before the connection is closed.
+        reader.write(forwarded, () => {
+          if (remaining <= 0) reader.destroy();
         });
       });
     });
   }
 
-  /** Starts a proxy before a server. */
+  /** Starts a proxy in front of a server. */
   static async start(target: string): Promise<Proxy> {
     const proxy = new Proxy(new URL(target));
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
@@ -47,21 +47,21 @@ export class Proxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Cuts the next connection after so many bytes, and none after it. */
-  cutFirstAfter(bytes: number): void {
-    this.room = () => {
-      this.room = () => Infinity;
+  /** Closes the next connection after a number of bytes, and no later one. */
+  closeNextAfter(bytes: number): void {
+    this.byteLimit = () => {
+      this.byteLimit = () => Infinity;
       return bytes;
     };
   }
 
-  /** Cuts every connection now. */
-  cut(): void {
+  /** Closes all connections. */
+  closeAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
   async stop(): Promise<void> {
-    this.cut();
+    this.closeAll();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 }

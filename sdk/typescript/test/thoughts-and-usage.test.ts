@@ -14,7 +14,7 @@ function viewOf(...events: Record<string, unknown>[]) {
   return view.snapshot();
 }
 
-test("a thought keeps its place in the order of exploration when it is come back to", () => {
+test("a thought keeps its visit number when it is visited again", () => {
   const { tot } = viewOf(
     { type: "tot.expanded", candidates: ["left", "right"] },
     { type: "tot.evaluated", chosen: 0, scores: [0.9, 0.4] },
@@ -24,8 +24,8 @@ test("a thought keeps its place in the order of exploration when it is come back
     { type: "tot.expanded", candidates: ["left", "right"] },
     { type: "tot.evaluated", chosen: 1, scores: [0.2, 0.8] },
   ).thoughts;
-  const told = tot?.nodes.map((node) => [node.text, node.status, node.visit]);
-  expect(told).toEqual([
+  const nodes = tot?.nodes.map((node) => [node.text, node.status, node.visit]);
+  expect(nodes).toEqual([
     ["", "chosen", undefined],
     ["left", "abandoned", 1],
     ["right", "chosen", 3],
@@ -34,7 +34,7 @@ test("a thought keeps its place in the order of exploration when it is come back
   expect(tot?.path).toEqual(["0", "0.2"]);
 });
 
-test("tokens from a cache are told where the source says so, and only there", () => {
+test("cached tokens are counted only for calls that report them", () => {
   const { usage } = viewOf(
     { type: "usage", prompt_tokens: 100, completion_tokens: 10, total_tokens: 110, extra: { prompt_tokens_details: { cached_tokens: 64 } } },
     { type: "usage", prompt_tokens: 50, completion_tokens: 5, total_tokens: 55 },

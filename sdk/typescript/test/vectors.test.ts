@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { MessageFold, RunView, type RunwireEvent } from "../src/index.js";
-import { continues } from "../src/fold/texts.js";
-import { cases, lines } from "./vectors.js";
+import { continues } from "../src/fold/joined-texts.js";
+import { vectors, lines } from "./vectors.js";
 
 function expected(folder: string): unknown {
   return JSON.parse(readFileSync(path.join(folder, "message.json"), "utf8"));
 }
 
-describe("the same events give the same message as the server's own fold", () => {
-  test.each(cases())("$name", ({ folder }) => {
+describe("the message fold agrees with the server's fold", () => {
+  test.each(vectors())("$name", ({ folder }) => {
     const folds = new Map<string, MessageFold>();
     for (const event of lines<RunwireEvent>(path.join(folder, "runwire.ndjson"))) {
       const fold = folds.get(event.run_id) ?? new MessageFold(event.run_id);
@@ -21,15 +21,15 @@ describe("the same events give the same message as the server's own fold", () =>
   });
 });
 
-describe("the view agrees with the message", () => {
-  test.each(cases())("$name", ({ folder }) => {
+describe("the run view agrees with the message", () => {
+  test.each(vectors())("$name", ({ folder }) => {
     const views = new Map<string, RunView>();
     for (const event of lines<RunwireEvent>(path.join(folder, "runwire.ndjson"))) {
       const view = views.get(event.run_id) ?? new RunView(event.run_id);
       views.set(event.run_id, view);
       view.apply(event);
     }
-    const told = [...views.values()].map((view) => {
+    const actual = [...views.values()].map((view) => {
       const { runId, status, parts, usage, steps, endedAt } = view.snapshot();
       expect(new Set(parts.map((part) => part.id)).size).toBe(parts.length);
       const text = (kind: "text" | "thinking"): string => {
@@ -37,8 +37,8 @@ describe("the view agrees with the message", () => {
         let previous: string | undefined;
         for (const part of parts) {
           if (part.kind !== kind || "role" in part || part.text === "") continue;
-          const goesOn = previous === undefined || (kind === "text" && continues(previous, part.messageId));
-          joined += (goesOn ? "" : "\n\n") + part.text;
+          const isContinuation = previous === undefined || (kind === "text" && continues(previous, part.messageId));
+          joined += (isContinuation ? "" : "\n\n") + part.text;
           previous = part.messageId;
         }
         return joined;
@@ -48,7 +48,7 @@ describe("the view agrees with the message", () => {
         status,
         mainContent: text("text"),
         thinkingContent: text("thinking"),
-        // A result may belong to a call of the run before, and arguments may begin in another order than they end.
+        // A result may belong to a call of the previous run, and arguments may start in another order than they end.
         tools: parts.flatMap((part) => (part.kind === "tool" && part.arguments !== undefined ? [part.callId] : [])).sort(),
         steps: steps.map((step) => step.stepId),
         total: usage?.totalTokens,
@@ -56,7 +56,7 @@ describe("the view agrees with the message", () => {
       };
     });
     const messages = expected(folder) as Record<string, any>[];
-    expect(told).toEqual(
+    expect(actual).toEqual(
       messages.map((message) => ({
         messageId: message["messageId"],
         status: message["status"],

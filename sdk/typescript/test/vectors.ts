@@ -3,7 +3,7 @@ import path from "node:path";
 import { VECTORS } from "./server.js";
 
 /** A golden vector. */
-export interface Case {
+export interface Vector {
   name: string;
   folder: string;
 }
@@ -12,13 +12,13 @@ function folders(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-/** Lists the vectors of every dialect, or of one. */
-export function cases(only?: string): Case[] {
+/** Returns the vectors of all dialects, or of one. */
+export function vectors(only?: string): Vector[] {
   const dialects = folders(VECTORS).filter((dialect) => only === undefined || dialect === only);
   return dialects.flatMap((dialect) => folders(path.join(VECTORS, dialect)).map((name) => ({ name: `${dialect}/${name}`, folder: path.join(VECTORS, dialect, name) })));
 }
 
-/** Reads a file of one JSON value a line. */
+/** Parses an NDJSON file. */
 export function lines<T>(file: string): T[] {
   return readFileSync(file, "utf8").split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as T);
 }

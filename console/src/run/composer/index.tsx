@@ -1,41 +1,41 @@
 import { ProblemError, type Run } from "@runwire/client";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
-import { client, useLive } from "../../client";
+import { client, usePolled } from "../../client";
 import { Link } from "../../router";
 import { useText } from "../../text";
-import { ErrorNote, IconButton } from "../../ui";
+import { ErrorAlert, IconButton } from "../../ui";
 import style from "./Composer.module.css";
 
 interface ComposerProps {
-  /** Who answers, unless a person chooses another. */
+  /** Name of the default agent. */
   agent: string | null | undefined;
   threadId: string;
-  /** Why nothing can be sent now; nothing if it can. */
-  busy?: string | undefined;
+  /** Text that explains why nothing can be sent now; undefined if it can. */
+  blockedReason?: string | undefined;
   onStarted(run: Run): void;
 }
 
-/** Starts the next run in a thread. */
-export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
+/** Input that starts the next run in a thread. */
+export function Composer({ agent, threadId, blockedReason, onStarted }: ComposerProps) {
   const { t, language } = useText();
-  const words = t.run.composer;
+  const texts = t.run.composer;
   const id = useId();
   const field = useRef<HTMLTextAreaElement>(null);
   const key = `runwire.message.${threadId}`;
-  const [message, setMessage] = useState(() => kept(key));
-  const [chosen, setChosen] = useState<string>();
+  const [message, setMessage] = useState(() => loadMessage(key));
+  const [selected, setSelected] = useState<string>();
   const [isSending, setSending] = useState(false);
   const [error, setError] = useState<unknown>();
-  const { data } = useLive("agents", (signal) => client.agents.list(signal), { every: 0 });
-  const thread = useLive(`thread ${threadId}`, () => client.threads.get(threadId), { every: busy === undefined ? 5000 : 0 });
+  const { data } = usePolled("agents", (signal) => client.agents.list(signal), { interval: 0 });
+  const thread = usePolled(`thread ${threadId}`, () => client.threads.get(threadId), { interval: blockedReason === undefined ? 5000 : 0 });
   const agents = data?.agents ?? [];
-  const usual = agents.find((each) => each.name === agent) ?? agents[0];
-  const current = agents.find((each) => each.name === chosen) ?? usual;
-  // Another run of the thread may be open, also one that began elsewhere.
-  const other = busy === undefined && thread.data?.parallel === false ? thread.data.open_runs[0] : undefined;
-  const isBlocked = busy !== undefined || other !== undefined;
+  const defaultAgent = agents.find((each) => each.name === agent) ?? agents[0];
+  const current = agents.find((each) => each.name === selected) ?? defaultAgent;
+  // Another run of the thread may be open, even one started elsewhere.
+  const openRun = blockedReason === undefined && thread.data?.parallel === false ? thread.data.open_runs[0] : undefined;
+  const isBlocked = blockedReason !== undefined || openRun !== undefined;
 
-  useEffect(() => keep(key, message), [key, message]);
+  useEffect(() => storeMessage(key, message), [key, message]);
   useEffect(() => {
     const element = field.current;
     if (element === null) return;
@@ -53,7 +53,7 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
     try {
       const run = await client.runs.create({ thread_id: threadId, agent: current.name, message: text });
       setMessage("");
-      keep(key, "");
+      storeMessage(key, "");
       onStarted(run);
     } catch (caught) {
       if (caught instanceof ProblemError && caught.code === "thread_busy") thread.refresh();
@@ -62,8 +62,8 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
       setSending(false);
     }
   };
-  const press = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    // Enter that chooses a word of an input method is not meant to send; 229 is how Safari says so.
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    // Enter that confirms an input method composition must not send; Safari reports it as key code 229.
     const isComposing = event.nativeEvent.isComposing || event.keyCode === 229;
     if (event.key !== "Enter" || event.shiftKey || isComposing) return;
     event.preventDefault();
@@ -71,10 +71,10 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
   };
   return (
     <div className={style["composer"]}>
-      {error !== undefined && <ErrorNote error={error} wanted />}
+      {error !== undefined && <ErrorAlert error={error} isUserAction />}
       <div className={style["box"]} data-blocked={isBlocked || undefined}>
-        <label htmlFor={id} className="unseen">
-          {words.label}
+        <label htmlFor={id} className="visually-hidden">
+          {texts.label}
         </label>
         <textarea
           ref={field}
@@ -82,19 +82,19 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
           rows={1}
           className={style["field"]}
           value={message}
-          placeholder={busy ?? (other === undefined ? words.placeholder : words.otherRun)}
+          placeholder={blockedReason ?? (openRun === undefined ? texts.placeholder : texts.otherRun)}
           disabled={isBlocked}
           onChange={(event) => setMessage(event.target.value)}
-          onKeyDown={press}
+          onKeyDown={onKeyDown}
         />
         <div className={style["row"]}>
           {agents.length > 1 ? (
             <select
               className={style["agent"]}
-              aria-label={words.agent}
+              aria-label={texts.agent}
               value={current?.name ?? ""}
               disabled={isBlocked}
-              onChange={(event) => setChosen(event.target.value)}
+              onChange={(event) => setSelected(event.target.value)}
             >
               {agents.map((each) => (
                 <option key={each.name} value={each.name}>
@@ -105,15 +105,15 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
           ) : (
             <span className={style["only"]}>{current?.title?.[language] ?? current?.name}</span>
           )}
-          {other !== undefined && (
-            <Link to={{ name: "run", id: other, tab: "conversation" }} className={style["other"]}>
-              {words.openOther}
+          {openRun !== undefined && (
+            <Link to={{ name: "run", id: openRun, tab: "conversation" }} className={style["openRun"]}>
+              {texts.openOther}
             </Link>
           )}
           <IconButton
             icon="send"
             size="small"
-            label={words.send}
+            label={texts.send}
             className={style["send"]}
             disabled={isBlocked || isSending || message.trim() === ""}
             onClick={() => void send()}
@@ -124,7 +124,7 @@ export function Composer({ agent, threadId, busy, onStarted }: ComposerProps) {
   );
 }
 
-function kept(key: string): string {
+function loadMessage(key: string): string {
   try {
     return sessionStorage.getItem(key) ?? "";
   } catch {
@@ -132,11 +132,11 @@ function kept(key: string): string {
   }
 }
 
-function keep(key: string, message: string): void {
+function storeMessage(key: string, message: string): void {
   try {
     if (message === "") sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, message);
   } catch {
-    // A browser that forbids storage keeps the message as long as the page, nothing else.
+    // Without session storage, the message is lost on reload.
   }
 }

@@ -1,37 +1,37 @@
 import type { Part } from "@runwire/client";
 import { memo, useEffect, useRef, useState, type ReactNode } from "react";
 import { useText } from "../../text";
-import { Boundary, classes } from "../../ui";
+import { ErrorBoundary, classNames } from "../../ui";
 import { DataBlock } from "../data";
 import { rowsOf, type Chunk } from "./chunks";
-import { useFresh, useReading } from "./context";
-import { ActivityRow, CustomRow, Failure, Notice, Subagent } from "./Notes";
-import { Question } from "./Question";
-import { TextMessage } from "./Said";
+import { useIsNew, useConversation } from "./conversationContext";
+import { ActivityRow, CustomRow, Failure, Notice, Subagent } from "./NoticeRows";
+import { InteractionView } from "./InteractionView";
+import { TextMessage } from "./TextMessage";
 import { Thinking } from "./Thinking";
-import { ToolCalls } from "./ToolCard";
+import { ToolCalls } from "./ToolCalls";
 import { UserMessage } from "./UserMessage";
 import style from "./Conversation.module.css";
 
-/** How far outside of what is seen parts are drawn. */
-const margin = "1500px 0px";
-const guessedHeight = 72;
+/** Distance outside of the viewport within which chunks are rendered. */
+const renderMargin = "1500px 0px";
+const estimatedRowHeight = 72;
 
 interface ChunkViewProps {
   chunk: Chunk;
-  /** Whether it is drawn wherever it is: the end, the place to come back to. */
-  pinned: boolean;
-  /** The height of each chunk when it was last seen. */
+  /** Whether it is always rendered: the last chunk, and the one to restore the scroll position at. */
+  isPinned: boolean;
+  /** Last measured height of each chunk. */
   heights: Map<number, number>;
 }
 
-/** Some parts of the conversation; out of sight they are only as much room as they took. */
-export const ChunkView = memo(function ChunkView({ chunk, pinned, heights }: ChunkViewProps) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [near, setNear] = useState(pinned);
+/** A chunk of the conversation; outside of the viewport it is a placeholder of the same height. */
+export const ChunkView = memo(function ChunkView({ chunk, isPinned, heights }: ChunkViewProps) {
+  const container = useRef<HTMLDivElement>(null);
+  const [isNear, setIsNear] = useState(isPinned);
   const { start } = chunk;
   useEffect(() => {
-    const element = frame.current;
+    const element = container.current;
     const scroller = element?.closest("[data-scroller]");
     if (!element || !scroller) return;
     const observer = new IntersectionObserver(
@@ -39,25 +39,25 @@ export const ChunkView = memo(function ChunkView({ chunk, pinned, heights }: Chu
         const entry = entries.at(-1);
         if (entry === undefined || entry.boundingClientRect.height === 0) return;
         heights.set(start, entry.boundingClientRect.height);
-        setNear(entry.isIntersecting);
+        setIsNear(entry.isIntersecting);
       },
-      { root: scroller, rootMargin: margin },
+      { root: scroller, rootMargin: renderMargin },
     );
     observer.observe(element);
     return () => observer.disconnect();
   }, [start, heights]);
-  const isDrawn = near || pinned || chunk.parts.some(isOpenQuestion);
-  if (!isDrawn) {
-    return <div ref={frame} aria-hidden="true" style={{ height: heights.get(start) ?? chunk.parts.length * guessedHeight }} />;
+  const isRendered = isNear || isPinned || chunk.parts.some(isOpenInteraction);
+  if (!isRendered) {
+    return <div ref={container} aria-hidden="true" style={{ height: heights.get(start) ?? chunk.parts.length * estimatedRowHeight }} />;
   }
   return (
-    <div ref={frame} className={style["chunk"]}>
+    <div ref={container} className={style["chunk"]}>
       <Rows chunk={chunk} />
     </div>
   );
 });
 
-function isOpenQuestion(part: Part): boolean {
+function isOpenInteraction(part: Part): boolean {
   return part.kind === "interaction" && part.status === "open";
 }
 
@@ -66,45 +66,45 @@ function Rows({ chunk }: { chunk: Chunk }) {
   return rowsOf(chunk.parts).map((row) => {
     const first = row.kind === "part" ? row.part : row.calls[0];
     if (first === undefined) return null;
-    const begins = first.stepId !== undefined && first.stepId !== step;
+    const startsStep = first.stepId !== undefined && first.stepId !== step;
     step = first.stepId ?? step;
     return (
-      <RowFrame key={first.id} id={first.id} isCalls={row.kind === "calls"} step={begins ? first.stepId : undefined}>
+      <RowContainer key={first.id} id={first.id} isCalls={row.kind === "calls"} step={startsStep ? first.stepId : undefined}>
         {row.kind === "part" ? <PartView part={row.part} /> : <ToolCalls calls={row.calls} />}
-      </RowFrame>
+      </RowContainer>
     );
   });
 }
 
-function RowFrame({ id, isCalls, step, children }: { id: string; isCalls: boolean; step: string | undefined; children: ReactNode }) {
-  const isFresh = useFresh(isCalls ? `row ${id}` : id);
+function RowContainer({ id, isCalls, step, children }: { id: string; isCalls: boolean; step: string | undefined; children: ReactNode }) {
+  const isNew = useIsNew(isCalls ? `row ${id}` : id);
   return (
     <>
-      {step !== undefined && <StepMark id={step} />}
-      <div className={classes(style["row"], isFresh && style["fresh"])} {...(!isCalls && { "data-part": id })}>
-        <Boundary of={id}>{children}</Boundary>
+      {step !== undefined && <StepHeading id={step} />}
+      <div className={classNames(style["row"], isNew && style["new"])} {...(!isCalls && { "data-part": id })}>
+        <ErrorBoundary resetKey={id}>{children}</ErrorBoundary>
       </div>
     </>
   );
 }
 
-/** Names the step that begins here, where the run has several. */
-function StepMark({ id }: { id: string }) {
+/** Heading of a step, if the run has several. */
+function StepHeading({ id }: { id: string }) {
   const { t, format } = useText();
-  const { steps } = useReading();
+  const { steps } = useConversation();
   const step = steps.get(id);
   if (step === undefined || steps.size < 2) return null;
   return (
-    <p className={classes(style["stepMark"], step.status === "failed" && style["stepFailed"])}>
-      <span className="unseen">{t.run.parts.step} </span>
+    <p className={classNames(style["stepHeading"], step.status === "failed" && style["stepFailed"])}>
+      <span className="visually-hidden">{t.run.parts.step} </span>
       {step.name}
-      {step.endedAt !== undefined && <span className="figures">{format.duration(step.endedAt - step.startedAt)}</span>}
+      {step.endedAt !== undefined && <span className="tabular-nums">{format.duration(step.endedAt - step.startedAt)}</span>}
     </p>
   );
 }
 
 const PartView = memo(function PartView({ part }: { part: Part }) {
-  const { agent } = useReading();
+  const { agent } = useConversation();
   switch (part.kind) {
     case "user":
       return <UserMessage part={part} />;
@@ -117,7 +117,7 @@ const PartView = memo(function PartView({ part }: { part: Part }) {
     case "data":
       return <DataBlock part={part} />;
     case "interaction":
-      return <Question part={part} />;
+      return <InteractionView part={part} />;
     case "notice":
       return <Notice part={part} />;
     case "error":

@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef, type ReactNode } from "react";
 import style from "./Conversation.module.css";
 
-/** The column of a conversation: at least as high as the page, so that what comes last stands at its foot. */
+/** Column of a conversation, at least as high as the page, so that the composer is at the bottom. */
 export function Column({ children }: { children: ReactNode }) {
   const column = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -9,15 +9,15 @@ export function Column({ children }: { children: ReactNode }) {
     const scroller = element?.closest<HTMLElement>("[data-scroller]");
     const page = element?.parentElement;
     if (!element || !scroller || !page) return;
-    const fit = () => {
+    const updateHeight = () => {
       const above = element.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop;
       const below = Number.parseFloat(getComputedStyle(page).paddingBottom) || 0;
       element.style.minHeight = `${Math.max(0, scroller.clientHeight - above - below)}px`;
     };
-    fit();
-    const observer = new ResizeObserver(fit);
+    updateHeight();
+    const observer = new ResizeObserver(updateHeight);
     observer.observe(scroller);
-    // What stands above may come later, or wrap.
+    // Elements above may appear later, or wrap.
     for (const other of page.children) if (other !== element) observer.observe(other);
     return () => observer.disconnect();
   }, []);

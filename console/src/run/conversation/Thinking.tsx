@@ -1,23 +1,23 @@
 import type { ThinkingPart } from "@runwire/client";
 import { useId } from "react";
 import { useText } from "../../text";
-import { classes, Duration, Icon, Markdown } from "../../ui";
-import { useFold } from "./context";
-import { Fold } from "./Fold";
-import { useGrowing } from "./useGrowing";
+import { classNames, Duration, Icon, Markdown } from "../../ui";
+import { useCollapsible } from "./conversationContext";
+import { Collapsible } from "./Collapsible";
+import { useIncrementalText } from "./useIncrementalText";
 import style from "./Conversation.module.css";
 
-/** A thought: open while it comes, then folded to its duration, unless a person chose otherwise. */
+/** A thinking text: expanded while it is streamed, then collapsed to its duration, unless a person toggled it. */
 export function Thinking({ part }: { part: ThinkingPart }) {
   const { t, format } = useText();
   const id = useId();
   const isOver = part.endedAt !== undefined;
-  const { open, toggle } = useFold(part.id, !isOver);
+  const { open, toggle } = useCollapsible(part.id, !isOver);
   if (isOver && part.text.trim() === "") return null;
   return (
     <section className={style["thinking"]}>
-      <button type="button" className={style["foldHead"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
-        <Icon name="thought" className={classes(!isOver && style["breathing"])} />
+      <button type="button" className={style["toggle"]} aria-expanded={open} aria-controls={id} onClick={toggle}>
+        <Icon name="thought" className={classNames(!isOver && style["pulsing"])} />
         {part.endedAt === undefined ? (
           <>
             {t.run.parts.thinking} <Duration from={new Date(part.startedAt)} />
@@ -25,19 +25,19 @@ export function Thinking({ part }: { part: ThinkingPart }) {
         ) : (
           t.run.parts.thought(format.duration(part.endedAt - part.startedAt))
         )}
-        <Icon name="chevron" size={12} className={classes(style["chevron"], open && style["turned"])} />
+        <Icon name="chevron" size={12} className={classNames(style["chevron"], open && style["rotated"])} />
       </button>
-      <Fold open={open} id={id}>
-        <ThoughtText text={part.text} isOver={isOver} />
-      </Fold>
+      <Collapsible open={open} id={id}>
+        <ThinkingText text={part.text} isOver={isOver} />
+      </Collapsible>
     </section>
   );
 }
 
-function ThoughtText({ text, isOver }: { text: string; isOver: boolean }) {
+function ThinkingText({ text, isOver }: { text: string; isOver: boolean }) {
   return (
-    <div className={style["thoughtText"]}>
-      <Markdown text={useGrowing(text)} streaming={!isOver} />
+    <div className={style["thinkingText"]}>
+      <Markdown text={useIncrementalText(text)} streaming={!isOver} />
     </div>
   );
 }

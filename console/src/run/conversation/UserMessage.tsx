@@ -4,20 +4,20 @@ import { useText } from "../../text";
 import { Button } from "../../ui";
 import style from "./UserMessage.module.css";
 
-/** A question of more characters or lines is folded: what was pasted into it should not push the answer out of sight. */
-const longQuestion = { characters: 1500, lines: 20 };
+/** A longer message is collapsed, so that a pasted text does not push the answer out of view. */
+const collapseLimits = { characters: 1500, lines: 20 };
 
-/** What the person asked. */
+/** A message of the user. */
 export function UserMessage({ part }: { part: UserPart }) {
   const { t } = useText();
-  const isLong = part.text.length > longQuestion.characters || part.text.split("\n", longQuestion.lines + 1).length > longQuestion.lines;
-  const [isWhole, setWhole] = useState(false);
+  const isLong = part.text.length > collapseLimits.characters || part.text.split("\n", collapseLimits.lines + 1).length > collapseLimits.lines;
+  const [isExpanded, setExpanded] = useState(false);
   return (
     <article className={style["user"]} aria-label={t.run.parts.you}>
       <div className={style["text"]}>
-        <p data-folded={(isLong && !isWhole) || undefined}>{part.text}</p>
-        {isLong && !isWhole && (
-          <Button size="small" variant="quiet" onClick={() => setWhole(true)}>
+        <p data-collapsed={(isLong && !isExpanded) || undefined}>{part.text}</p>
+        {isLong && !isExpanded && (
+          <Button size="small" variant="quiet" onClick={() => setExpanded(true)}>
             {t.action.showAll}
           </Button>
         )}

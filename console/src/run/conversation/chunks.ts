@@ -1,63 +1,63 @@
 import type { Part } from "@runwire/client";
 
-/** Parts that are drawn, or left out of sight, together. */
+/** Consecutive parts that are rendered together. */
 export interface Chunk {
-  /** The place of its first part, which never changes. */
+  /** Index of its first part; it never changes. */
   start: number;
   parts: readonly Part[];
-  /** The step that the part before it was in. */
+  /** Step id of the part before it. */
   stepBefore: string | undefined;
 }
 
-const usual = 20;
-const most = 80;
+const chunkSize = 20;
+const maxChunkSize = 80;
 
 /**
- * Cuts the parts of a run into chunks. A chunk whose parts have not changed stays the same object, so that one new
- * word draws one chunk anew, however long the run is.
+ * Splits the parts of a run into chunks. An unchanged chunk stays the same object, so that a delta renders one chunk,
+ * however long the run is.
  */
 export class Chunker {
   #starts: number[] = [];
-  #seen = 0;
+  #assigned = 0;
   #chunks: Chunk[] = [];
-  #of: readonly Part[] | undefined;
+  #parts: readonly Part[] | undefined;
 
-  /** Gives the chunks of the parts so far. */
-  cut(parts: readonly Part[]): readonly Chunk[] {
-    if (parts === this.#of) return this.#chunks;
-    this.#of = parts;
-    for (; this.#seen < parts.length; this.#seen++) {
+  /** Returns the chunks of the parts. */
+  chunksOf(parts: readonly Part[]): readonly Chunk[] {
+    if (parts === this.#parts) return this.#chunks;
+    this.#parts = parts;
+    for (; this.#assigned < parts.length; this.#assigned++) {
       const last = this.#starts.at(-1);
-      if (last === undefined || isBorder(parts, last, this.#seen)) this.#starts.push(this.#seen);
+      if (last === undefined || startsChunk(parts, last, this.#assigned)) this.#starts.push(this.#assigned);
     }
     this.#chunks = this.#starts.map((start, index) => {
-      const known = this.#chunks[index];
+      const previous = this.#chunks[index];
       const end = this.#starts[index + 1] ?? parts.length;
-      if (known !== undefined && isSame(known.parts, parts, start, end)) return known;
+      if (previous !== undefined && isUnchanged(previous.parts, parts, start, end)) return previous;
       return { start, parts: parts.slice(start, end), stepBefore: parts[start - 1]?.stepId };
     });
     return this.#chunks;
   }
 }
 
-/** Calls that stand together stay together, up to a point. */
-function isBorder(parts: readonly Part[], start: number, at: number): boolean {
+/** Returns true if a chunk starts at a part. Consecutive tool calls stay in one chunk, up to its maximum size. */
+function startsChunk(parts: readonly Part[], start: number, at: number): boolean {
   const length = at - start;
-  return length >= most || (length >= usual && !(parts[at]?.kind === "tool" && parts[at - 1]?.kind === "tool"));
+  return length >= maxChunkSize || (length >= chunkSize && !(parts[at]?.kind === "tool" && parts[at - 1]?.kind === "tool"));
 }
 
-function isSame(known: readonly Part[], parts: readonly Part[], start: number, end: number): boolean {
-  if (known.length !== end - start) return false;
-  for (let at = start; at < end; at++) if (known[at - start] !== parts[at]) return false;
+function isUnchanged(previous: readonly Part[], parts: readonly Part[], start: number, end: number): boolean {
+  if (previous.length !== end - start) return false;
+  for (let at = start; at < end; at++) if (previous[at - start] !== parts[at]) return false;
   return true;
 }
 
-/** A row of the conversation: one part, or calls that were made one right after the other. */
-export type Row = { kind: "part"; part: Part } | { kind: "calls"; calls: readonly (Part & { kind: "tool" })[] };
+/** A row of the conversation: a part, or consecutive tool calls. */
+export type ConversationRow = { kind: "part"; part: Part } | { kind: "calls"; calls: readonly (Part & { kind: "tool" })[] };
 
-/** Puts neighbouring calls of one step together, and leaves out a notice that says what a failed call says already. */
-export function rowsOf(parts: readonly Part[]): Row[] {
-  const rows: Row[] = [];
+/** Groups consecutive calls of a step, and omits notices that repeat the error of a failed call. */
+export function rowsOf(parts: readonly Part[]): ConversationRow[] {
+  const rows: ConversationRow[] = [];
   for (const part of parts) {
     const last = rows.at(-1);
     if (part.kind === "notice" && last?.kind === "calls" && last.calls.some((call) => call.error?.message === part.message)) continue;
@@ -68,19 +68,19 @@ export function rowsOf(parts: readonly Part[]): Row[] {
   return rows;
 }
 
-/** Tells how many of several calls went on at the same time, at most. */
-export function sideBySide(calls: readonly { startedAt: number; endedAt?: number }[]): number {
-  const moments = calls.flatMap((call) => [
+/** Returns the maximum number of calls that ran in parallel. */
+export function maxParallel(calls: readonly { startedAt: number; endedAt?: number }[]): number {
+  const boundaries = calls.flatMap((call) => [
     { at: call.startedAt, change: 1 },
     { at: call.endedAt ?? Infinity, change: -1 },
   ]);
-  // What ends as another begins is not beside it.
-  moments.sort((one, other) => one.at - other.at || one.change - other.change);
-  let now = 0;
-  let highest = 0;
-  for (const moment of moments) {
-    now += moment.change;
-    highest = Math.max(highest, now);
+  // A call that ends when another starts is not parallel to it.
+  boundaries.sort((one, other) => one.at - other.at || one.change - other.change);
+  let current = 0;
+  let maximum = 0;
+  for (const boundary of boundaries) {
+    current += boundary.change;
+    maximum = Math.max(maximum, current);
   }
-  return highest;
+  return maximum;
 }

@@ -1,5 +1,5 @@
 import { isClosed, type Run } from "@runwire/client";
-import type { WatchedRun } from "@runwire/client/react";
+import type { UseRunResult } from "@runwire/client/react";
 import { useMemo, useRef, useState } from "react";
 import { useRouter } from "../../router";
 import { useText } from "../../text";
@@ -8,65 +8,65 @@ import { Composer } from "../composer";
 import { ChunkView } from "./ChunkView";
 import { Chunker } from "./chunks";
 import { Column } from "./Column";
-import { type Reading, ReadingContext } from "./context";
-import { keptPlace, useEnd, type Place } from "./useEnd";
+import { type ConversationState, ConversationContext } from "./conversationContext";
+import { loadScrollPosition, useStickToEnd, type ScrollPosition } from "./useStickToEnd";
 import style from "./Conversation.module.css";
 
 interface ConversationProps {
   id: string;
-  run: WatchedRun;
-  known: Run | undefined;
+  run: UseRunResult;
+  summary: Run | undefined;
   isRetrying: boolean;
   onRetry: () => void;
 }
 
-/** A run as people read it, from the question to the answer, and on to the next question. */
-export function Conversation({ id, run, known, isRetrying, onRetry }: ConversationProps) {
-  // What is far behind is shown at once when it is whole, not played back.
+/** Conversation of a run with the composer for the next message. */
+export function Conversation({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
+  // The stored events are shown at once, not replayed.
   if (!run.isCaughtUp) return <Column><Loading lines={6} /></Column>;
-  return <Parts id={id} run={run} known={known} isRetrying={isRetrying} onRetry={onRetry} />;
+  return <Parts id={id} run={run} summary={summary} isRetrying={isRetrying} onRetry={onRetry} />;
 }
 
-function Parts({ id, run, known, isRetrying, onRetry }: ConversationProps) {
+function Parts({ id, run, summary, isRetrying, onRetry }: ConversationProps) {
   const { t } = useText();
-  const { go } = useRouter();
+  const { navigate } = useRouter();
   const { view } = run;
   const content = useRef<HTMLDivElement>(null);
   const [chunker] = useState(() => new Chunker());
-  const chunks = chunker.cut(view.parts);
-  const key = `runwire.place.${id}`;
-  // A run that goes on is watched at its end; one that is over is read from its start.
-  const [first] = useState<Place | undefined>(() => keptPlace(key) ?? (isClosed(view.status) ? undefined : { end: true }));
-  const { isAtEnd, toEnd } = useEnd(content, true, first, key);
+  const chunks = chunker.chunksOf(view.parts);
+  const key = `runwire.scroll.${id}`;
+  // An open run is shown at its end, an ended one from its start.
+  const [initial] = useState<ScrollPosition | undefined>(() => loadScrollPosition(key) ?? (isClosed(view.status) ? undefined : { end: true }));
+  const { isAtEnd, scrollToEnd } = useStickToEnd(content, true, initial, key);
   const [heights] = useState(() => new Map<number, number>());
-  const [memory] = useState(() => ({
+  const [viewState] = useState(() => ({
     choices: new Map<string, boolean>(),
     seen: new Set<string>(view.parts.flatMap((part) => [part.id, `row ${part.id}`])),
   }));
   const steps = useMemo(() => new Map(view.steps.map((step) => [step.stepId, step])), [view.steps]);
-  const threadId = view.threadId ?? known?.thread_id ?? "";
-  const agent = view.agent ?? known?.agent ?? null;
-  const reading = useMemo<Reading>(
-    () => ({ runId: id, threadId, agent, ...memory, steps, isRetrying, onRetry: agent === null ? undefined : onRetry }),
-    // `onRetry` is made anew each time and always does the same.
-    [id, threadId, agent, memory, steps, isRetrying],
+  const threadId = view.threadId ?? summary?.thread_id ?? "";
+  const agent = view.agent ?? summary?.agent ?? null;
+  const conversation = useMemo<ConversationState>(
+    () => ({ runId: id, threadId, agent, ...viewState, steps, isRetrying, onRetry: agent === null ? undefined : onRetry }),
+    // `onRetry` is a new function on each render, but always does the same.
+    [id, threadId, agent, viewState, steps, isRetrying],
   );
-  const pinnedPart = first?.end === false ? first.part : undefined;
+  const anchoredPart = initial?.end === false ? initial.part : undefined;
   const isOver = isClosed(view.status);
   return (
     <Column>
       <div ref={content} className={style["parts"]}>
-        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.now.pending : t.run.parts.none} detail={isOver ? t.run.parts.noneEver : t.run.parts.noneYet} />}
-        <ReadingContext value={reading}>
+        {view.parts.length === 0 && <Empty icon="threads" title={view.status === "pending" ? t.run.operation.pending : t.run.parts.none} detail={isOver ? t.run.parts.endedWithoutOutput : t.run.parts.noneYet} />}
+        <ConversationContext value={conversation}>
           {chunks.map((chunk, index) => (
             <ChunkView
               key={chunk.start}
               chunk={chunk}
               heights={heights}
-              pinned={index === chunks.length - 1 || chunk.parts.some((part) => part.id === pinnedPart)}
+              isPinned={index === chunks.length - 1 || chunk.parts.some((part) => part.id === anchoredPart)}
             />
           ))}
-        </ReadingContext>
+        </ConversationContext>
         {isOver && view.result !== undefined && view.result !== null && (
           <details className={style["result"]}>
             <summary>{t.run.parts.result}</summary>
@@ -82,7 +82,7 @@ function Parts({ id, run, known, isRetrying, onRetry }: ConversationProps) {
       </div>
       <div className={style["dock"]}>
         {!isAtEnd && (
-          <Button size="small" className={style["pill"]} onClick={toEnd}>
+          <Button size="small" className={style["toEnd"]} onClick={scrollToEnd}>
             <Icon name="arrowDown" size={14} />
             {t.run.latest}
           </Button>
@@ -91,8 +91,8 @@ function Parts({ id, run, known, isRetrying, onRetry }: ConversationProps) {
           <Composer
             agent={agent}
             threadId={threadId}
-            busy={isOver ? undefined : view.status === "suspended" ? t.run.composer.answerFirst : t.run.composer.stillGoing}
-            onStarted={(next) => go({ name: "run", id: next.run_id, tab: "conversation" })}
+            blockedReason={isOver ? undefined : view.status === "suspended" ? t.run.composer.answerFirst : t.run.composer.runNotEnded}
+            onStarted={(next) => navigate({ name: "run", id: next.run_id, tab: "conversation" })}
           />
         )}
       </div>

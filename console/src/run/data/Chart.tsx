@@ -1,58 +1,58 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useText } from "../../text";
-import { Segments } from "../../ui";
-import { asTable, thinned, type ChartData } from "./chart";
+import { SegmentedControl } from "../../ui";
+import { chartToTable, downsample, type ChartData } from "./parseChart";
 import { DataTable } from "./DataTable";
 import { Legend } from "./Legend";
 import { Pie } from "./Pie";
 import { Plot } from "./Plot";
 import style from "./Data.module.css";
 
-/** Draws a chart, or shows the same numbers as a table. */
+/** A chart that can be switched to a table of its numbers. */
 export function Chart({ chart }: { chart: ChartData }) {
   const { t } = useText();
-  const words = t.run.data;
-  const [as, setAs] = useState<"chart" | "table">("chart");
-  const [near, setNear] = useState<number>();
-  const drawn = useMemo(() => thinned(chart), [chart]);
-  const { frame, width } = useWidth();
+  const texts = t.run.data;
+  const [mode, setMode] = useState<"chart" | "table">("chart");
+  const [hovered, setHovered] = useState<number>();
+  const downsampled = useMemo(() => downsample(chart), [chart]);
+  const { container, width } = useWidth();
   return (
     <div>
       <div className={style["chartHead"]}>
-        <Legend chart={drawn} near={near} />
-        <Segments<"chart" | "table">
-          label={words.showAs}
-          value={as}
+        <Legend chart={downsampled} hovered={hovered} />
+        <SegmentedControl<"chart" | "table">
+          label={texts.showAs}
+          value={mode}
           options={[
-            { value: "chart", name: words.chart },
-            { value: "table", name: words.table },
+            { value: "chart", name: texts.chart },
+            { value: "table", name: texts.table },
           ]}
-          onChange={setAs}
+          onChange={setMode}
         />
       </div>
-      <div ref={frame}>
-        {as === "table" ? (
-          <DataTable table={asTable(chart, words.label)} />
-        ) : width === 0 ? null : drawn.kind === "pie" ? (
-          <Pie chart={drawn} width={width} onNear={setNear} near={near} />
+      <div ref={container}>
+        {mode === "table" ? (
+          <DataTable table={chartToTable(chart, texts.label)} />
+        ) : width === 0 ? null : downsampled.kind === "pie" ? (
+          <Pie chart={downsampled} width={width} onHover={setHovered} hovered={hovered} />
         ) : (
-          <Plot chart={drawn} width={width} near={near} onNear={setNear} />
+          <Plot chart={downsampled} width={width} hovered={hovered} onHover={setHovered} />
         )}
       </div>
     </div>
   );
 }
 
-/** Follows the width of an element, so that a chart's words keep their size whatever its own. */
+/** Observes the width of an element, so that a chart's texts keep their font size. */
 function useWidth() {
-  const frame = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
-    const element = frame.current;
+    const element = container.current;
     if (element === null) return;
     const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  return { frame, width };
+  return { container, width };
 }

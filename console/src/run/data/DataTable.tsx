@@ -1,49 +1,49 @@
 import { useMemo, useRef, useState, type UIEvent } from "react";
 import { useText } from "../../text";
-import { classes, Copy, Icon } from "../../ui";
-import { asLines, cellText, nextOrder, sorted, type Order, type Table } from "./table";
+import { classNames, CopyButton, Icon } from "../../ui";
+import { toTsv, cellText, nextSortOrder, sortRows, type SortOrder, type Table } from "./parseTable";
 import style from "./Data.module.css";
 
-/** Every row of a long table has this height, so that those out of sight need not be drawn. */
+/** Fixed row height of a virtualized table in pixels. */
 const rowHeight = 33;
-/** A longer table scrolls by itself, and draws what is seen. */
-const mostRows = 60;
-const seen = 440;
-const beyond = 12;
+/** Tables with more rows are virtualized. */
+const virtualizeAbove = 60;
+const viewportHeight = 440;
+const overscan = 12;
 
-/** Shows a table that sorts by its columns. */
+/** A table that can be sorted by its columns. */
 export function DataTable({ table }: { table: Table }) {
   const { t, format } = useText();
-  const [order, setOrder] = useState<Order>();
+  const [order, setOrder] = useState<SortOrder>();
   const [top, setTop] = useState(0);
-  const frame = useRef<HTMLDivElement>(null);
-  const rows = useMemo(() => sorted(table.rows, order), [table, order]);
-  const isLong = rows.length > mostRows;
-  const first = isLong ? Math.max(0, Math.floor(top / rowHeight) - beyond) : 0;
-  const last = isLong ? Math.min(rows.length, Math.ceil((top + seen) / rowHeight) + beyond) : rows.length;
+  const container = useRef<HTMLDivElement>(null);
+  const rows = useMemo(() => sortRows(table.rows, order), [table, order]);
+  const isLong = rows.length > virtualizeAbove;
+  const first = isLong ? Math.max(0, Math.floor(top / rowHeight) - overscan) : 0;
+  const last = isLong ? Math.min(rows.length, Math.ceil((top + viewportHeight) / rowHeight) + overscan) : rows.length;
   const name = table.name ?? t.run.data.table;
-  // Only a change of what is drawn is worth drawing.
-  const scroll = (event: UIEvent<HTMLDivElement>) => {
+  // Small scrolls do not change the rendered rows.
+  const onScroll = (event: UIEvent<HTMLDivElement>) => {
     const next = event.currentTarget.scrollTop;
-    if (isLong && Math.abs(next - top) > (rowHeight * beyond) / 2) setTop(next);
+    if (isLong && Math.abs(next - top) > (rowHeight * overscan) / 2) setTop(next);
   };
   return (
     <div>
-      <div ref={frame} className={classes(style["tableFrame"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={scroll}>
+      <div ref={container} className={classNames(style["tableContainer"], isLong && style["longTable"])} tabIndex={0} role="group" aria-label={name} onScroll={onScroll}>
         <table className={style["table"]} aria-rowcount={rows.length + 1}>
-          <caption className="unseen">{name}</caption>
+          <caption className="visually-hidden">{name}</caption>
           <thead>
             <tr aria-rowindex={1}>
               {table.columns.map((column, index) => {
-                const direction = order?.column === index ? (order.down ? "descending" : "ascending") : undefined;
+                const direction = order?.column === index ? (order.isDescending ? "descending" : "ascending") : undefined;
                 return (
-                  <th key={index} scope="col" className={classes(column.numeric && style["number"])} aria-sort={direction ?? "none"}>
-                    <button type="button" className={style["sort"]} onClick={() => setOrder(nextOrder(order, index))}>
+                  <th key={index} scope="col" className={classNames(column.numeric && style["number"])} aria-sort={direction ?? "none"}>
+                    <button type="button" className={style["sort"]} onClick={() => setOrder(nextSortOrder(order, index))}>
                       {column.title}
                       <Icon
                         name="arrowUp"
                         size={11}
-                        className={classes(style["sortMark"], direction !== undefined && style["sorts"], direction === "descending" && style["downwards"])}
+                        className={classNames(style["sortIcon"], direction !== undefined && style["sorted"], direction === "descending" && style["descending"])}
                       />
                     </button>
                   </th>
@@ -56,7 +56,7 @@ export function DataTable({ table }: { table: Table }) {
             {rows.slice(first, last).map((row, offset) => (
               <tr key={first + offset} aria-rowindex={first + offset + 2}>
                 {row.map((cell, index) => (
-                  <td key={index} className={classes(table.columns[index]?.numeric === true && style["number"])}>
+                  <td key={index} className={classNames(table.columns[index]?.numeric === true && style["number"])}>
                     {typeof cell === "number" ? format.number(cell) : cellText(cell)}
                   </td>
                 ))}
@@ -68,7 +68,7 @@ export function DataTable({ table }: { table: Table }) {
       </div>
       <div className={style["foot"]}>
         <span>{t.run.data.rows(rows.length, format.number(rows.length))}</span>
-        <Copy text={() => asLines({ ...table, rows })} label={t.run.data.copyTable} />
+        <CopyButton text={() => toTsv({ ...table, rows })} label={t.run.data.copyTable} />
       </div>
     </div>
   );

@@ -1,33 +1,33 @@
 import { useText } from "../../text";
-import { classes } from "../../ui";
-import type { ChartData } from "./chart";
+import { classNames } from "../../ui";
+import type { ChartData } from "./parseChart";
 import style from "./Data.module.css";
 
-/** How many colours series have before they begin again. */
+/** Number of series colours before they repeat. */
 export const colours = 6;
 
-/** Gives a series its colour. */
+/** Returns the CSS class of a series' colour. */
 export function colourOf(index: number): string {
   return style[`c${index % colours}`] ?? "";
 }
 
-/** Names the series, and their values at the place that is pointed at. */
-export function Legend({ chart, near }: { chart: ChartData; near: number | undefined }) {
+/** Legend of a chart with the values at the hovered label. */
+export function Legend({ chart, hovered }: { chart: ChartData; hovered: number | undefined }) {
   const { format } = useText();
   const isPie = chart.kind === "pie";
   const entries = isPie
     ? chart.labels.map((label, index) => ({ name: label, value: chart.series[0]?.values[index] }))
-    : chart.series.map((each) => ({ name: each.name, value: near === undefined ? undefined : each.values[near] }));
-  const place = near !== undefined && !isPie ? chart.labels[near] : undefined;
+    : chart.series.map((each) => ({ name: each.name, value: hovered === undefined ? undefined : each.values[hovered] }));
+  const hoveredLabel = hovered !== undefined && !isPie ? chart.labels[hovered] : undefined;
   return (
     <ul className={style["legend"]}>
-      {place !== undefined && <li className={style["legendPlace"]}>{place}</li>}
-      {(entries.length > 1 || near !== undefined) &&
+      {hoveredLabel !== undefined && <li className={style["legendLabel"]}>{hoveredLabel}</li>}
+      {(entries.length > 1 || hovered !== undefined) &&
         entries.map((entry, index) => (
-          <li key={index} className={classes(isPie && near === index && style["legendNear"])}>
-            <span className={classes(style["swatch"], colourOf(index))} aria-hidden="true" />
+          <li key={index} className={classNames(isPie && hovered === index && style["legendHovered"])}>
+            <span className={classNames(style["swatch"], colourOf(index))} aria-hidden="true" />
             {entry.name}
-            {typeof entry.value === "number" && <strong className="figures">{format.number(entry.value)}</strong>}
+            {typeof entry.value === "number" && <strong className="tabular-nums">{format.number(entry.value)}</strong>}
           </li>
         ))}
     </ul>

@@ -1,7 +1,7 @@
 import type { PointerEvent } from "react";
 import { useText } from "../../text";
-import { classes } from "../../ui";
-import { scaleOf, type ChartData, type Scale } from "./chart";
+import { classNames } from "../../ui";
+import { scaleOf, type ChartData, type Scale } from "./parseChart";
 import { colourOf } from "./Legend";
 import style from "./Data.module.css";
 
@@ -13,29 +13,29 @@ const right = 8;
 interface PlotProps {
   chart: ChartData;
   width: number;
-  near: number | undefined;
-  onNear(index: number | undefined): void;
+  hovered: number | undefined;
+  onHover(index: number | undefined): void;
 }
 
-/** Draws bars, lines or areas over a common scale. */
-export function Plot({ chart, width, near, onNear }: PlotProps) {
+/** A bar, line or area chart. */
+export function Plot({ chart, width, hovered, onHover }: PlotProps) {
   const { t, format } = useText();
   const count = chart.labels.length;
   const isBar = chart.kind === "bar";
   const stacked = chart.stacked && isBar;
   const scale = scaleOf(extremes(chart, stacked), chart.kind !== "line");
-  const ticks = scale.ticks.map((value) => ({ value, words: format.short(value) }));
-  const left = 14 + Math.max(...ticks.map(({ words }) => words.length)) * 7;
-  const inner = Math.max(width - left - right, 40);
-  const slot = inner / count;
-  // Lines go from the middle of the first place to the middle of the last, as bars stand.
-  const x = (index: number) => left + slot * (index + 0.5);
-  const y = (value: number) => top + (height - top - bottom) * (1 - (value - scale.least) / (scale.most - scale.least));
-  const every = Math.max(1, Math.ceil((count * 56) / inner));
-  const point = (event: PointerEvent<SVGSVGElement>) => {
+  const ticks = scale.ticks.map((value) => ({ value, text: format.short(value) }));
+  const left = 14 + Math.max(...ticks.map(({ text }) => text.length)) * 7;
+  const plotWidth = Math.max(width - left - right, 40);
+  const bandWidth = plotWidth / count;
+  // Points are centred in their bands, like bars.
+  const x = (index: number) => left + bandWidth * (index + 0.5);
+  const y = (value: number) => top + (height - top - bottom) * (1 - (value - scale.min) / (scale.max - scale.min));
+  const labelStride = Math.max(1, Math.ceil((count * 56) / plotWidth));
+  const onPointerMove = (event: PointerEvent<SVGSVGElement>) => {
     const at = event.clientX - event.currentTarget.getBoundingClientRect().left;
-    const index = Math.floor((at - left) / slot);
-    onNear(index >= 0 && index < count ? index : undefined);
+    const index = Math.floor((at - left) / bandWidth);
+    onHover(index >= 0 && index < count ? index : undefined);
   };
   return (
     <svg
@@ -44,81 +44,81 @@ export function Plot({ chart, width, near, onNear }: PlotProps) {
       height={height}
       role="img"
       aria-label={t.run.data.summary(chart.name ?? t.run.data.chart, format.list(chart.series.map((each) => each.name)), count)}
-      onPointerMove={point}
-      onPointerLeave={() => onNear(undefined)}
+      onPointerMove={onPointerMove}
+      onPointerLeave={() => onHover(undefined)}
     >
-      {ticks.map(({ value, words }) => (
+      {ticks.map(({ value, text }) => (
         <g key={value}>
-          <line x1={left} x2={width - right} y1={y(value)} y2={y(value)} className={classes(style["grid"], value === 0 && style["zero"])} />
+          <line x1={left} x2={width - right} y1={y(value)} y2={y(value)} className={classNames(style["grid"], value === 0 && style["zero"])} />
           <text x={left - 8} y={y(value)} className={style["tickY"]}>
-            {words}
+            {text}
           </text>
         </g>
       ))}
       {chart.labels.map(
         (label, index) =>
-          index % every === 0 && (
+          index % labelStride === 0 && (
             <text key={index} x={x(index)} y={height - 6} className={style["tickX"]}>
-              {shortened(label, (slot * every) / 7)}
+              {truncateLabel(label, (bandWidth * labelStride) / 7)}
             </text>
           ),
       )}
-      {near !== undefined && (
-        <rect x={left + slot * near} y={top} width={slot} height={height - top - bottom} className={style["nearSlot"]} />
+      {hovered !== undefined && (
+        <rect x={left + bandWidth * hovered} y={top} width={bandWidth} height={height - top - bottom} className={style["hoveredBand"]} />
       )}
-      {isBar ? <Bars chart={chart} stacked={stacked} slot={slot} left={left} y={y} /> : <Lines chart={chart} scale={scale} x={x} y={y} near={near} />}
+      {isBar ? <Bars chart={chart} stacked={stacked} bandWidth={bandWidth} left={left} y={y} /> : <Lines chart={chart} scale={scale} x={x} y={y} hovered={hovered} />}
     </svg>
   );
 }
 
 type Axis = (value: number) => number;
 
-function Bars({ chart, stacked, slot, left, y }: { chart: ChartData; stacked: boolean; slot: number; left: number; y: Axis }) {
-  const across = stacked ? 1 : chart.series.length;
-  const room = Math.min(slot * 0.72, 64 * across);
-  const bar = room / across;
+function Bars({ chart, stacked, bandWidth, left, y }: { chart: ChartData; stacked: boolean; bandWidth: number; left: number; y: Axis }) {
+  const barsPerBand = stacked ? 1 : chart.series.length;
+  const groupWidth = Math.min(bandWidth * 0.72, 64 * barsPerBand);
+  const barWidth = groupWidth / barsPerBand;
   const sums = chart.labels.map(() => ({ up: 0, down: 0 }));
-  return chart.series.map((each, place) => (
-    <g key={place} className={colourOf(place)}>
+  return chart.series.map((each, seriesIndex) => (
+    <g key={seriesIndex} className={colourOf(seriesIndex)}>
       {each.values.map((value, index) => {
         if (value === null) return null;
         const sum = sums[index];
         const from = stacked && sum ? (value < 0 ? sum.down : sum.up) : 0;
         if (stacked && sum) value < 0 ? (sum.down += value) : (sum.up += value);
         const [high, low] = [y(Math.max(from, from + value)), y(Math.min(from, from + value))];
-        const start = left + slot * index + (slot - room) / 2 + (stacked ? 0 : bar * place);
-        return <rect key={index} x={start} y={high} width={Math.max(bar - 1.5, 1)} height={Math.max(low - high, 1)} rx={Math.min(2, bar / 4)} className={style["bar"]} />;
+        const start = left + bandWidth * index + (bandWidth - groupWidth) / 2 + (stacked ? 0 : barWidth * seriesIndex);
+        return <rect key={index} x={start} y={high} width={Math.max(barWidth - 1.5, 1)} height={Math.max(low - high, 1)} rx={Math.min(2, barWidth / 4)} className={style["bar"]} />;
       })}
     </g>
   ));
 }
 
-function Lines({ chart, scale, x, y, near }: { chart: ChartData; scale: Scale; x: Axis; y: Axis; near: number | undefined }) {
-  const ground = y(Math.max(scale.least, Math.min(0, scale.most)));
+function Lines({ chart, scale, x, y, hovered }: { chart: ChartData; scale: Scale; x: Axis; y: Axis; hovered: number | undefined }) {
+  const baseline = y(Math.max(scale.min, Math.min(0, scale.max)));
   const hasDots = chart.labels.length <= 40;
-  return chart.series.map((each, place) => (
-    <g key={place} className={colourOf(place)}>
-      {stretches(each.values).map((stretch) => {
-        const line = stretch.map(([index, value]) => `${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
-        const [from, to] = [stretch[0]?.[0] ?? 0, stretch.at(-1)?.[0] ?? 0];
+  return chart.series.map((each, seriesIndex) => (
+    <g key={seriesIndex} className={colourOf(seriesIndex)}>
+      {segments(each.values).map((segment) => {
+        const line = segment.map(([index, value]) => `${x(index).toFixed(1)} ${y(value).toFixed(1)}`).join("L");
+        const [from, to] = [segment[0]?.[0] ?? 0, segment.at(-1)?.[0] ?? 0];
         return (
           <g key={from}>
-            {chart.kind === "area" && <path d={`M${x(from)} ${ground}L${line}L${x(to)} ${ground}Z`} className={style["area"]} />}
+            {chart.kind === "area" && <path d={`M${x(from)} ${baseline}L${line}L${x(to)} ${baseline}Z`} className={style["area"]} />}
             <path d={`M${line}`} className={style["line"]} />
           </g>
         );
       })}
       {each.values.map((value, index) =>
-        value === null || (!hasDots && near !== index) ? null : (
-          <circle key={index} cx={x(index)} cy={y(value)} r={near === index ? 4 : 2.5} className={style["dot"]} />
+        value === null || (!hasDots && hovered !== index) ? null : (
+          <circle key={index} cx={x(index)} cy={y(value)} r={hovered === index ? 4 : 2.5} className={style["dot"]} />
         ),
       )}
     </g>
   ));
 }
 
-/** Cuts a series where values are missing: nothing is drawn over a gap. */
-function stretches(values: readonly (number | null)[]): [number, number][][] {
+/** Splits a series at missing values: nothing is drawn over a gap. */
+function segments(values: readonly (number | null)[]): [number, number][][] {
   const found: [number, number][][] = [];
   let open: [number, number][] | undefined;
   for (const [index, value] of values.entries()) {
@@ -140,8 +140,8 @@ function extremes(chart: ChartData, stacked: boolean): number[] {
   });
 }
 
-/** Chinese characters are twice as wide as letters. */
-function shortened(label: string, columns: number): string {
+/** Truncates a label; Chinese characters count as two columns. */
+function truncateLabel(label: string, columns: number): string {
   let left = columns;
   for (const [index, letter] of [...label].entries()) {
     left -= letter.charCodeAt(0) > 0x2e80 ? 2 : 1;

@@ -3,90 +3,90 @@ import { memo, useMemo } from "react";
 import { useText } from "../../text";
 import { Icon, JsonTree, type IconName } from "../../ui";
 import { Chart } from "./Chart";
-import { readChart, type ChartData } from "./chart";
+import { parseChart, type ChartData } from "./parseChart";
 import { DataTable } from "./DataTable";
-import { readPicture, type Picture } from "./image";
-import { readTable, type Table } from "./table";
+import { parseImage, type ParsedImage } from "./parseImage";
+import { parseTable, type Table } from "./parseTable";
 import style from "./Data.module.css";
 
-/** What a block of data turns out to be. */
-export type Shown =
+/** A data block, parsed by its type. */
+export type ParsedData =
   | { as: "table"; table: Table }
   | { as: "chart"; chart: ChartData }
-  | { as: "picture"; picture: Picture }
+  | { as: "image"; image: ParsedImage }
   | { as: "json" };
 
-/** Reads a block of data by what it is called, and by its shape. What nobody knows is JSON. */
-export function readData(type: string, data: unknown, metadata: unknown): Shown {
+/** Parses a data block by its type and its shape; anything else is JSON. */
+export function parseData(type: string, data: unknown, metadata: unknown): ParsedData {
   const name = type.toLowerCase();
   if (/image|picture|photo/.test(name)) {
-    const picture = readPicture(data, metadata);
-    if (picture !== undefined) return { as: "picture", picture };
+    const image = parseImage(data, metadata);
+    if (image !== undefined) return { as: "image", image };
   }
   if (/chart|plot|graph/.test(name)) {
-    const chart = readChart(data, metadata);
+    const chart = parseChart(data, metadata);
     if (chart !== undefined) return { as: "chart", chart };
   }
   if (/table|frame|rows|grid|records|csv/.test(name)) {
-    const table = readTable(data, metadata);
+    const table = parseTable(data, metadata);
     if (table !== undefined) return { as: "table", table };
   }
   return { as: "json" };
 }
 
-const icons: Record<Shown["as"], IconName> = { table: "table", chart: "chart", picture: "image", json: "info" };
+const icons: Record<ParsedData["as"], IconName> = { table: "table", chart: "chart", image: "image", json: "info" };
 
-/** Shows a block of data: a table, a chart, a picture, or what it is. */
+/** Shows a data block as a table, a chart, an image or JSON. */
 export const DataBlock = memo(function DataBlock({ part }: { part: DataPart }) {
   const { t } = useText();
   const { dataType, data, metadata } = part;
-  const shown = useMemo(() => readData(dataType, data, metadata), [dataType, data, metadata]);
-  const description = isDescribed(metadata) ? metadata.description : undefined;
-  const name = nameOf(shown) ?? (shown.as === "json" ? dataType : undefined);
+  const parsed = useMemo(() => parseData(dataType, data, metadata), [dataType, data, metadata]);
+  const description = hasDescription(metadata) ? metadata.description : undefined;
+  const name = nameOf(parsed) ?? (parsed.as === "json" ? dataType : undefined);
   return (
     <figure className={style["block"]}>
       <figcaption className={style["head"]}>
-        <Icon name={icons[shown.as]} />
-        <span className={style["name"]}>{name ?? t.run.data[shown.as]}</span>
+        <Icon name={icons[parsed.as]} />
+        <span className={style["name"]}>{name ?? t.run.data[parsed.as]}</span>
         {description !== undefined && <span className={style["description"]}>{description}</span>}
       </figcaption>
       <div className={style["body"]}>
-        {shown.as === "table" && <DataTable table={shown.table} />}
-        {shown.as === "chart" && <Chart chart={shown.chart} />}
-        {shown.as === "picture" && <PictureView picture={shown.picture} />}
-        {shown.as === "json" && <JsonTree value={data} depth={1} label={dataType} />}
+        {parsed.as === "table" && <DataTable table={parsed.table} />}
+        {parsed.as === "chart" && <Chart chart={parsed.chart} />}
+        {parsed.as === "image" && <ImageView image={parsed.image} />}
+        {parsed.as === "json" && <JsonTree value={data} depth={1} label={dataType} />}
       </div>
     </figure>
   );
 });
 
-/** Shows a picture that came with the run; one from elsewhere is a link, so that looking at a run calls nobody. */
-function PictureView({ picture }: { picture: Picture }) {
+/** Shows an embedded image; a remote one is a link, so that viewing a run sends no request to other hosts. */
+function ImageView({ image }: { image: ParsedImage }) {
   const { t } = useText();
-  const words = picture.words ?? t.run.data.picture;
-  if (picture.inside) return <img className={style["picture"]} src={picture.address} alt={words} loading="lazy" />;
+  const alt = image.alt ?? t.run.data.image;
+  if (image.isEmbedded) return <img className={style["image"]} src={image.url} alt={alt} loading="lazy" />;
   return (
-    <a href={picture.address} target="_blank" rel="noopener noreferrer nofollow" className={style["remote"]}>
+    <a href={image.url} target="_blank" rel="noopener noreferrer nofollow" className={style["remote"]}>
       <Icon name="external" />
-      {t.run.data.openPicture(hostOf(picture.address))}
+      {t.run.data.openImage(hostOf(image.url))}
     </a>
   );
 }
 
-function nameOf(shown: Shown): string | undefined {
-  if (shown.as === "table") return shown.table.name;
-  if (shown.as === "chart") return shown.chart.name;
-  return shown.as === "picture" ? shown.picture.words : undefined;
+function nameOf(parsed: ParsedData): string | undefined {
+  if (parsed.as === "table") return parsed.table.name;
+  if (parsed.as === "chart") return parsed.chart.name;
+  return parsed.as === "image" ? parsed.image.alt : undefined;
 }
 
-function isDescribed(metadata: unknown): metadata is { description: string } {
+function hasDescription(metadata: unknown): metadata is { description: string } {
   return typeof metadata === "object" && metadata !== null && "description" in metadata && typeof metadata.description === "string";
 }
 
-function hostOf(address: string): string {
+function hostOf(url: string): string {
   try {
-    return new URL(address).host;
+    return new URL(url).host;
   } catch {
-    return address;
+    return url;
   }
 }

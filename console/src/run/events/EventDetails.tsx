@@ -1,11 +1,11 @@
 import { cursorOf, type RunwireEvent } from "@runwire/client";
 import { useEffect, useState } from "react";
 import { useText } from "../../text";
-import { Button, Copy, ErrorNote, IconButton, JsonTree, Loading } from "../../ui";
-import { commandOf } from "./command";
+import { Button, CopyButton, ErrorAlert, IconButton, JsonTree, Loading } from "../../ui";
+import { shellCommand } from "./shellCommand";
 import { dialects } from "./dialects";
-import { offsetOf } from "./EventRow";
-import { framesOf, type RecordFrame } from "./framesOf";
+import { formatOffset } from "./EventRow";
+import { loadRecordFrames, type RecordFrame } from "./loadRecordFrames";
 import style from "./EventDetails.module.css";
 
 interface EventDetailsProps {
@@ -13,29 +13,29 @@ interface EventDetailsProps {
   event: RunwireEvent;
   startedAt: number;
   onClose(): void;
-  /** Shows only events of a type. */
-  onType(type: string): void;
+  /** Filters the events by a type. */
+  onFilterType(type: string): void;
 }
 
-/** Shows one event whole: as it is, as its record was stored, and as it reads in every dialect. */
-export function EventDetails({ run, event, startedAt, onClose, onType }: EventDetailsProps) {
+/** Details of an event: as JSON, as its stored record, and in every dialect. */
+export function EventDetails({ run, event, startedAt, onClose, onFilterType }: EventDetailsProps) {
   const { t, format } = useText();
-  const [form, setForm] = useState("event");
+  const [representation, setRepresentation] = useState("event");
   const at = new Date(event.at);
   const command = () =>
-    commandOf({ origin: location.origin, run, dialect: form === "event" || form === "raw" ? "runwire" : form, framing: "sse", after: String(event.seq - 1) });
+    shellCommand({ origin: location.origin, run, dialect: representation === "event" || representation === "raw" ? "runwire" : representation, framing: "sse", after: String(event.seq - 1) });
   return (
     <aside className={style["details"]} aria-label={t.inspect.details}>
       <header className={style["head"]}>
         <h2 className={style["type"]}>{event.type}</h2>
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         <dt>{t.inspect.cursor}</dt>
-        <dd className="figures">{cursorOf(event) ?? event.seq}</dd>
+        <dd className="tabular-nums">{cursorOf(event) ?? event.seq}</dd>
         <dt>{t.inspect.at}</dt>
-        <dd className="figures">
-          {format.exact(at)} <span className={style["faint"]}>{offsetOf(at.getTime() - startedAt)}</span>
+        <dd className="tabular-nums">
+          {format.exact(at)} <span className={style["faint"]}>{formatOffset(at.getTime() - startedAt)}</span>
         </dd>
         {event.step_id !== undefined && (
           <>
@@ -44,8 +44,8 @@ export function EventDetails({ run, event, startedAt, onClose, onType }: EventDe
           </>
         )}
       </dl>
-      <div className={style["acts"]}>
-        <select className={`field ${style["form"] ?? ""}`} aria-label={t.inspect.showAs} value={form} onChange={(change) => setForm(change.target.value)}>
+      <div className={style["actions"]}>
+        <select className={`field ${style["format"] ?? ""}`} aria-label={t.inspect.showAs} value={representation} onChange={(change) => setRepresentation(change.target.value)}>
           <option value="event">{t.inspect.theEvent}</option>
           <option value="raw">{t.inspect.stored}</option>
           <optgroup label={t.inspect.inDialect}>
@@ -56,51 +56,51 @@ export function EventDetails({ run, event, startedAt, onClose, onType }: EventDe
             ))}
           </optgroup>
         </select>
-        <Copy text={command} label={t.inspect.curlFrom} />
-        <Button size="small" variant="quiet" icon="filter" onClick={() => onType(event.type)}>
+        <CopyButton text={command} label={t.inspect.curlFrom} />
+        <Button size="small" variant="quiet" icon="filter" onClick={() => onFilterType(event.type)}>
           {t.inspect.onlyType}
         </Button>
       </div>
       <div className={style["body"]} tabIndex={0} role="group" aria-label={t.inspect.content}>
-        {form === "event" ? (
+        {representation === "event" ? (
           <>
             <div className={style["copy"]}>
-              <Copy text={() => JSON.stringify(event, null, 2)} />
+              <CopyButton text={() => JSON.stringify(event, null, 2)} />
             </div>
             <JsonTree key={cursorOf(event)} value={event} depth={4} label={event.type} />
           </>
         ) : (
-          <Frames key={`${event.seq} ${form}`} run={run} seq={event.seq} form={form} />
+          <RecordFrames key={`${event.seq} ${representation}`} run={run} seq={event.seq} representation={representation} />
         )}
       </div>
     </aside>
   );
 }
 
-/** Shows what an event's record is in another form, read from the server. */
-function Frames({ run, seq, form }: { run: string; seq: number; form: string }) {
+/** The frames of an event's record in another representation, loaded from the server. */
+function RecordFrames({ run, seq, representation }: { run: string; seq: number; representation: string }) {
   const { t } = useText();
   const [frames, setFrames] = useState<RecordFrame[]>();
   const [error, setError] = useState<unknown>();
-  const [tries, setTries] = useState(0);
+  const [attempts, setAttempts] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     setError(undefined);
-    framesOf(run, seq, form === "raw" ? { raw: true } : { dialect: form }, abort.signal)
+    loadRecordFrames(run, seq, representation === "raw" ? { raw: true } : { dialect: representation }, abort.signal)
       .then(setFrames)
       .catch((failure: unknown) => abort.signal.aborted || setError(failure));
     return () => abort.abort();
-  }, [run, seq, form, tries]);
-  if (error !== undefined) return <ErrorNote error={error} onRetry={() => setTries(tries + 1)} />;
+  }, [run, seq, representation, attempts]);
+  if (error !== undefined) return <ErrorAlert error={error} onRetry={() => setAttempts(attempts + 1)} />;
   if (frames === undefined) return <Loading lines={3} />;
-  if (frames.length === 0) return <p className={style["none"]}>{t.inspect.noFrame}</p>;
+  if (frames.length === 0) return <p className={style["noFrame"]}>{t.inspect.noFrame}</p>;
   return frames.map((frame) => (
     <div key={frame.cursor} className={style["frame"]}>
       <div className={style["copy"]}>
-        <span className={`${style["faint"] ?? ""} figures`}>{frame.cursor}</span>
-        <Copy text={frame.text} />
+        <span className={`${style["faint"] ?? ""} tabular-nums`}>{frame.cursor}</span>
+        <CopyButton text={frame.text} />
       </div>
-      {form === "raw" || frame.value === undefined ? <pre className={style["exact"]}>{frame.text}</pre> : <JsonTree value={frame.value} depth={4} label={form} />}
+      {representation === "raw" || frame.value === undefined ? <pre className={style["raw"]}>{frame.text}</pre> : <JsonTree value={frame.value} depth={4} label={representation} />}
     </div>
   ));
 }

@@ -1,33 +1,33 @@
 import { isClosed } from "@runwire/client";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useRouter } from "../../router";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { Button, Empty, Loading, classes } from "../../ui";
-import type { RunTabProps } from "../tab";
-import { Download } from "./Download";
+import { Button, Empty, Loading, classNames } from "../../ui";
+import type { RunTabProps } from "../tabProps";
+import { ExportButtons } from "./ExportButtons";
 import { EventDetails } from "./EventDetails";
 import { EventRow, GapRow } from "./EventRow";
-import { families, familyOf } from "./family";
-import { filterFrom, toggled } from "./filter";
+import { families, familyOf } from "./eventFamily";
+import { parseFilter, toggleType } from "./filter";
 import { RowList, type RowListHandle } from "./RowList";
 import { useFullHeight } from "../useFullHeight";
 import { useTimeline } from "./useTimeline";
 import style from "./Events.module.css";
 
-/** How long a person may pause between two letters of a filter, in milliseconds. */
-const typing = 180;
+/** Debounce of the filter input in milliseconds. */
+const filterDebounce = 180;
 
-/** Shows every event of a run in the order of time, with a filter, and one of them whole. */
-export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactNode }) {
+/** Timeline of the events with a filter and the details of the selected event. */
+export function TimelineView({ id, run, viewSwitch }: RunTabProps & { viewSwitch: ReactNode }) {
   const { t, format } = useText();
   const { query, setQuery } = useRouter();
   const { events, version } = run;
   const isLive = !isClosed(run.status);
-  // What is only being caught up with would rush by, and a run that is long over would leave its reader at the end.
+  // Follow only live events: not while catching up, nor in a run that has ended.
   const isFollowed = isLive && run.isCaughtUp;
   const timeline = useTimeline(events, version, useDeferredValue(query));
-  const filter = useMemo(() => filterFrom(query), [query]);
+  const filter = useMemo(() => parseFilter(query), [query]);
   const [follow, setFollow] = useState(true);
   const [selected, setSelected] = useState(-1);
   const [isOpen, setOpen] = useState(false);
@@ -36,7 +36,7 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
   const [text, setText] = useState(filter.text);
 
   useEffect(() => {
-    const timer = setTimeout(() => setQuery({ text }), typing);
+    const timer = setTimeout(() => setQuery({ text }), filterDebounce);
     return () => clearTimeout(timer);
   }, [text, setQuery]);
 
@@ -47,40 +47,40 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
     setFollow(false);
     list.current?.reveal(row);
   };
-  const move = (by: 1 | -1, far = 1) => {
-    const here = timeline.rowOf(selected);
-    const from = here === -1 ? (by === 1 ? 0 : timeline.rows.length - 1) : Math.max(0, Math.min(here + by * far, timeline.rows.length - 1));
-    const row = timeline.step(from, by);
+  const move = (by: 1 | -1, distance = 1) => {
+    const current = timeline.rowOf(selected);
+    const from = current === -1 ? (by === 1 ? 0 : timeline.rows.length - 1) : Math.max(0, Math.min(current + by * distance, timeline.rows.length - 1));
+    const row = timeline.nextEventRow(from, by);
     if (row !== -1) select(row);
   };
   const close = () => {
     setOpen(false);
     list.current?.focus();
   };
-  const go = () => {
+  const followLatest = () => {
     setFollow(isLive);
     list.current?.reveal(timeline.rows.length - 1);
   };
   useKeys({
     j: () => move(1),
     k: () => move(-1),
-    f: () => (follow ? setFollow(false) : go()),
+    f: () => (follow ? setFollow(false) : followLatest()),
     Enter: () => selected !== -1 && setOpen(true),
     Escape: () => isOpen && close(),
   });
-  const pressed = (event: KeyboardEvent) => {
-    const acts: Record<string, () => void> = {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const actions: Record<string, () => void> = {
       ArrowDown: () => move(1),
       ArrowUp: () => move(-1),
       PageDown: () => move(1, 15),
       PageUp: () => move(-1, 15),
-      Home: () => select(timeline.step(0, 1)),
-      End: () => select(timeline.step(timeline.rows.length - 1, -1)),
+      Home: () => select(timeline.nextEventRow(0, 1)),
+      End: () => select(timeline.nextEventRow(timeline.rows.length - 1, -1)),
     };
-    const act = acts[event.key];
-    if (act === undefined) return;
+    const action = actions[event.key];
+    if (action === undefined) return;
     event.preventDefault();
-    act();
+    action();
   };
 
   const counts = new Map<string, number>();
@@ -93,29 +93,29 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
   return (
     <>
       <div className={style["bar"]}>
-        {choice}
+        {viewSwitch}
         <input
           type="search"
           data-filter=""
-          className={classes("field", style["search"])}
+          className={classNames("field", style["search"])}
           value={text}
           placeholder={t.inspect.search}
           aria-label={t.inspect.search}
           onChange={(change) => setText(change.target.value)}
           onKeyDown={(key) => key.key === "Escape" && (setText(""), list.current?.focus())}
         />
-        <span className={classes(style["count"], "figures")} role="status">
-          {timeline.shown === events.length
+        <span className={classNames(style["count"], "tabular-nums")} role="status">
+          {timeline.matchCount === events.length
             ? t.inspect.eventCount(events.length, format.number(events.length))
-            : t.inspect.someEvents(format.number(timeline.shown), format.number(events.length))}
+            : t.inspect.someEvents(format.number(timeline.matchCount), format.number(events.length))}
         </span>
-        <span className={style["spring"]} />
+        <span className={style["spacer"]} />
         {isLive && (
-          <Button size="small" variant="quiet" icon={follow ? "pause" : "arrowDown"} aria-pressed={follow} onClick={() => (follow ? setFollow(false) : go())}>
+          <Button size="small" variant="quiet" icon={follow ? "pause" : "arrowDown"} aria-pressed={follow} onClick={() => (follow ? setFollow(false) : followLatest())}>
             {follow ? t.inspect.pause : t.inspect.follow}
           </Button>
         )}
-        <Download run={id} dialect="runwire" framing="sse" />
+        <ExportButtons run={id} dialect="runwire" framing="sse" />
       </div>
       <div className={style["chips"]} role="group" aria-label={t.inspect.families}>
         {chips.map((name) => {
@@ -128,10 +128,10 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
               className={style["chip"]}
               data-family={isFamily ? name : family}
               aria-pressed={filter.types.has(name)}
-              onClick={() => setQuery({ type: toggled(filter.types, name) })}
+              onClick={() => setQuery({ type: toggleType(filter.types, name) })}
             >
               {isFamily ? t.inspect.family[name as (typeof families)[number]] : name}
-              <span className={classes(style["chipCount"], "figures")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
+              <span className={classNames(style["chipCount"], "tabular-nums")}>{format.short(counts.get(name) ?? timeline.counts.get(name) ?? 0)}</span>
             </button>
           );
         })}
@@ -141,9 +141,9 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
           </Button>
         )}
       </div>
-      <div ref={panes} className={classes(style["panes"], event && style["split"])}>
+      <div ref={panes} className={classNames(style["panes"], event && style["split"])}>
         {timeline.rows.length === 0 ? (
-          <div className={style["nothing"]}>
+          <div className={style["emptyState"]}>
             {events.length === 0 && !run.isCaughtUp ? (
               <Loading lines={8} />
             ) : (
@@ -162,15 +162,15 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
             keyOf={(row) => timeline.rows[row] ?? row}
             follow={follow && isFollowed}
             onFollow={(next) => isFollowed && setFollow(next)}
-            onKeyDown={pressed}
+            onKeyDown={onKeyDown}
             row={(row) => {
               const index = timeline.rows[row] ?? 0;
-              const shown = events[index < 0 ? ~index : index];
-              if (shown === undefined) return null;
-              if (index < 0) return <GapRow from={events[timeline.rows[row - 1] ?? 0]} to={shown} />;
+              const rowEvent = events[index < 0 ? ~index : index];
+              if (rowEvent === undefined) return null;
+              if (index < 0) return <GapRow from={events[timeline.rows[row - 1] ?? 0]} to={rowEvent} />;
               return (
                 <EventRow
-                  event={shown}
+                  event={rowEvent}
                   index={index}
                   startedAt={startedAt}
                   isSelected={index === selected}
@@ -185,7 +185,7 @@ export function TimelineView({ id, run, choice }: RunTabProps & { choice: ReactN
             }}
           />
         )}
-        {event && <EventDetails run={id} event={event} startedAt={startedAt} onClose={close} onType={(type) => setQuery({ type: toggled(new Set(), type) })} />}
+        {event && <EventDetails run={id} event={event} startedAt={startedAt} onClose={close} onFilterType={(type) => setQuery({ type: toggleType(new Set(), type) })} />}
       </div>
     </>
   );

@@ -1,6 +1,6 @@
 import type { Dialect } from "@runwire/client";
 
-/** Every dialect that a run can be read in. */
+/** The dialects that a run can be read in. */
 export const dialects: readonly Dialect[] = [
   "runwire",
   "ag-ui",
@@ -13,7 +13,7 @@ export const dialects: readonly Dialect[] = [
   "text",
 ];
 
-/** Reads a dialect's name; nothing if it is none. */
-export function dialectNamed(name: string | null): Dialect | undefined {
+/** Returns the dialect of a name; undefined if there is none. */
+export function parseDialect(name: string | null): Dialect | undefined {
   return dialects.find((dialect) => dialect === name);
 }

@@ -1,77 +1,77 @@
 import type { RunwireEvent } from "@runwire/client";
 
-/** A silence that is worth a mark, in milliseconds. */
-export const silence = 1000;
+/** Minimum duration of a gap that gets a row, in milliseconds. */
+export const gapThreshold = 1000;
 
-/** Heights in pixels: rows of known height need no measuring, so half a million of them scroll like ten. */
+/** Row heights in pixels: fixed, so that nothing has to be measured. */
 export const rowHeight = 30;
 export const gapHeight = 22;
 
 /**
- * The rows of a timeline: events that pass a filter, and a thin mark wherever nothing happened for a while.
- * It grows with the events: what was looked at once is not looked at again.
+ * The rows of a timeline: events that match a filter, and gaps between them. It is extended incrementally: each event
+ * is matched once.
  */
 export class Timeline {
-  /** Which event stands in each row; `~index` is the mark before event `index`. */
+  /** Event index of each row; `~index` is the gap before event `index`. */
   readonly rows: number[] = [];
-  /** Where each row begins, in pixels, and where the last one ends. */
+  /** Top of each row in pixels, and the bottom of the last one. */
   readonly tops: number[] = [0];
-  /** How many events there are of each type, whether they are shown or not. */
+  /** Number of events of each type, including filtered ones. */
   readonly counts = new Map<string, number>();
-  /** How many events are shown. */
-  shown = 0;
+  /** Number of events that match. */
+  matchCount = 0;
   readonly #matches: ((event: RunwireEvent) => boolean) | undefined;
-  #taken = 0;
-  #last = Number.NaN;
+  #added = 0;
+  #lastTime = Number.NaN;
 
   constructor(matches: ((event: RunwireEvent) => boolean) | undefined) {
     this.#matches = matches;
   }
 
-  /** Takes in the events that are new; stops early when `enough` says so, and tells whether all are in. */
-  extend(events: readonly RunwireEvent[], enough: () => boolean = () => false): boolean {
-    while (this.#taken < events.length) {
-      // Asking the clock for every event would cost more than the event.
-      if (this.#taken % 64 === 63 && enough()) {
-        this.#take(events);
-        return this.#taken === events.length;
+  /** Adds new events; stops early if `shouldStop` returns true. Returns true if all are added. */
+  extend(events: readonly RunwireEvent[], shouldStop: () => boolean = () => false): boolean {
+    while (this.#added < events.length) {
+      // Checking the clock for every event would cost more than the event.
+      if (this.#added % 64 === 63 && shouldStop()) {
+        this.#addNext(events);
+        return this.#added === events.length;
       }
-      this.#take(events);
+      this.#addNext(events);
     }
     return true;
   }
 
-  /** Finds the row of an event; -1 if it is not shown. */
+  /** Returns the row of an event; -1 if it is filtered out. */
   rowOf(index: number): number {
     let [low, high] = [0, this.rows.length - 1];
     while (low <= high) {
       const middle = (low + high) >> 1;
-      const here = this.rows[middle] ?? 0;
-      if (here === index) return middle;
-      if ((here < 0 ? ~here : here) < index || here === ~index) low = middle + 1;
+      const value = this.rows[middle] ?? 0;
+      if (value === index) return middle;
+      if ((value < 0 ? ~value : value) < index || value === ~index) low = middle + 1;
       else high = middle - 1;
     }
     return -1;
   }
 
-  /** Finds the nearest row with an event, from a row on, in a direction; -1 if there is none. */
-  step(from: number, by: 1 | -1): number {
+  /** Returns the nearest row with an event in a direction; -1 if there is none. */
+  nextEventRow(from: number, by: 1 | -1): number {
     for (let row = from; row >= 0 && row < this.rows.length; row += by) {
       if ((this.rows[row] ?? -1) >= 0) return row;
     }
     return -1;
   }
 
-  #take(events: readonly RunwireEvent[]): void {
-    const index = this.#taken++;
+  #addNext(events: readonly RunwireEvent[]): void {
+    const index = this.#added++;
     const event = events[index];
     if (event === undefined) return;
     this.counts.set(event.type, (this.counts.get(event.type) ?? 0) + 1);
     if (this.#matches !== undefined && !this.#matches(event)) return;
     const at = Date.parse(event.at);
-    if (at - this.#last >= silence) this.#push(~index, gapHeight);
-    this.#last = at;
-    this.shown++;
+    if (at - this.#lastTime >= gapThreshold) this.#push(~index, gapHeight);
+    this.#lastTime = at;
+    this.matchCount++;
     this.#push(index, rowHeight);
   }
 
@@ -81,7 +81,7 @@ export class Timeline {
   }
 }
 
-/** Finds the first row that ends below a height. */
+/** Returns the first row that ends below `y`. */
 export function rowAt(tops: readonly number[], y: number): number {
   let [low, high] = [0, tops.length - 1];
   while (low < high) {

@@ -1,30 +1,30 @@
 import type { RunwireEvent } from "@runwire/client";
 import { useLayoutEffect, useMemo, useReducer } from "react";
-import { filterFrom, matcher } from "./filter";
+import { parseFilter, predicateOf } from "./filter";
 import { Timeline } from "./timeline";
 
-/** How long one task sorts events in, in milliseconds; the page stays smooth meanwhile. */
-const slice = 8;
+/** Longest time in milliseconds that one task adds events. */
+const sliceMs = 8;
 
-/** Keeps the rows of a timeline in step with the events and with the filter in the address. */
+/** Builds the timeline of the events with the filter of the URL query. */
 export function useTimeline(events: readonly RunwireEvent[], version: number, query: URLSearchParams) {
-  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const [, rerender] = useReducer((count: number) => count + 1, 0);
   const [type, text] = [query.get("type") ?? "", query.get("text") ?? ""];
   const timeline = useMemo(
-    () => new Timeline(matcher(filterFrom(new URLSearchParams({ type, text })))),
-    // Another run has another array; the same one only grows.
+    () => new Timeline(predicateOf(parseFilter(new URLSearchParams({ type, text })))),
+    // The array of a run only grows; another run has another array.
     [events, type, text],
   );
   useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const work = () => {
-      const end = performance.now() + slice;
+    const addSlice = () => {
+      const end = performance.now() + sliceMs;
       const before = timeline.rows.length;
       const isDone = timeline.extend(events, () => performance.now() > end);
-      if (!isDone) timer = setTimeout(work);
-      if (!isDone || timeline.rows.length !== before) redraw();
+      if (!isDone) timer = setTimeout(addSlice);
+      if (!isDone || timeline.rows.length !== before) rerender();
     };
-    work();
+    addSlice();
     return () => clearTimeout(timer);
   }, [timeline, events, version]);
   return timeline;

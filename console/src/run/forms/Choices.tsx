@@ -1,17 +1,17 @@
 import { useText } from "../../text";
-import type { ChoiceField, ManyField } from "./fields";
+import type { ChoiceField, MultiChoiceField } from "./fields";
 import { describedBy, type FieldProps } from "./FieldView";
-import { useForm } from "./form-context";
+import { useForm } from "./formContext";
 import style from "./Form.module.css";
 
-/** Chooses one: radio buttons for few, a list for many. */
+/** Input of a choice: radio buttons, or a select for many options. */
 export function ChoiceInput({ field, draft, path, pointer }: FieldProps<ChoiceField>) {
   const { t } = useText();
   const form = useForm();
   const id = form.idOf(pointer);
   const error = form.errorAt(pointer);
   const chosen = typeof draft === "number" ? draft : null;
-  if (!field.open) {
+  if (!field.isExpanded) {
     return (
       <select
         id={id}
@@ -22,7 +22,7 @@ export function ChoiceInput({ field, draft, path, pointer }: FieldProps<ChoiceFi
         aria-invalid={error !== undefined}
         aria-describedby={describedBy(id, field, error)}
         onChange={(event) => form.change(path, pointer, event.target.value === "" ? null : Number(event.target.value))}
-        onBlur={() => form.leave(pointer)}
+        onBlur={() => form.markTouched(pointer)}
       >
         {(chosen === null || !field.required) && <option value="">{t.run.form.choose}</option>}
         {field.options.map((option, index) => (
@@ -34,7 +34,7 @@ export function ChoiceInput({ field, draft, path, pointer }: FieldProps<ChoiceFi
     );
   }
   return (
-    <div className={style["options"]} role="radiogroup" aria-label={field.title} onBlur={() => form.leave(pointer)}>
+    <div className={style["options"]} role="radiogroup" aria-label={field.title} onBlur={() => form.markTouched(pointer)}>
       {field.options.map((option, index) => (
         <label key={index} className={style["option"]}>
           <input
@@ -43,7 +43,7 @@ export function ChoiceInput({ field, draft, path, pointer }: FieldProps<ChoiceFi
             checked={chosen === index}
             disabled={form.disabled}
             onChange={() => form.change(path, pointer, index)}
-            // What need not be chosen can be taken back.
+            // An optional choice can be cleared.
             onClick={() => !field.required && chosen === index && form.change(path, pointer, null)}
           />
           <span>
@@ -56,23 +56,23 @@ export function ChoiceInput({ field, draft, path, pointer }: FieldProps<ChoiceFi
   );
 }
 
-/** Chooses several. */
-export function ManyInput({ field, draft, path, pointer }: FieldProps<ManyField>) {
+/** Checkboxes of a multiple choice. */
+export function MultiChoiceInput({ field, draft, path, pointer }: FieldProps<MultiChoiceField>) {
   const form = useForm();
   const chosen = Array.isArray(draft) ? (draft as readonly number[]) : [];
-  const turn = (index: number, on: boolean) => {
+  const toggle = (index: number, on: boolean) => {
     const next = on ? [...chosen, index].sort((one, other) => one - other) : chosen.filter((each) => each !== index);
     form.change(path, pointer, next);
   };
   return (
-    <div className={style["options"]} onBlur={() => form.leave(pointer)}>
+    <div className={style["options"]} onBlur={() => form.markTouched(pointer)}>
       {field.options.map((option, index) => (
         <label key={index} className={style["option"]}>
           <input
             type="checkbox"
             checked={chosen.includes(index)}
             disabled={form.disabled}
-            onChange={(event) => turn(index, event.target.checked)}
+            onChange={(event) => toggle(index, event.target.checked)}
           />
           <span>{option.label}</span>
         </label>

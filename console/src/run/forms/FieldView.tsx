@@ -1,15 +1,15 @@
 import type { ReactNode } from "react";
 import { useText } from "../../text";
-import { classes } from "../../ui";
-import { escaped, type Draft } from "./draft";
+import { classNames } from "../../ui";
+import { escapePointer, type Draft } from "./draft";
 import type { Field, GroupField } from "./fields";
-import { useForm } from "./form-context";
-import { ChoiceInput, ManyInput } from "./Choices";
+import { useForm } from "./formContext";
+import { ChoiceInput, MultiChoiceInput } from "./Choices";
 import { ListInput } from "./ListInput";
 import { labelOf } from "./schema";
 import style from "./Form.module.css";
 
-/** Where a field is, and what was typed into it. */
+/** A field with its path and its draft. */
 export interface FieldProps<F extends Field = Field> {
   field: F;
   draft: Draft | undefined;
@@ -17,7 +17,7 @@ export interface FieldProps<F extends Field = Field> {
   pointer: string;
 }
 
-/** Shows one field: its label, its input, its help, and what is wrong with it. */
+/** A field with its label, input, hint and error. */
 export function FieldView({ field, draft, path, pointer }: FieldProps) {
   switch (field.kind) {
     case "group":
@@ -28,14 +28,14 @@ export function FieldView({ field, draft, path, pointer }: FieldProps) {
           <ListInput field={field} draft={draft} path={path} pointer={pointer} />
         </Fieldset>
       );
-    case "many":
+    case "multi-choice":
       return (
         <Fieldset field={field} pointer={pointer}>
-          <ManyInput field={field} draft={draft} path={path} pointer={pointer} />
+          <MultiChoiceInput field={field} draft={draft} path={path} pointer={pointer} />
         </Fieldset>
       );
     case "choice":
-      if (field.open) {
+      if (field.isExpanded) {
         return (
           <Fieldset field={field} pointer={pointer}>
             <ChoiceInput field={field} draft={draft} path={path} pointer={pointer} />
@@ -65,7 +65,7 @@ export function FieldView({ field, draft, path, pointer }: FieldProps) {
   }
 }
 
-/** Shows the fields of an object; the outermost one has no frame of its own. */
+/** The fields of an object; the root has no fieldset. */
 function GroupView({ field, draft, path, pointer }: FieldProps<GroupField>) {
   const drafts = (typeof draft === "object" && draft !== null && !Array.isArray(draft) ? draft : {}) as Readonly<Record<string, Draft>>;
   const fields = field.fields.map((each) => (
@@ -74,47 +74,47 @@ function GroupView({ field, draft, path, pointer }: FieldProps<GroupField>) {
       field={each}
       draft={drafts[each.name]}
       path={[...path, each.name]}
-      pointer={`${pointer}/${escaped(each.name)}`}
+      pointer={`${pointer}/${escapePointer(each.name)}`}
     />
   ));
   if (path.length === 0 || field.title === "") return <div className={style["fields"]}>{fields}</div>;
   return (
-    <Fieldset field={field} pointer={pointer} framed>
+    <Fieldset field={field} pointer={pointer} isBordered>
       <div className={style["fields"]}>{fields}</div>
     </Fieldset>
   );
 }
 
-interface FrameProps {
+interface FieldContainerProps {
   field: Field;
   pointer: string;
   children: ReactNode;
-  framed?: boolean;
+  isBordered?: boolean;
 }
 
-function Labelled({ field, pointer, children }: FrameProps) {
+function Labelled({ field, pointer, children }: FieldContainerProps) {
   const form = useForm();
   return (
-    <div className={classes(wide(field) && style["wide"])}>
+    <div className={classNames(isWide(field) && style["wide"])}>
       {field.title !== "" && (
         <label className="field-label" htmlFor={form.idOf(pointer)}>
           <Title field={field} />
         </label>
       )}
       {children}
-      <Below field={field} pointer={pointer} />
+      <HintAndError field={field} pointer={pointer} />
     </div>
   );
 }
 
-function Fieldset({ field, pointer, children, framed = false }: FrameProps) {
+function Fieldset({ field, pointer, children, isBordered = false }: FieldContainerProps) {
   const form = useForm();
   const error = form.errorAt(pointer);
   return (
     <fieldset
       id={field.kind === "group" ? undefined : form.idOf(pointer)}
       tabIndex={-1}
-      className={classes(style["set"], style["wide"], framed && style["framed"])}
+      className={classNames(style["fieldset"], style["wide"], isBordered && style["bordered"])}
       aria-describedby={describedBy(form.idOf(pointer), field, error)}
     >
       {field.title !== "" && (
@@ -123,7 +123,7 @@ function Fieldset({ field, pointer, children, framed = false }: FrameProps) {
         </legend>
       )}
       {children}
-      <Below field={field} pointer={pointer} />
+      <HintAndError field={field} pointer={pointer} />
     </fieldset>
   );
 }
@@ -140,7 +140,7 @@ function Title({ field }: { field: Field }) {
   );
 }
 
-function Below({ field, pointer }: { field: Field; pointer: string }) {
+function HintAndError({ field, pointer }: { field: Field; pointer: string }) {
   const form = useForm();
   const id = form.idOf(pointer);
   const error = form.errorAt(pointer);
@@ -160,7 +160,7 @@ function Below({ field, pointer }: { field: Field; pointer: string }) {
   );
 }
 
-/** Names the texts that describe an input. */
+/** Returns the ids of the elements that describe an input. */
 export function describedBy(id: string, field: Field, error: string | undefined): string | undefined {
   const parts = [field.description !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean);
   return parts.length === 0 ? undefined : parts.join(" ");
@@ -173,18 +173,18 @@ function Input({ field, draft, path, pointer }: FieldProps) {
   const error = form.errorAt(pointer);
   const shared = {
     id,
-    className: classes("field", field.kind === "json" && style["json"]),
+    className: classNames("field", field.kind === "json" && style["json"]),
     value: typeof draft === "string" ? draft : "",
     disabled: form.disabled,
     placeholder: field.placeholder,
     "aria-required": field.required,
     "aria-invalid": error !== undefined,
     "aria-describedby": describedBy(id, field, error),
-    // An entry of a list that has no name is called by its place.
+    // A list item without a title is labelled by its index.
     ...(field.title === "" && { "aria-label": typeof path.at(-1) === "number" ? t.run.form.entry(Number(path.at(-1)) + 1) : t.run.form.answer }),
-    onBlur: () => form.leave(pointer),
+    onBlur: () => form.markTouched(pointer),
   };
-  if (field.kind === "json" || (field.kind === "text" && field.long)) {
+  if (field.kind === "json" || (field.kind === "text" && field.isMultiline)) {
     return (
       <textarea
         {...shared}
@@ -199,15 +199,15 @@ function Input({ field, draft, path, pointer }: FieldProps) {
       <input
         {...shared}
         type="text"
-        // A field of type number swallows what it cannot read, and turns at the wheel.
-        inputMode={field.whole ? ((field.least ?? -1) >= 0 ? "numeric" : "text") : "decimal"}
+        // An input of type number discards invalid text, and changes on scroll.
+        inputMode={field.isInteger ? ((field.min ?? -1) >= 0 ? "numeric" : "text") : "decimal"}
         autoComplete="off"
         onChange={(event) => form.change(path, pointer, event.target.value)}
         onKeyDown={(event) => {
           const up = event.key === "ArrowUp";
           if ((!up && event.key !== "ArrowDown") || event.nativeEvent.isComposing) return;
           event.preventDefault();
-          form.change(path, pointer, stepped(shared.value, up ? 1 : -1, field));
+          form.change(path, pointer, stepNumber(shared.value, up ? 1 : -1, field));
         }}
       />
     );
@@ -222,15 +222,15 @@ function Input({ field, draft, path, pointer }: FieldProps) {
   );
 }
 
-/** Counts a number up or down within its limits. */
-export function stepped(text: string, direction: 1 | -1, field: { step: number | undefined; least: number | undefined; most: number | undefined }): string {
-  const now = Number(text.trim());
-  if (!Number.isFinite(now)) return text;
+/** Increments or decrements a number within its limits. */
+export function stepNumber(text: string, direction: 1 | -1, field: { step: number | undefined; min: number | undefined; max: number | undefined }): string {
+  const current = Number(text.trim());
+  if (!Number.isFinite(current)) return text;
   const step = field.step ?? 1;
-  const next = text.trim() === "" ? (field.least ?? 0) : now + direction * step;
-  const within = Math.min(field.most ?? Infinity, Math.max(field.least ?? -Infinity, next));
-  // 0.1 + 0.2 is no number that a person typed.
-  return String(Number(within.toPrecision(12)));
+  const next = text.trim() === "" ? (field.min ?? 0) : current + direction * step;
+  const clamped = Math.min(field.max ?? Infinity, Math.max(field.min ?? -Infinity, next));
+  // Rounds floating-point errors such as 0.1 + 0.2.
+  return String(Number(clamped.toPrecision(12)));
 }
 
 function BooleanView({ field, draft, path, pointer }: FieldProps) {
@@ -239,7 +239,7 @@ function BooleanView({ field, draft, path, pointer }: FieldProps) {
   const error = form.errorAt(pointer);
   return (
     <div className={style["wide"]}>
-      <label className={style["tick"]}>
+      <label className={style["checkbox"]}>
         <input
           id={id}
           type="checkbox"
@@ -248,16 +248,16 @@ function BooleanView({ field, draft, path, pointer }: FieldProps) {
           aria-invalid={error !== undefined}
           aria-describedby={describedBy(id, field, error)}
           onChange={(event) => form.change(path, pointer, event.target.checked)}
-          onBlur={() => form.leave(pointer)}
+          onBlur={() => form.markTouched(pointer)}
         />
         <span>{field.title}</span>
       </label>
-      <Below field={field} pointer={pointer} />
+      <HintAndError field={field} pointer={pointer} />
     </div>
   );
 }
 
-/** Tells whether a field needs the whole width. */
-function wide(field: Field): boolean {
-  return field.kind === "json" || (field.kind === "text" && field.long);
+/** Returns true if a field needs the full width. */
+function isWide(field: Field): boolean {
+  return field.kind === "json" || (field.kind === "text" && field.isMultiline);
 }

@@ -4,33 +4,33 @@ import { Button, IconButton } from "../../ui";
 import { emptyDraft, type Item } from "./draft";
 import type { ListField } from "./fields";
 import { FieldView, type FieldProps } from "./FieldView";
-import { useForm } from "./form-context";
+import { useForm } from "./formContext";
 import style from "./Form.module.css";
 
-/** A list whose entries can be added, removed and moved. */
+/** A list whose items can be added, removed and moved. */
 export function ListInput({ field, draft, path, pointer }: FieldProps<ListField>) {
   const { t } = useText();
   const form = useForm();
   const list = useRef<HTMLOListElement>(null);
   const items = (Array.isArray(draft) ? draft : []) as readonly Item[];
-  const put = (next: readonly Item[]) => form.change(path, pointer, next);
+  const replaceItems = (next: readonly Item[]) => form.change(path, pointer, next);
   const add = () => {
-    const key = items.reduce((most, item) => Math.max(most, item.key), -1) + 1;
-    put([...items, { key, draft: emptyDraft(field.item) }]);
-    // The new entry is drawn by then.
+    const key = items.reduce((max, item) => Math.max(max, item.key), -1) + 1;
+    replaceItems([...items, { key, draft: emptyDraft(field.item) }]);
+    // The new item is rendered by then.
     requestAnimationFrame(() => list.current?.lastElementChild?.querySelector<HTMLElement>("input, textarea, select")?.focus());
   };
   const move = (from: number, to: number) => {
     const next = [...items];
     next.splice(to, 0, ...next.splice(from, 1));
-    put(next);
+    replaceItems(next);
   };
   return (
     <>
       <ol ref={list} className={style["list"]}>
         {items.map((item, index) => (
           <li key={item.key} className={style["item"]}>
-            <span className={style["place"]} aria-hidden="true">
+            <span className={style["index"]} aria-hidden="true">
               {index + 1}
             </span>
             <div className={style["itemBody"]}>
@@ -41,7 +41,7 @@ export function ListInput({ field, draft, path, pointer }: FieldProps<ListField>
                 pointer={`${pointer}/${index}`}
               />
             </div>
-            <div className={style["itemActs"]}>
+            <div className={style["itemActions"]}>
               <IconButton
                 icon="arrowUp"
                 size="small"
@@ -60,14 +60,14 @@ export function ListInput({ field, draft, path, pointer }: FieldProps<ListField>
                 icon="cross"
                 size="small"
                 label={t.run.form.remove(index + 1)}
-                disabled={form.disabled || items.length <= field.least}
-                onClick={() => put(items.filter((each) => each !== item))}
+                disabled={form.disabled || items.length <= field.min}
+                onClick={() => replaceItems(items.filter((each) => each !== item))}
               />
             </div>
           </li>
         ))}
       </ol>
-      <Button size="small" icon="plus" disabled={form.disabled || items.length >= field.most} onClick={add}>
+      <Button size="small" icon="plus" disabled={form.disabled || items.length >= field.max} onClick={add}>
         {t.run.form.add}
       </Button>
     </>

@@ -8,11 +8,11 @@ interface ValuesProps {
   value: unknown;
   field?: Field | undefined;
   label: string;
-  /** How many levels of what is deep are open at first. */
+  /** Depth that is expanded initially. */
   depth?: number;
 }
 
-/** Shows values as names and words where they are flat, and as a tree where they are deep. */
+/** Shows flat values as a definition list, nested ones as a tree. */
 export function Values({ value, field, label, depth = 1 }: ValuesProps) {
   if (!isObject(value)) return <JsonTree value={value} depth={depth} label={label} />;
   const entries = Object.entries(value);

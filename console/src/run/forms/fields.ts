@@ -1,76 +1,76 @@
-import { isObject, numberOf, optionsOf, resolved, textOf, typeOf, type Option, type Schema } from "./schema";
+import { isObject, numberOf, optionsOf, resolveSchema, stringOf, typeOf, type Option, type Schema } from "./schema";
 
-interface Basis {
-  /** The field's name in its object; empty for the whole and for the items of a list. */
+interface FieldBase {
+  /** Name of the property; empty for the root and for list items. */
   name: string;
-  /** The field's title; empty where only its list has one. */
+  /** Title of the field; empty for list items without one. */
   title: string;
   description: string | undefined;
   required: boolean;
-  /** Whether `null` says that it is left empty. */
+  /** Whether an empty field is sent as `null`. */
   nullable: boolean;
   default: unknown;
   schema: Schema;
   placeholder: string | undefined;
 }
 
-/** A text on one line or several. */
-export interface TextField extends Basis {
+/** A single-line or multi-line text. */
+export interface TextField extends FieldBase {
   kind: "text";
   input: "text" | "email" | "url" | "date" | "time" | "datetime-local" | "password";
-  long: boolean;
+  isMultiline: boolean;
 }
 
 /** A number. */
-export interface NumberField extends Basis {
+export interface NumberField extends FieldBase {
   kind: "number";
-  whole: boolean;
-  least: number | undefined;
-  most: number | undefined;
+  isInteger: boolean;
+  min: number | undefined;
+  max: number | undefined;
   step: number | undefined;
 }
 
-/** One of several values. */
-export interface ChoiceField extends Basis {
+/** A choice of one value. */
+export interface ChoiceField extends FieldBase {
   kind: "choice";
   options: readonly Option[];
-  /** Whether all choices are seen at once. */
-  open: boolean;
+  /** Whether the options are radio buttons instead of a select. */
+  isExpanded: boolean;
 }
 
-/** Several of several values. */
-export interface ManyField extends Basis {
-  kind: "many";
+/** A choice of several values. */
+export interface MultiChoiceField extends FieldBase {
+  kind: "multi-choice";
   options: readonly Option[];
 }
 
-/** Yes or no. */
-export interface BooleanField extends Basis {
+/** A checkbox. */
+export interface BooleanField extends FieldBase {
   kind: "boolean";
 }
 
-/** A list that grows. */
-export interface ListField extends Basis {
+/** A list of fields of variable length. */
+export interface ListField extends FieldBase {
   kind: "list";
   item: Field;
-  least: number;
-  most: number;
+  min: number;
+  max: number;
 }
 
-/** Fields that belong together. */
-export interface GroupField extends Basis {
+/** The fields of an object. */
+export interface GroupField extends FieldBase {
   kind: "group";
   fields: readonly Field[];
 }
 
-/** A value that is what it is. */
-export interface ConstantField extends Basis {
+/** A constant value. */
+export interface ConstantField extends FieldBase {
   kind: "constant";
   value: unknown;
 }
 
-/** What can only be written as JSON. */
-export interface JsonField extends Basis {
+/** A value that is entered as JSON. */
+export interface JsonField extends FieldBase {
   kind: "json";
 }
 
@@ -79,91 +79,91 @@ export type Field =
   | TextField
   | NumberField
   | ChoiceField
-  | ManyField
+  | MultiChoiceField
   | BooleanField
   | ListField
   | GroupField
   | ConstantField
   | JsonField;
 
-/** More choices than this are a list to choose from. */
-const mostOpen = 4;
-/** A text that may be longer than this has several lines. */
-const longText = 200;
-/** Deeper than this nobody fills in a form. */
-const deepest = 8;
-/** More fields than this are nobody's form. */
-const mostFields = 200;
+/** Maximum number of options shown as radio buttons. */
+const maxRadioOptions = 4;
+/** Texts with a larger `maxLength` are multi-line. */
+const multilineAbove = 200;
+/** Maximum nesting depth of fields. */
+const maxDepth = 8;
+/** Maximum number of fields. */
+const maxFields = 200;
 
-interface Place {
+interface SchemaPosition {
   root: Schema;
   depth: number;
-  left: { fields: number };
+  budget: { fields: number };
 }
 
-/** Makes the fields of a schema. What no field can show is a field for JSON. */
+/** Converts a JSON Schema to fields. A schema without a matching field becomes a JSON field. */
 export function fieldsOf(schema: unknown, ui: unknown, hidden: readonly string[] = []): Field {
   const root = isObject(schema) ? schema : {};
-  const field = fieldOf(schema, { name: "", required: true, ui }, { root, depth: 0, left: { fields: mostFields } });
+  const field = fieldOf(schema, { name: "", required: true, ui }, { root, depth: 0, budget: { fields: maxFields } });
   if (field.kind !== "group" || hidden.length === 0) return field;
   return { ...field, fields: field.fields.filter((each) => !hidden.includes(each.name)) };
 }
 
-interface Naming {
+interface FieldContext {
   name: string;
   required: boolean;
   ui: unknown;
 }
 
-function fieldOf(given: unknown, naming: Naming, place: Place): Field {
-  const found = resolved(given, place.root);
-  place.left.fields--;
-  const ui = isObject(naming.ui) ? naming.ui : {};
-  const said = found ?? {};
-  const basis: Basis = {
-    name: naming.name,
-    title: textOf(ui["title"] ?? ui["label"]) ?? textOf(said["title"]) ?? naming.name,
-    description: textOf(ui["help"] ?? ui["description"]) ?? textOf(said["description"]),
-    required: naming.required,
+function fieldOf(definition: unknown, context: FieldContext, position: SchemaPosition): Field {
+  const resolved = resolveSchema(definition, position.root);
+  position.budget.fields--;
+  const ui = isObject(context.ui) ? context.ui : {};
+  const schema = resolved ?? {};
+  const base: FieldBase = {
+    name: context.name,
+    title: stringOf(ui["title"] ?? ui["label"]) ?? stringOf(schema["title"]) ?? context.name,
+    description: stringOf(ui["help"] ?? ui["description"]) ?? stringOf(schema["description"]),
+    required: context.required,
     nullable: false,
-    default: said["default"],
-    schema: said,
-    placeholder: textOf(ui["placeholder"]),
+    default: schema["default"],
+    schema,
+    placeholder: stringOf(ui["placeholder"]),
   };
-  const json: JsonField = { ...basis, kind: "json" };
-  if (found === undefined || place.depth > deepest || place.left.fields < 0) return json;
-  // To agree is an act: nobody does so by a value that is filled in for them.
-  if (typeof found["const"] === "boolean") return { ...basis, kind: "boolean" };
-  if ("const" in found) return { ...basis, kind: "constant", value: found["const"] };
-  const options = optionsOf(found);
-  if (options !== undefined) return { ...basis, kind: "choice", options, open: options.length <= mostOpen };
-  const inner = withoutNull(found);
-  if (inner !== undefined) return { ...fieldOf(inner, naming, deeper(place)), nullable: true };
-  if ("anyOf" in found || "oneOf" in found) return json;
-  const { type, nullable } = typeOf(found);
-  const shared = { ...basis, nullable };
+  const json: JsonField = { ...base, kind: "json" };
+  if (resolved === undefined || position.depth > maxDepth || position.budget.fields < 0) return json;
+  // Consent must be explicit: a boolean constant is not filled in.
+  if (typeof resolved["const"] === "boolean") return { ...base, kind: "boolean" };
+  if ("const" in resolved) return { ...base, kind: "constant", value: resolved["const"] };
+  const options = optionsOf(resolved);
+  if (options !== undefined) return { ...base, kind: "choice", options, isExpanded: options.length <= maxRadioOptions };
+  const nonNull = withoutNull(resolved);
+  if (nonNull !== undefined) return { ...fieldOf(nonNull, context, nested(position)), nullable: true };
+  if ("anyOf" in resolved || "oneOf" in resolved) return json;
+  const { type, nullable } = typeOf(resolved);
+  const shared = { ...base, nullable };
   switch (type) {
     case "string":
-      return textField(found, shared, ui);
+      return textField(resolved, shared, ui);
     case "integer":
     case "number":
-      return numberField(found, shared, type === "integer");
+      return numberField(resolved, shared, type === "integer");
     case "boolean":
       return { ...shared, kind: "boolean" };
     case "array":
-      return listField(found, shared, ui, place);
+      return listField(resolved, shared, ui, position);
     case "object":
-      return groupField(found, shared, ui, place);
+      return groupField(resolved, shared, ui, position);
     default:
       return { ...json, nullable };
   }
 }
 
-function deeper(place: Place): Place {
-  return { ...place, depth: place.depth + 1 };
+function nested(position: SchemaPosition): SchemaPosition {
+  return { ...position, depth: position.depth + 1 };
 }
 
-/** Gives what is left of a choice between something and `null`. */
+/** Returns the other alternative of a union with `null`. */
 function withoutNull(schema: Schema): unknown {
   const branches = schema["anyOf"] ?? schema["oneOf"];
   if (!Array.isArray(branches) || branches.length !== 2) return undefined;
@@ -186,51 +186,51 @@ const inputs: Readonly<Record<string, TextField["input"]>> = {
   password: "password",
 };
 
-function textField(schema: Schema, basis: Basis, ui: Schema): TextField {
-  const input = inputs[textOf(schema["format"]) ?? ""] ?? "text";
+function textField(schema: Schema, base: FieldBase, ui: Schema): TextField {
+  const input = inputs[stringOf(schema["format"]) ?? ""] ?? "text";
   const widget = ui["widget"] ?? ui["ui:widget"];
-  const roomy = (numberOf(schema["maxLength"]) ?? 0) > longText || schema["format"] === "textarea";
-  const long = input === "text" && (widget === "textarea" || (widget === undefined && roomy));
-  return { ...basis, kind: "text", input, long };
+  const isLong = (numberOf(schema["maxLength"]) ?? 0) > multilineAbove || schema["format"] === "textarea";
+  const isMultiline = input === "text" && (widget === "textarea" || (widget === undefined && isLong));
+  return { ...base, kind: "text", input, isMultiline };
 }
 
-function numberField(schema: Schema, basis: Basis, whole: boolean): NumberField {
-  const above = numberOf(schema["exclusiveMinimum"]);
-  const below = numberOf(schema["exclusiveMaximum"]);
+function numberField(schema: Schema, base: FieldBase, isInteger: boolean): NumberField {
+  const exclusiveMin = numberOf(schema["exclusiveMinimum"]);
+  const exclusiveMax = numberOf(schema["exclusiveMaximum"]);
   return {
-    ...basis,
+    ...base,
     kind: "number",
-    whole,
-    least: numberOf(schema["minimum"]) ?? (whole && above !== undefined ? Math.floor(above) + 1 : above),
-    most: numberOf(schema["maximum"]) ?? (whole && below !== undefined ? Math.ceil(below) - 1 : below),
-    step: numberOf(schema["multipleOf"]) ?? (whole ? 1 : undefined),
+    isInteger,
+    min: numberOf(schema["minimum"]) ?? (isInteger && exclusiveMin !== undefined ? Math.floor(exclusiveMin) + 1 : exclusiveMin),
+    max: numberOf(schema["maximum"]) ?? (isInteger && exclusiveMax !== undefined ? Math.ceil(exclusiveMax) - 1 : exclusiveMax),
+    step: numberOf(schema["multipleOf"]) ?? (isInteger ? 1 : undefined),
   };
 }
 
-function listField(schema: Schema, basis: Basis, ui: Schema, place: Place): Field {
-  // A tuple has fields that no list of equal ones can show.
-  if ("prefixItems" in schema || Array.isArray(schema["items"])) return { ...basis, kind: "json" };
-  const items = resolved(schema["items"] ?? true, place.root);
+function listField(schema: Schema, base: FieldBase, ui: Schema, position: SchemaPosition): Field {
+  // A tuple cannot be shown as a list of equal items.
+  if ("prefixItems" in schema || Array.isArray(schema["items"])) return { ...base, kind: "json" };
+  const items = resolveSchema(schema["items"] ?? true, position.root);
   const options = items === undefined ? undefined : optionsOf(items);
-  if (options !== undefined) return { ...basis, kind: "many", options };
-  const item = fieldOf(items, { name: "", required: true, ui: ui["items"] }, deeper(place));
+  if (options !== undefined) return { ...base, kind: "multi-choice", options };
+  const item = fieldOf(items, { name: "", required: true, ui: ui["items"] }, nested(position));
   return {
-    ...basis,
+    ...base,
     kind: "list",
     item,
-    least: numberOf(schema["minItems"]) ?? 0,
-    most: numberOf(schema["maxItems"]) ?? Infinity,
+    min: numberOf(schema["minItems"]) ?? 0,
+    max: numberOf(schema["maxItems"]) ?? Infinity,
   };
 }
 
-function groupField(schema: Schema, basis: Basis, ui: Schema, place: Place): Field {
+function groupField(schema: Schema, base: FieldBase, ui: Schema, position: SchemaPosition): Field {
   const { properties, required } = schema;
-  if (!isObject(properties) || Object.keys(properties).length === 0) return { ...basis, kind: "json" };
-  const needed = new Set(Array.isArray(required) ? required : []);
-  // Texts of a field stand under its name, or under `fields`.
-  const inner = isObject(ui["fields"]) ? ui["fields"] : ui;
+  if (!isObject(properties) || Object.keys(properties).length === 0) return { ...base, kind: "json" };
+  const requiredNames = new Set(Array.isArray(required) ? required : []);
+  // UI texts of a field are under its name, or under `fields`.
+  const fieldUi = isObject(ui["fields"]) ? ui["fields"] : ui;
   const fields = Object.entries(properties).map(([name, property]) =>
-    fieldOf(property, { name, required: needed.has(name), ui: inner[name] }, deeper(place)),
+    fieldOf(property, { name, required: requiredNames.has(name), ui: fieldUi[name] }, nested(position)),
   );
-  return { ...basis, kind: "group", fields };
+  return { ...base, kind: "group", fields };
 }

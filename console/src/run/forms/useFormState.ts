@@ -1,104 +1,104 @@
 import { useCallback, useEffect, useId, useMemo, useState } from "react";
 import { useText } from "../../text";
-import { checkOf, hasPlace, type Wrong } from "./check";
-import { changed, emptyDraft, type Draft } from "./draft";
+import { validatorFor, hasInput, type ValidationError } from "./validate";
+import { replaceAt, emptyDraft, type Draft } from "./draft";
 import type { Field } from "./fields";
-import type { Form } from "./form-context";
-import { keepDraft, keptDraft } from "./kept";
-import { wordsOf } from "./words";
+import type { Form } from "./formContext";
+import { storeDraft, loadDraft } from "./draftStorage";
+import { errorText } from "./errorText";
 
 /** A form while it is filled in. */
 export interface FormState {
   draft: Draft;
-  /** What the draft means. */
+  /** Value of the draft. */
   value: unknown;
-  /** Whether a person has typed anything. */
-  dirty: boolean;
+  /** Whether a person has changed anything. */
+  isDirty: boolean;
   form: Form;
-  /** What stands in the way of sending it, in words, with the field's element if it has one. */
-  problems: readonly { pointer: string; id: string | undefined; title: string; words: string }[];
-  /** Whether the problems may be summed up. */
-  told: boolean;
-  /** Asks whether it can be sent; from now on every problem is told. */
-  ready(): boolean;
-  /** Takes what the server says is wrong. */
-  refuse(wrong: readonly Wrong[]): void;
+  /** Error texts with the id of the field's element, if it has one. */
+  problems: readonly { pointer: string; id: string | undefined; title: string; text: string }[];
+  /** Whether the summary of problems is shown. */
+  showsSummary: boolean;
+  /** Returns true if the draft is valid; from now on all errors are shown. */
+  validate(): boolean;
+  /** Sets the errors of a server response. */
+  setServerErrors(errors: readonly ValidationError[]): void;
 }
 
-/** Holds what is typed into a form: kept over a reload, checked as one types, told once a field was left. */
+/** State of a form: stored across reloads, validated on input, errors shown once a field was touched. */
 export function useFormState(field: Field, schema: unknown, key: string, disabled: boolean): FormState {
   const { t, format } = useText();
   const id = useId();
-  const [kept] = useState(() => keptDraft(key));
-  const [draft, setDraft] = useState<Draft>(() => kept ?? emptyDraft(field));
-  const [dirty, setDirty] = useState(kept !== undefined);
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
-  const [tried, setTried] = useState(false);
-  const [refused, setRefused] = useState<readonly Wrong[]>([]);
-  const check = useMemo(() => checkOf(field, schema), [field, schema]);
-  const { value, wrong } = useMemo(() => check(draft), [check, draft]);
+  const [storedDraft] = useState(() => loadDraft(key));
+  const [draft, setDraft] = useState<Draft>(() => storedDraft ?? emptyDraft(field));
+  const [isDirty, setIsDirty] = useState(storedDraft !== undefined);
+  const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
+  const [isSubmitted, setSubmitted] = useState(false);
+  const [rejected, setRejected] = useState<readonly ValidationError[]>([]);
+  const validateDraft = useMemo(() => validatorFor(field, schema), [field, schema]);
+  const { value, errors } = useMemo(() => validateDraft(draft), [validateDraft, draft]);
 
   useEffect(() => {
-    if (dirty) keepDraft(key, draft);
-  }, [key, draft, dirty]);
+    if (isDirty) storeDraft(key, draft);
+  }, [key, draft, isDirty]);
 
   const idOf = useCallback((pointer: string) => `${id}${pointer.replaceAll(/\s/g, "_")}`, [id]);
   const change = useCallback((path: readonly (string | number)[], pointer: string, next: Draft) => {
-    setDraft((before) => changed(before, path, next));
-    setDirty(true);
-    // What a server refused may fit now; it has not seen it yet.
-    setRefused((before) => before.filter((each) => !touches(each.pointer, pointer)));
+    setDraft((before) => replaceAt(before, path, next));
+    setIsDirty(true);
+    // The changed value may be valid: the server has not seen it yet.
+    setRejected((before) => before.filter((each) => !overlaps(each.pointer, pointer)));
   }, []);
-  const leave = useCallback((pointer: string) => setLeft((before) => (before.has(pointer) ? before : new Set(before).add(pointer))), []);
+  const markTouched = useCallback((pointer: string) => setTouched((before) => (before.has(pointer) ? before : new Set(before).add(pointer))), []);
 
-  const shown = useMemo(() => {
-    const byPlace = new Map<string, Wrong>();
-    for (const each of [...wrong.filter((each) => tried || left.has(each.pointer)), ...refused]) byPlace.set(each.pointer, each);
-    return byPlace;
-  }, [wrong, refused, tried, left]);
+  const visibleErrors = useMemo(() => {
+    const byPointer = new Map<string, ValidationError>();
+    for (const each of [...errors.filter((each) => isSubmitted || touched.has(each.pointer)), ...rejected]) byPointer.set(each.pointer, each);
+    return byPointer;
+  }, [errors, rejected, isSubmitted, touched]);
 
   const form = useMemo<Form>(
     () => ({
       errorAt: (pointer) => {
-        const found = shown.get(pointer);
-        return found === undefined ? undefined : wordsOf(found, t, format);
+        const error = visibleErrors.get(pointer);
+        return error === undefined ? undefined : errorText(error, t, format);
       },
       change,
-      leave,
+      markTouched,
       idOf,
       disabled,
     }),
-    [shown, t, format, change, leave, idOf, disabled],
+    [visibleErrors, t, format, change, markTouched, idOf, disabled],
   );
 
-  const problems = [...shown.values()].map((each) => ({
+  const problems = [...visibleErrors.values()].map((each) => ({
     pointer: each.pointer,
-    id: hasPlace(field, each.pointer) ? idOf(each.pointer) : undefined,
+    id: hasInput(field, each.pointer) ? idOf(each.pointer) : undefined,
     title: titleAt(field, each.pointer) || t.run.form.answer,
-    words: wordsOf(each, t, format),
+    text: errorText(each, t, format),
   }));
 
   return {
     draft,
     value,
-    dirty,
+    isDirty,
     form,
     problems,
-    told: tried || refused.length > 0,
-    ready: () => {
-      setTried(true);
-      return wrong.length === 0;
+    showsSummary: isSubmitted || rejected.length > 0,
+    validate: () => {
+      setSubmitted(true);
+      return errors.length === 0;
     },
-    refuse: setRefused,
+    setServerErrors: setRejected,
   };
 }
 
-/** Tells whether a change at one place may mend what is wrong at another. */
-function touches(wrong: string, changed: string): boolean {
-  return wrong === changed || changed.startsWith(`${wrong}/`) || wrong.startsWith(`${changed}/`);
+/** Returns true if a change at one pointer may fix an error at another. */
+function overlaps(errorPointer: string, changedPointer: string): boolean {
+  return errorPointer === changedPointer || changedPointer.startsWith(`${errorPointer}/`) || errorPointer.startsWith(`${changedPointer}/`);
 }
 
-/** Names a place the way the form does: the titles on the way to it. */
+/** Returns the titles on the path to a field. */
 export function titleAt(root: Field, pointer: string): string {
   const titles: string[] = [];
   let field: Field | undefined = root;

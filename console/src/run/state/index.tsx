@@ -1,15 +1,15 @@
 import type { StateChange } from "@runwire/client";
 import { useMemo, useRef, useState } from "react";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { Badge, Copy, Empty, JsonTree, Loading, VirtualList, classes, type VirtualListHandle } from "../../ui";
-import type { RunTabProps } from "../tab";
+import { Badge, CopyButton, Empty, JsonTree, Loading, VirtualList, classNames, type VirtualListHandle } from "../../ui";
+import type { RunTabProps } from "../tabProps";
 import { useFullHeight } from "../useFullHeight";
-import { countsOf, differences } from "./diff";
+import { countByKind, differences } from "./diff";
 import { Differences } from "./Differences";
 import style from "./State.module.css";
 
-/** The state of a run's thread: every change of it, what differs between any two, and how it stands. */
+/** Tab of the thread's state: its changes, the differences between two of them, and the state itself. */
 export function StateTab({ run }: RunTabProps) {
   const { t } = useText();
   const { states, startedAt = 0 } = run.view;
@@ -21,23 +21,23 @@ export function StateTab({ run }: RunTabProps) {
 
 function States({ states, startedAt }: { states: readonly StateChange[]; startedAt: number }) {
   const { t, format } = useText();
-  // Without a choice the latest is shown, whichever that is by now.
+  // Without a selection, the latest state is shown.
   const [chosen, setChosen] = useState<number>();
   const [base, setBase] = useState<number>();
   const list = useRef<VirtualListHandle>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const panes = useFullHeight<HTMLDivElement>();
-  const here = Math.min(chosen ?? states.length - 1, states.length - 1);
-  const against = base ?? here - 1;
-  const shown = states[here];
-  const found = useMemo(() => differences(states[against]?.state, shown?.state), [states[against]?.state, shown?.state]);
+  const current = Math.min(chosen ?? states.length - 1, states.length - 1);
+  const baseIndex = base ?? current - 1;
+  const selected = states[current];
+  const changes = useMemo(() => differences(states[baseIndex]?.state, selected?.state), [states[baseIndex]?.state, selected?.state]);
 
-  const go = (index: number) => {
+  const select = (index: number) => {
     const next = Math.max(0, Math.min(index, states.length - 1));
     setChosen(next === states.length - 1 ? undefined : next);
     list.current?.reveal(states.length - 1 - next);
   };
-  useKeys({ j: () => go(here - 1), k: () => go(here + 1) });
+  useKeys({ j: () => select(current - 1), k: () => select(current + 1) });
 
   return (
     <section ref={panes} className={style["panes"]}>
@@ -58,14 +58,14 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
               const state = states[index];
               if (state === undefined) return null;
               return (
-                <button type="button" className={classes(style["change"], index === here && style["current"])} aria-current={index === here ? "true" : undefined} onClick={() => go(index)}>
+                <button type="button" className={classNames(style["change"], index === current && style["current"])} aria-current={index === current ? "true" : undefined} onClick={() => select(index)}>
                   <span className={style["changeHead"]}>
-                    <span className={classes(style["seq"], "figures")}>{state.seq}</span>
+                    <span className={classNames(style["seq"], "tabular-nums")}>{state.seq}</span>
                     <span>{t.inspect.cause[state.cause]}</span>
                     {index === states.length - 1 && <Badge tone="live">{t.inspect.latest}</Badge>}
-                    <span className={classes(style["when"], "figures")}>{format.duration(state.at - startedAt)}</span>
+                    <span className={classNames(style["when"], "tabular-nums")}>{format.duration(state.at - startedAt)}</span>
                   </span>
-                  <ChangeNote before={states[index - 1]?.state} state={state} />
+                  <ChangeSummary before={states[index - 1]?.state} state={state} />
                 </button>
               );
             }}
@@ -78,9 +78,9 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
           <label className={style["compare"]}>
             <span>{t.inspect.compareWith}</span>
             <select className="field" value={base ?? ""} onChange={(change) => setBase(change.target.value === "" ? undefined : Number(change.target.value))}>
-              <option value="">{t.inspect.theOneBefore}</option>
-              <option value="-1">{t.inspect.nothingYet}</option>
-              {optionsNear(states, base).map((index) => (
+              <option value="">{t.inspect.previousState}</option>
+              <option value="-1">{t.inspect.emptyState}</option>
+              {selectableStates(states, base).map((index) => (
                 <option key={index} value={index}>
                   {t.inspect.stateAt(states[index]?.seq ?? 0)}
                 </option>
@@ -88,23 +88,23 @@ function States({ states, startedAt }: { states: readonly StateChange[]; started
             </select>
           </label>
         </div>
-        <Differences found={found} />
+        <Differences differences={changes} />
         <div className={style["head"]}>
-          <h2 className={style["title"]}>{here === states.length - 1 ? t.inspect.currentState : t.inspect.stateAt(shown?.seq ?? 0)}</h2>
-          <Copy text={() => JSON.stringify(shown?.state, null, 2)} />
+          <h2 className={style["title"]}>{current === states.length - 1 ? t.inspect.currentState : t.inspect.stateAt(selected?.seq ?? 0)}</h2>
+          <CopyButton text={() => JSON.stringify(selected?.state, null, 2)} />
         </div>
         <div className={style["tree"]}>
-          <JsonTree key={here} value={shown?.state} depth={2} label={t.inspect.currentState} />
+          <JsonTree key={current} value={selected?.state} depth={2} label={t.inspect.currentState} />
         </div>
       </div>
     </section>
   );
 }
 
-/** Says how much a change changed; counted only for rows that are seen. */
-function ChangeNote({ before, state }: { before: unknown; state: StateChange }) {
+/** Counts of a change's differences, computed only for visible rows. */
+function ChangeSummary({ before, state }: { before: unknown; state: StateChange }) {
   const { t } = useText();
-  const counts = useMemo(() => countsOf(differences(before, state.state, 100)), [before, state.state]);
+  const counts = useMemo(() => countByKind(differences(before, state.state, 100)), [before, state.state]);
   return (
     <span className={style["changeNote"]}>
       {state.step !== undefined && <>{t.inspect.byStep(state.step)} · </>}
@@ -113,11 +113,11 @@ function ChangeNote({ before, state }: { before: unknown; state: StateChange }) 
   );
 }
 
-/** A select of ten thousand entries helps nobody: the first, the newest, and the one that is chosen. */
-const longest = 200;
+/** Maximum number of options of the select: the newest states, plus the first and the selected one. */
+const maxOptions = 200;
 
-function optionsNear(states: readonly StateChange[], chosen: number | undefined): number[] {
+function selectableStates(states: readonly StateChange[], chosen: number | undefined): number[] {
   const all = states.map((_, index) => index);
-  if (all.length <= longest) return all;
-  return all.filter((index) => index === 0 || index === chosen || index >= all.length - longest);
+  if (all.length <= maxOptions) return all;
+  return all.filter((index) => index === 0 || index === chosen || index >= all.length - maxOptions);
 }

@@ -2,30 +2,30 @@ import type { GotGraph } from "@runwire/client";
 import { useState } from "react";
 import { useText } from "../../text";
 import { Button, Duration, StatusDot } from "../../ui";
-import { shapeOf } from "./states";
+import { dotStatusOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
-const page = 200;
+const pageSize = 200;
 
 /** The nodes of a graph as a table. */
 export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: number }) {
   const { t, format } = useText();
-  const [shown, setShown] = useState(page);
-  const left = graph.nodes.length - shown;
-  const before = new Map<string, string[]>();
-  for (const { from, to } of graph.edges) before.set(to, [...(before.get(to) ?? []), from]);
+  const [visibleCount, setVisibleCount] = useState(pageSize);
+  const remaining = graph.nodes.length - visibleCount;
+  const dependencies = new Map<string, string[]>();
+  for (const { from, to } of graph.edges) dependencies.set(to, [...(dependencies.get(to) ?? []), from]);
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.graphOf}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.graphOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>
               <th scope="col">{t.inspect.node}</th>
               <th scope="col">{t.inspect.state}</th>
               <th scope="col">{t.inspect.result}</th>
-              <th scope="col">{t.inspect.buildsOn}</th>
+              <th scope="col">{t.inspect.dependsOn}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.began}
+                {t.inspect.startedAfter}
               </th>
               <th scope="col" className={style["number"]}>
                 {t.inspect.took}
@@ -33,18 +33,18 @@ export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: nu
             </tr>
           </thead>
           <tbody>
-            {graph.nodes.slice(0, shown).map((node) => (
+            {graph.nodes.slice(0, visibleCount).map((node) => (
               <tr key={node.id}>
                 <th scope="row" className={style["cell"]}>
                   {node.id}
                 </th>
                 <td>
                   <span className={style["nodeState"]}>
-                    <StatusDot status={shapeOf[node.status]} /> {t.inspect.got[node.status]}
+                    <StatusDot status={dotStatusOf[node.status]} /> {t.inspect.got[node.status]}
                   </span>
                 </td>
                 <td className={style["cell"]}>{node.summary ?? node.error}</td>
-                <td className={style["cell"]}>{format.list(before.get(node.id) ?? [])}</td>
+                <td className={style["cell"]}>{format.list(dependencies.get(node.id) ?? [])}</td>
                 <td className={style["number"]}>{node.startedAt === undefined ? "" : format.duration(node.startedAt - startedAt)}</td>
                 <td className={style["number"]}>
                   {node.startedAt !== undefined && <Duration from={new Date(node.startedAt)} to={node.endedAt === undefined ? undefined : new Date(node.endedAt)} />}
@@ -54,7 +54,7 @@ export function GraphList({ graph, startedAt }: { graph: GotGraph; startedAt: nu
           </tbody>
         </table>
       </div>
-      {left > 0 && <Button onClick={() => setShown(shown + page)}>{t.action.showMore(Math.min(left, page))}</Button>}
+      {remaining > 0 && <Button onClick={() => setVisibleCount(visibleCount + pageSize)}>{t.action.showMore(Math.min(remaining, pageSize))}</Button>}
     </>
   );
 }

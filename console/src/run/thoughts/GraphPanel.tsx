@@ -1,45 +1,45 @@
 import type { GotGraph, GotNode } from "@runwire/client";
 import { useText } from "../../text";
 import { Duration, IconButton, StatusDot } from "../../ui";
-import { shapeOf } from "./states";
+import { dotStatusOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
 interface GraphPanelProps {
   node: GotNode;
   graph: GotGraph;
   startedAt: number;
-  /** Shows another node. */
-  onGo(id: string): void;
+  /** Selects another node. */
+  onSelect(id: string): void;
   onClose(): void;
 }
 
-/** Shows one node of a graph whole, and what it is joined to. */
-export function GraphPanel({ node, graph, startedAt, onGo, onClose }: GraphPanelProps) {
+/** Details of a node with its neighbours. */
+export function GraphPanel({ node, graph, startedAt, onSelect, onClose }: GraphPanelProps) {
   const { t, format } = useText();
-  const before = graph.edges.filter((edge) => edge.to === node.id).map((edge) => edge.from);
-  const after = graph.edges.filter((edge) => edge.from === node.id).map((edge) => edge.to);
+  const dependencies = graph.edges.filter((edge) => edge.to === node.id).map((edge) => edge.from);
+  const dependents = graph.edges.filter((edge) => edge.from === node.id).map((edge) => edge.to);
   const links = (ids: readonly string[]) =>
     ids.map((id) => (
-      <button key={id} type="button" className={style["go"]} onClick={() => onGo(id)}>
+      <button key={id} type="button" className={style["nodeLink"]} onClick={() => onSelect(id)}>
         {id}
       </button>
     ));
   return (
     <aside className={style["panel"]} aria-live="polite" aria-label={t.inspect.details}>
-      <header className={style["panelHead"]}>
+      <header className={style["panelHeader"]}>
         <h2 className={style["nodeTitle"]}>{node.id}</h2>
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
       <p className={style["nodeState"]}>
-        <StatusDot status={shapeOf[node.status]} /> {t.inspect.got[node.status]}
+        <StatusDot status={dotStatusOf[node.status]} /> {t.inspect.got[node.status]}
       </p>
-      {node.summary !== undefined && <p className={style["whole"]}>{node.summary}</p>}
+      {node.summary !== undefined && <p className={style["fullText"]}>{node.summary}</p>}
       {node.error !== undefined && <p className={style["failure"]}>{node.error}</p>}
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         {node.startedAt !== undefined && (
           <>
-            <dt>{t.inspect.began}</dt>
-            <dd className="figures">{format.duration(node.startedAt - startedAt)}</dd>
+            <dt>{t.inspect.startedAfter}</dt>
+            <dd className="tabular-nums">{format.duration(node.startedAt - startedAt)}</dd>
             <dt>{t.inspect.took}</dt>
             <dd>
               <Duration from={new Date(node.startedAt)} to={node.endedAt === undefined ? undefined : new Date(node.endedAt)} />
@@ -52,16 +52,16 @@ export function GraphPanel({ node, graph, startedAt, onGo, onClose }: GraphPanel
             <dd>{links([node.addedBy])}</dd>
           </>
         )}
-        {before.length > 0 && (
+        {dependencies.length > 0 && (
           <>
-            <dt>{t.inspect.buildsOn}</dt>
-            <dd className={style["links"]}>{links(before)}</dd>
+            <dt>{t.inspect.dependsOn}</dt>
+            <dd className={style["links"]}>{links(dependencies)}</dd>
           </>
         )}
-        {after.length > 0 && (
+        {dependents.length > 0 && (
           <>
-            <dt>{t.inspect.leadsTo}</dt>
-            <dd className={style["links"]}>{links(after)}</dd>
+            <dt>{t.inspect.requiredBy}</dt>
+            <dd className={style["links"]}>{links(dependents)}</dd>
           </>
         )}
       </dl>

@@ -1,56 +1,56 @@
 import type { GotGraph, GotNode } from "@runwire/client";
 import { useMemo, useState, type ReactNode } from "react";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { classes, Duration, StatusDot } from "../../ui";
+import { classNames, Duration, StatusDot } from "../../ui";
 import { useFullHeight } from "../useFullHeight";
 import { Canvas, focusThought, type NodeAttributes } from "./Canvas";
-import { placeGraph } from "./graph";
+import { layoutGraph } from "./layoutGraph";
 import { GraphList } from "./GraphList";
 import { GraphPanel } from "./GraphPanel";
-import { curve } from "./place";
-import { shapeOf } from "./states";
+import { curvePath } from "./layout";
+import { dotStatusOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
-/** A drawing of more nodes helps nobody; the list has them all. */
-const most = 400;
+/** Maximum number of nodes that are drawn; the list has all. */
+const maxNodes = 400;
 
 interface GraphViewProps {
   graph: GotGraph;
   startedAt: number;
-  /** Whether it still grows. */
+  /** Whether the run has not ended. */
   isLive: boolean;
   isList: boolean;
-  choices: ReactNode;
+  viewSwitches: ReactNode;
 }
 
-/** A graph of thoughts that grows, with the state of every node. */
-export function GraphView({ graph, startedAt, isLive, isList, choices }: GraphViewProps) {
+/** Graph of thoughts with the status of its nodes. */
+export function GraphView({ graph, startedAt, isLive, isList, viewSwitches }: GraphViewProps) {
   const { t, format } = useText();
   const [selected, setSelected] = useState<string>();
-  const placed = useMemo(() => placeGraph(graph, most), [graph]);
-  const known = useMemo(() => new Map(graph.nodes.map((node) => [node.id, node])), [graph]);
+  const layout = useMemo(() => layoutGraph(graph, maxNodes), [graph]);
+  const nodesById = useMemo(() => new Map(graph.nodes.map((node) => [node.id, node])), [graph]);
   const inferred = useMemo(() => new Set(graph.edges.filter((edge) => edge.isInferred).map((edge) => `${edge.from} ${edge.to}`)), [graph]);
-  const ids = useMemo(() => graph.nodes.slice(0, most).map((node) => node.id), [graph]);
+  const ids = useMemo(() => graph.nodes.slice(0, maxNodes).map((node) => node.id), [graph]);
   const panes = useFullHeight<HTMLDivElement>();
-  const chosen = selected === undefined ? undefined : known.get(selected);
+  const selectedNode = selected === undefined ? undefined : nodesById.get(selected);
   const close = () => {
     setSelected(undefined);
-    // Whoever walks with the keyboard goes on from the thought that was open.
+    // Keyboard navigation continues from the node that was open.
     if (selected !== undefined) focusThought(selected);
   };
   useKeys({ Escape: close });
   const done = graph.nodes.filter((node) => node.status === "completed").length;
   const active = graph.nodes.findLast((node) => node.status === "running") ?? graph.nodes.findLast((node) => node.endedAt !== undefined);
 
-  const lines = placed.edges.map(({ from, to, points }) => (
+  const lines = layout.edges.map(({ from, to, points }) => (
     <path
       key={`${from} ${to}`}
-      d={curve(points)}
-      className={classes(
+      d={curvePath(points)}
+      className={classNames(
         style["line"],
         inferred.has(`${from} ${to}`) && style["inferred"],
-        known.get(from)?.status === "completed" && known.get(to)?.status !== "planned" && style["onPath"],
+        nodesById.get(from)?.status === "completed" && nodesById.get(to)?.status !== "planned" && style["onPath"],
       )}
     />
   ));
@@ -58,8 +58,8 @@ export function GraphView({ graph, startedAt, isLive, isList, choices }: GraphVi
   return (
     <>
       <div className={style["bar"]}>
-        {choices}
-        <span className={classes(style["note"], "figures")} role="status">
+        {viewSwitches}
+        <span className={classNames(style["note"], "tabular-nums")} role="status">
           {t.inspect.progress(format.number(done), format.number(Math.max(graph.nodeCount ?? 0, graph.nodes.length)))}
         </span>
         {!isList && <span className={style["hint"]}>{t.inspect.moveHint}</span>}
@@ -68,11 +68,11 @@ export function GraphView({ graph, startedAt, isLive, isList, choices }: GraphVi
       {isList ? (
         <GraphList graph={graph} startedAt={startedAt} />
       ) : (
-        <div ref={panes} className={classes(style["panes"], chosen && style["split"])}>
+        <div ref={panes} className={classNames(style["panes"], selectedNode && style["split"])}>
           <Canvas
-            label={t.inspect.graphOf}
+            label={t.inspect.graphOfThoughts}
             role="list"
-            placed={placed}
+            layout={layout}
             ids={ids}
             lines={lines}
             selected={selected}
@@ -80,52 +80,52 @@ export function GraphView({ graph, startedAt, isLive, isList, choices }: GraphVi
             active={active?.id}
             isLive={isLive}
             node={(id, attributes) => {
-              const node = known.get(id);
-              return node && <Node node={node} graph={graph} isSelected={id === selected} attributes={attributes} />;
+              const node = nodesById.get(id);
+              return node && <GraphNode node={node} graph={graph} isSelected={id === selected} attributes={attributes} />;
             }}
           />
-          {chosen && <GraphPanel node={chosen} graph={graph} startedAt={startedAt} onGo={setSelected} onClose={close} />}
+          {selectedNode && <GraphPanel node={selectedNode} graph={graph} startedAt={startedAt} onSelect={setSelected} onClose={close} />}
         </div>
       )}
-      {!isList && graph.nodes.length > most && <p className={style["note"]}>{t.inspect.onlyFirst(format.number(most))}</p>}
+      {!isList && graph.nodes.length > maxNodes && <p className={style["note"]}>{t.inspect.onlyFirst(format.number(maxNodes))}</p>}
     </>
   );
 }
 
-interface NodeProps {
+interface GraphNodeProps {
   node: GotNode;
   graph: GotGraph;
   isSelected: boolean;
   attributes: NodeAttributes;
 }
 
-function Node({ node, graph, isSelected, attributes }: NodeProps) {
+function GraphNode({ node, graph, isSelected, attributes }: GraphNodeProps) {
   const { t, format } = useText();
   const added = graph.nodes.filter((other) => other.addedBy === node.id).length;
   const before = graph.edges.filter((edge) => edge.to === node.id).map((edge) => edge.from);
-  const told = [
+  const descriptions = [
     t.inspect.got[node.status],
     added > 0 ? t.inspect.added(added) : "",
-    before.length > 0 ? `${t.inspect.buildsOn} ${format.list(before)}` : "",
+    before.length > 0 ? `${t.inspect.dependsOn} ${format.list(before)}` : "",
   ];
   return (
     <button
       {...attributes}
       type="button"
       aria-pressed={isSelected}
-      className={classes(style["card"], style["node"], style[node.status], isSelected && style["selected"])}
+      className={classNames(style["card"], style["node"], style[node.status], isSelected && style["selected"])}
     >
-      <span className={style["nodeHead"]}>
-        <StatusDot status={shapeOf[node.status]} />
+      <span className={style["nodeHeader"]}>
+        <StatusDot status={dotStatusOf[node.status]} />
         <span className={style["nodeName"]}>{node.id}</span>
-        <span className="unseen">{told.filter((word) => word !== "").join(", ")}</span>
+        <span className="visually-hidden">{descriptions.filter((word) => word !== "").join(", ")}</span>
         {added > 0 && (
           <span className={style["added"]} aria-hidden="true">
             +{added}
           </span>
         )}
       </span>
-      <span className={style["nodeWords"]}>{node.summary ?? node.error ?? t.inspect.got[node.status]}</span>
+      <span className={style["nodeText"]}>{node.summary ?? node.error ?? t.inspect.got[node.status]}</span>
       {node.startedAt !== undefined && (
         <span className={style["nodeTime"]}>
           <Duration from={new Date(node.startedAt)} to={node.endedAt === undefined ? undefined : new Date(node.endedAt)} />

@@ -1,22 +1,22 @@
 import type { TotTree } from "@runwire/client";
 import { useText } from "../../text";
-import { Badge, Button, classes } from "../../ui";
+import { Badge, Button, classNames } from "../../ui";
 import { useState } from "react";
-import { toneOfThought } from "./states";
+import { toneOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
-const page = 200;
+const pageSize = 200;
 
-/** The thoughts of a tree as a table, in the order they came up, with every time it went back. */
+/** The thoughts of a tree as a table in order of creation, and its backtracking steps. */
 export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number }) {
   const { t, format } = useText();
-  const [shown, setShown] = useState(page);
+  const [visibleCount, setVisibleCount] = useState(pageSize);
   const textOf = (id: string) => tree.nodes.find((node) => node.id === id)?.text || t.inspect.start;
   const thoughts = tree.nodes.slice(1);
-  const left = thoughts.length - shown;
+  const remaining = thoughts.length - visibleCount;
   return (
     <>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.treeOf}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.treeOfThoughts}>
         <table className={style["table"]}>
           <thead>
             <tr>
@@ -32,21 +32,21 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
               </th>
               <th scope="col">{t.inspect.state}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.cameUp}
+                {t.inspect.createdAfter}
               </th>
             </tr>
           </thead>
           <tbody>
-            {thoughts.slice(0, shown).map((node) => (
+            {thoughts.slice(0, visibleCount).map((node) => (
               <tr key={node.id}>
                 <td className={style["number"]}>{node.visit}</td>
-                <th scope="row" className={classes(style["cell"], node.status === "abandoned" && style["struck"])} style={{ paddingLeft: 12 + Math.min(node.depth - 1, 12) * 16 }}>
+                <th scope="row" className={classNames(style["cell"], node.status === "abandoned" && style["abandonedText"])} style={{ paddingLeft: 12 + Math.min(node.depth - 1, 12) * 16 }}>
                   {node.text}
                 </th>
                 <td className={style["number"]}>{node.score === undefined ? "" : format.number(node.score)}</td>
                 <td className={style["number"]}>{node.depth}</td>
                 <td>
-                  <Badge tone={tree.path.includes(node.id) ? "good" : toneOfThought[node.status]}>{tree.path.includes(node.id) ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
+                  <Badge tone={tree.path.includes(node.id) ? "good" : toneOf[node.status]}>{tree.path.includes(node.id) ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
                 </td>
                 <td className={style["number"]}>{format.duration(node.at - startedAt)}</td>
               </tr>
@@ -54,15 +54,15 @@ export function TreeList({ tree, startedAt }: { tree: TotTree; startedAt: number
           </tbody>
         </table>
       </div>
-      {left > 0 && <Button onClick={() => setShown(shown + page)}>{t.action.showMore(Math.min(left, page))}</Button>}
+      {remaining > 0 && <Button onClick={() => setVisibleCount(visibleCount + pageSize)}>{t.action.showMore(Math.min(remaining, pageSize))}</Button>}
       {tree.backtracks.length > 0 && (
         <div>
-          <h2>{t.inspect.wentBack}</h2>
-          <ol className={style["backs"]}>
-            {tree.backtracks.map((back) => (
-              <li key={`${back.at} ${back.from}`}>
-                {t.inspect.back(textOf(back.from), textOf(back.to))}
-                {back.reason !== undefined && <span className={style["soft"]}> {back.reason}</span>}
+          <h2>{t.inspect.backtracking}</h2>
+          <ol className={style["backtracks"]}>
+            {tree.backtracks.map((backtrack) => (
+              <li key={`${backtrack.at} ${backtrack.from}`}>
+                {t.inspect.backtrack(textOf(backtrack.from), textOf(backtrack.to))}
+                {backtrack.reason !== undefined && <span className={style["secondary"]}> {backtrack.reason}</span>}
               </li>
             ))}
           </ol>

@@ -1,7 +1,7 @@
 import type { TotNode, TotTree } from "@runwire/client";
 import { useText } from "../../text";
 import { Badge, IconButton, JsonTree } from "../../ui";
-import { toneOfThought } from "./states";
+import { toneOf } from "./statusStyle";
 import style from "./Thoughts.module.css";
 
 interface TreePanelProps {
@@ -12,47 +12,47 @@ interface TreePanelProps {
   onClose(): void;
 }
 
-/** Shows one thought of a tree whole. */
+/** Details of a thought. */
 export function TreePanel({ node, tree, startedAt, isOnPath, onClose }: TreePanelProps) {
   const { t, format } = useText();
   const isRoot = node.parent === undefined;
-  const backs = tree.backtracks.filter((back) => back.from === node.id || back.to === node.id);
+  const backtracks = tree.backtracks.filter((backtrack) => backtrack.from === node.id || backtrack.to === node.id);
   const textOf = (id: string) => tree.nodes.find((each) => each.id === id)?.text || t.inspect.start;
   return (
     <aside className={style["panel"]} aria-live="polite" aria-label={t.inspect.details}>
-      <header className={style["panelHead"]}>
+      <header className={style["panelHeader"]}>
         <h2>{t.inspect.thought}</h2>
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
-      <p className={style["whole"]}>{isRoot ? t.inspect.start : node.text}</p>
+      <p className={style["fullText"]}>{isRoot ? t.inspect.start : node.text}</p>
       {!isRoot && (
         <p>
-          <Badge tone={isOnPath ? "good" : toneOfThought[node.status]}>{isOnPath ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
+          <Badge tone={isOnPath ? "good" : toneOf[node.status]}>{isOnPath ? t.inspect.onPath : t.inspect.tot[node.status]}</Badge>
         </p>
       )}
-      <dl className={style["facts"]}>
+      <dl className={style["metadata"]}>
         {node.score !== undefined && (
           <>
             <dt>{t.inspect.score}</dt>
-            <dd className="figures">{format.number(node.score)}</dd>
+            <dd className="tabular-nums">{format.number(node.score)}</dd>
           </>
         )}
         <dt>{t.inspect.depth}</dt>
-        <dd className="figures">{node.depth}</dd>
+        <dd className="tabular-nums">{node.depth}</dd>
         {node.visit !== undefined && (
           <>
             <dt>{t.inspect.visit}</dt>
-            <dd className="figures">{node.visit}</dd>
+            <dd className="tabular-nums">{node.visit}</dd>
           </>
         )}
-        <dt>{t.inspect.cameUp}</dt>
-        <dd className="figures">{format.duration(node.at - startedAt)}</dd>
+        <dt>{t.inspect.createdAfter}</dt>
+        <dd className="tabular-nums">{format.duration(node.at - startedAt)}</dd>
       </dl>
-      {backs.map((back) => (
-        <div key={back.at}>
-          <h3>{t.inspect.wentBack}</h3>
-          <p className={style["soft"]}>{t.inspect.back(textOf(back.from), textOf(back.to))}</p>
-          {back.reason !== undefined && <p>{back.reason}</p>}
+      {backtracks.map((backtrack) => (
+        <div key={backtrack.at}>
+          <h3>{t.inspect.backtracking}</h3>
+          <p className={style["secondary"]}>{t.inspect.backtrack(textOf(backtrack.from), textOf(backtrack.to))}</p>
+          {backtrack.reason !== undefined && <p>{backtrack.reason}</p>}
         </div>
       ))}
       {typeof node.value === "object" && node.value !== null && (

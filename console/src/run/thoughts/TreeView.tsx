@@ -1,43 +1,43 @@
 import type { TotNode, TotTree } from "@runwire/client";
 import { useMemo, useState, type ReactNode } from "react";
-import { useKeys } from "../../shell/keys";
+import { useKeys } from "../../shell/useKeys";
 import { useText } from "../../text";
-import { classes, Icon } from "../../ui";
+import { classNames, Icon } from "../../ui";
 import { useFullHeight } from "../useFullHeight";
 import { Canvas, focusThought, type NodeAttributes } from "./Canvas";
-import { curve } from "./place";
-import { placeTree, waysBack } from "./tree";
+import { curvePath } from "./layout";
+import { layoutTree, backtrackEdges } from "./layoutTree";
 import { TreeList } from "./TreeList";
 import { TreePanel } from "./TreePanel";
 import style from "./Thoughts.module.css";
 
-/** A drawing of more nodes helps nobody; the list has them all. */
-const most = 400;
+/** Maximum number of nodes that are drawn; the list has all. */
+const maxNodes = 400;
 
 interface TreeViewProps {
   tree: TotTree;
   startedAt: number;
-  /** Whether it still grows. */
+  /** Whether the run has not ended. */
   isLive: boolean;
   isList: boolean;
-  choices: ReactNode;
+  viewSwitches: ReactNode;
 }
 
-/** A tree of thoughts: scores, the chosen path, and where it went back. */
-export function TreeView({ tree, startedAt, isLive, isList, choices }: TreeViewProps) {
+/** Tree of thoughts with scores, the chosen path and backtracking. */
+export function TreeView({ tree, startedAt, isLive, isList, viewSwitches }: TreeViewProps) {
   const { t, format } = useText();
   const [selected, setSelected] = useState<string>();
-  const placed = useMemo(() => placeTree(tree, most), [tree]);
-  const back = useMemo(() => waysBack(tree), [tree]);
+  const layout = useMemo(() => layoutTree(tree, maxNodes), [tree]);
+  const backtracks = useMemo(() => backtrackEdges(tree), [tree]);
   const path = useMemo(() => new Set(tree.path), [tree]);
-  const known = useMemo(() => new Map(tree.nodes.map((node) => [node.id, node])), [tree]);
-  const highest = useMemo(() => Math.max(1, ...tree.nodes.map((node) => node.score ?? 0)), [tree]);
+  const nodesById = useMemo(() => new Map(tree.nodes.map((node) => [node.id, node])), [tree]);
+  const maxScore = useMemo(() => Math.max(1, ...tree.nodes.map((node) => node.score ?? 0)), [tree]);
   const panes = useFullHeight<HTMLDivElement>();
-  const ids = useMemo(() => tree.nodes.slice(0, most).map((node) => node.id), [tree]);
-  const chosen = selected === undefined ? undefined : known.get(selected);
+  const ids = useMemo(() => tree.nodes.slice(0, maxNodes).map((node) => node.id), [tree]);
+  const selectedNode = selected === undefined ? undefined : nodesById.get(selected);
   const close = () => {
     setSelected(undefined);
-    // Whoever walks with the keyboard goes on from the thought that was open.
+    // Keyboard navigation continues from the node that was open.
     if (selected !== undefined) focusThought(selected);
   };
   useKeys({ Escape: close });
@@ -49,12 +49,12 @@ export function TreeView({ tree, startedAt, isLive, isList, choices }: TreeViewP
           <path d="M1 1 7 4 1 7" className={style["arrow"]} />
         </marker>
       </defs>
-      {placed.edges.map((edge) => (
-        <path key={edge.to} d={curve(edge.points)} className={classes(style["line"], path.has(edge.to) && path.has(edge.from) && style["onPath"])} />
+      {layout.edges.map((edge) => (
+        <path key={edge.to} d={curvePath(edge.points)} className={classNames(style["line"], path.has(edge.to) && path.has(edge.from) && style["onPath"])} />
       ))}
-      {back.map(({ from, to, isLast }) => {
-        const edge = placed.edges.find((each) => each.to === from && each.from === to);
-        return edge && <path key={`back ${from}`} d={curve(edge.points, 10)} className={style["wayBack"]} markerStart={isLast ? "url(#back)" : undefined} />;
+      {backtracks.map(({ from, to, isLast }) => {
+        const edge = layout.edges.find((each) => each.to === from && each.from === to);
+        return edge && <path key={`back ${from}`} d={curvePath(edge.points, 10)} className={style["backtrackEdge"]} markerStart={isLast ? "url(#back)" : undefined} />;
       })}
     </>
   );
@@ -62,18 +62,18 @@ export function TreeView({ tree, startedAt, isLive, isList, choices }: TreeViewP
   return (
     <>
       <div className={style["bar"]}>
-        {choices}
+        {viewSwitches}
         <span className={style["note"]}>{t.inspect.thoughtCount(tree.nodes.length - 1)}</span>
         {!isList && <span className={style["hint"]}>{t.inspect.moveHint}</span>}
       </div>
       {isList ? (
         <TreeList tree={tree} startedAt={startedAt} />
       ) : (
-        <div ref={panes} className={classes(style["panes"], chosen && style["split"])}>
+        <div ref={panes} className={classNames(style["panes"], selectedNode && style["split"])}>
           <Canvas
-            label={t.inspect.treeOf}
+            label={t.inspect.treeOfThoughts}
             role="tree"
-            placed={placed}
+            layout={layout}
             ids={ids}
             lines={lines}
             selected={selected}
@@ -82,34 +82,34 @@ export function TreeView({ tree, startedAt, isLive, isList, choices }: TreeViewP
             isLive={isLive}
             preferred={path}
             node={(id, attributes) => {
-              const node = known.get(id);
-              return node && <Thought node={node} tree={known} highest={highest} isOnPath={path.has(id)} isSelected={id === selected} attributes={attributes} />;
+              const node = nodesById.get(id);
+              return node && <ThoughtNode node={node} tree={nodesById} maxScore={maxScore} isOnPath={path.has(id)} isSelected={id === selected} attributes={attributes} />;
             }}
           />
-          {chosen && <TreePanel node={chosen} tree={tree} startedAt={startedAt} isOnPath={path.has(chosen.id)} onClose={close} />}
+          {selectedNode && <TreePanel node={selectedNode} tree={tree} startedAt={startedAt} isOnPath={path.has(selectedNode.id)} onClose={close} />}
         </div>
       )}
-      {!isList && tree.nodes.length > most && <p className={style["note"]}>{t.inspect.onlyFirst(format.number(most))}</p>}
+      {!isList && tree.nodes.length > maxNodes && <p className={style["note"]}>{t.inspect.onlyFirst(format.number(maxNodes))}</p>}
     </>
   );
 }
 
-interface ThoughtProps {
+interface ThoughtNodeProps {
   node: TotNode;
   tree: ReadonlyMap<string, TotNode>;
-  highest: number;
+  maxScore: number;
   isOnPath: boolean;
   isSelected: boolean;
   attributes: NodeAttributes;
 }
 
-function Thought({ node, tree, highest, isOnPath, isSelected, attributes }: ThoughtProps) {
+function ThoughtNode({ node, tree, maxScore, isOnPath, isSelected, attributes }: ThoughtNodeProps) {
   const { t, format } = useText();
   const siblings = node.parent === undefined ? [node.id] : (tree.get(node.parent)?.children ?? []);
   const isRoot = node.parent === undefined;
-  const words = isRoot ? t.inspect.start : node.text;
+  const label = isRoot ? t.inspect.start : node.text;
   const score = node.score === undefined ? undefined : format.number(node.score);
-  const told = [isRoot ? "" : t.inspect.tot[node.status], score === undefined ? "" : t.inspect.scored(score), node.visit === undefined ? "" : t.inspect.visited(node.visit)];
+  const descriptions = [isRoot ? "" : t.inspect.tot[node.status], score === undefined ? "" : t.inspect.scored(score), node.visit === undefined ? "" : t.inspect.visited(node.visit)];
   return (
     <div
       {...attributes}
@@ -119,10 +119,10 @@ function Thought({ node, tree, highest, isOnPath, isSelected, attributes }: Thou
       aria-posinset={siblings.indexOf(node.id) + 1}
       aria-expanded={node.children.length > 0 ? true : undefined}
       aria-selected={isSelected}
-      className={classes(style["card"], style[node.status], isOnPath && style["path"], isRoot && style["root"], isSelected && style["selected"])}
+      className={classNames(style["card"], style[node.status], isOnPath && style["path"], isRoot && style["root"], isSelected && style["selected"])}
     >
-      <span className={style["words"]}>{words}</span>
-      <span className="unseen">{told.filter((word) => word !== "").join(", ")}</span>
+      <span className={style["label"]}>{label}</span>
+      <span className="visually-hidden">{descriptions.filter((word) => word !== "").join(", ")}</span>
       {!isRoot && (
         <span className={style["foot"]} aria-hidden="true">
           {node.visit !== undefined && <span className={style["visit"]}>{node.visit}</span>}
@@ -130,9 +130,9 @@ function Thought({ node, tree, highest, isOnPath, isSelected, attributes }: Thou
           {node.score !== undefined && (
             <>
               <span className={style["meter"]}>
-                <span className={style["level"]} style={{ width: `${Math.max(0, Math.min(1, node.score / highest)) * 100}%` }} />
+                <span className={style["meterValue"]} style={{ width: `${Math.max(0, Math.min(1, node.score / maxScore)) * 100}%` }} />
               </span>
-              <span className={classes(style["score"], "figures")}>{score}</span>
+              <span className={classNames(style["score"], "tabular-nums")}>{score}</span>
             </>
           )}
         </span>

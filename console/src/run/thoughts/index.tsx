@@ -1,13 +1,13 @@
 import { isClosed } from "@runwire/client";
 import { useRouter } from "../../router";
 import { useText } from "../../text";
-import { Empty, Loading, Segments } from "../../ui";
-import type { RunTabProps } from "../tab";
+import { Empty, Loading, SegmentedControl } from "../../ui";
+import type { RunTabProps } from "../tabProps";
 import { GraphView } from "./GraphView";
 import { TreeView } from "./TreeView";
 import style from "./Thoughts.module.css";
 
-/** The thoughts of a run: a tree or a graph that grows while the agent explores it. */
+/** Tab of the thoughts: a tree or a graph. */
 export function ThoughtsTab({ run }: RunTabProps) {
   const { t } = useText();
   const { query, setQuery } = useRouter();
@@ -17,10 +17,10 @@ export function ThoughtsTab({ run }: RunTabProps) {
   }
   const kind = got !== undefined && (tot === undefined || query.get("thoughts") === "graph") ? "graph" : "tree";
   const isList = query.get("as") === "list";
-  const choices = (
+  const viewSwitches = (
     <>
       {tot !== undefined && got !== undefined && (
-        <Segments
+        <SegmentedControl
           label={t.inspect.thoughts}
           value={kind}
           options={[
@@ -30,7 +30,7 @@ export function ThoughtsTab({ run }: RunTabProps) {
           onChange={(next) => setQuery({ thoughts: next === "graph" ? "graph" : null })}
         />
       )}
-      <Segments
+      <SegmentedControl
         label={t.inspect.view}
         value={isList ? "list" : "drawing"}
         options={[
@@ -46,9 +46,9 @@ export function ThoughtsTab({ run }: RunTabProps) {
   return (
     <section className={style["tab"]}>
       {kind === "graph" && got !== undefined ? (
-        <GraphView graph={got} startedAt={startedAt} isLive={isLive} isList={isList} choices={choices} />
+        <GraphView graph={got} startedAt={startedAt} isLive={isLive} isList={isList} viewSwitches={viewSwitches} />
       ) : (
-        tot !== undefined && <TreeView tree={tot} startedAt={startedAt} isLive={isLive} isList={isList} choices={choices} />
+        tot !== undefined && <TreeView tree={tot} startedAt={startedAt} isLive={isLive} isList={isList} viewSwitches={viewSwitches} />
       )}
     </section>
   );

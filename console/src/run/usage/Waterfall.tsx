@@ -1,30 +1,30 @@
 import type { RunViewSnapshot } from "@runwire/client";
 import { useMemo, useState } from "react";
 import { useText } from "../../text";
-import { Button, classes, Icon } from "../../ui";
+import { Button, classNames, Icon } from "../../ui";
 import { axisOf, spansOf, type Span } from "./spans";
 import style from "./Usage.module.css";
 
-const page = 150;
+const pageSize = 150;
 
 interface WaterfallProps {
   view: RunViewSnapshot;
   startedAt: number;
-  /** When it ended, or now. */
+  /** End time of the run, or the current time. */
   endedAt: number;
 }
 
-/** Steps, tools and all else that took time, each where it lies in the run. A table, whose bars only help the eye. */
+/** Waterfall of the steps, tools and other operations: a table with bars. */
 export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
   const { t, format } = useText();
-  const [isCoarse, setCoarse] = useState(false);
-  const [shown, setShown] = useState(page);
+  const [onlyStepsAndTools, setOnlyStepsAndTools] = useState(false);
+  const [visibleCount, setVisibleCount] = useState(pageSize);
   const { parts, steps, usage } = view;
-  const all = useMemo(() => spansOf({ parts, steps, ...(usage !== undefined && { usage }) }), [parts, steps, usage]);
-  const spans = isCoarse ? all.filter((span) => span.kind === "step" || span.kind === "tool") : all;
-  if (all.length === 0) return null;
+  const allSpans = useMemo(() => spansOf({ parts, steps, ...(usage !== undefined && { usage }) }), [parts, steps, usage]);
+  const spans = onlyStepsAndTools ? allSpans.filter((span) => span.kind === "step" || span.kind === "tool") : allSpans;
+  if (allSpans.length === 0) return null;
   const axis = axisOf(view, startedAt, endedAt);
-  const left = spans.length - shown;
+  const remaining = spans.length - visibleCount;
   const nameOf = (span: Span): string => {
     if (span.kind === "thinking") return t.inspect.thinkingOf(span.name);
     if (span.kind === "text") return t.inspect.textName;
@@ -33,19 +33,19 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
   return (
     <div>
       <div className={style["head"]}>
-        <h2>{t.inspect.timeOf}</h2>
-        <label className={style["check"]}>
-          <input type="checkbox" checked={isCoarse} onChange={(change) => setCoarse(change.target.checked)} />
-          {t.inspect.hideFine}
+        <h2>{t.inspect.waterfall}</h2>
+        <label className={style["checkbox"]}>
+          <input type="checkbox" checked={onlyStepsAndTools} onChange={(change) => setOnlyStepsAndTools(change.target.checked)} />
+          {t.inspect.onlyStepsAndTools}
         </label>
       </div>
-      <div className={style["tableFrame"]} tabIndex={0} role="group" aria-label={t.inspect.timeOf}>
-        <table className={classes(style["table"], style["waterfall"])}>
+      <div className={style["tableContainer"]} tabIndex={0} role="group" aria-label={t.inspect.waterfall}>
+        <table className={classNames(style["table"], style["waterfall"])}>
           <thead>
             <tr>
               <th scope="col">{t.inspect.what}</th>
               <th scope="col" className={style["number"]}>
-                {t.inspect.began}
+                {t.inspect.startedAfter}
               </th>
               <th scope="col" className={style["number"]}>
                 {t.inspect.duration}
@@ -54,28 +54,28 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
                 {t.inspect.tokens}
               </th>
               <td aria-hidden="true" className={style["scale"]}>
-                <span className="figures">{axis.isCompressed ? t.inspect.shortened : format.duration(endedAt - startedAt)}</span>
+                <span className="tabular-nums">{axis.isCompressed ? t.inspect.waitingCompressed : format.duration(endedAt - startedAt)}</span>
               </td>
             </tr>
           </thead>
           <tbody>
-            {spans.slice(0, shown).map((span) => {
+            {spans.slice(0, visibleCount).map((span) => {
               const end = span.endedAt ?? endedAt;
               const from = axis.at(span.startedAt);
               const width = axis.at(end) - from;
               return (
                 <tr key={span.id} data-kind={span.kind}>
-                  <th scope="row" className={style["what"]}>
+                  <th scope="row" className={style["nameCell"]}>
                     <span className={style["name"]} style={{ paddingLeft: Math.min(span.depth, 8) * 16 }}>
                       <span className={style["dot"]} aria-hidden="true" />
-                      <span className="unseen">{t.inspect.kind[span.kind]} </span>
-                      <span className={style["nameWords"]} title={nameOf(span)}>
+                      <span className="visually-hidden">{t.inspect.kind[span.kind]} </span>
+                      <span className={style["nameText"]} title={nameOf(span)}>
                         {nameOf(span)}
                       </span>
                       {span.hasFailed && (
                         <span className={style["failed"]}>
                           <Icon name="cross" size={12} />
-                          <span className="unseen">{t.status.failed}</span>
+                          <span className="visually-hidden">{t.status.failed}</span>
                         </span>
                       )}
                     </span>
@@ -84,7 +84,7 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
                   <td className={style["number"]}>{span.endedAt === undefined ? t.inspect.running : format.duration(end - span.startedAt)}</td>
                   <td className={style["number"]}>{span.tokens === undefined ? "" : format.number(span.tokens)}</td>
                   <td aria-hidden="true" className={style["track"]}>
-                    <span className={classes(style["bar"], span.endedAt === undefined && style["open"])} style={{ left: `${from}%`, width: `max(3px, ${width}%)` }} />
+                    <span className={classNames(style["bar"], span.endedAt === undefined && style["open"])} style={{ left: `${from}%`, width: `max(3px, ${width}%)` }} />
                   </td>
                 </tr>
               );
@@ -92,9 +92,9 @@ export function Waterfall({ view, startedAt, endedAt }: WaterfallProps) {
           </tbody>
         </table>
       </div>
-      {left > 0 && (
-        <Button className={style["more"]} onClick={() => setShown(shown + page)}>
-          {t.action.showMore(Math.min(left, page))}
+      {remaining > 0 && (
+        <Button className={style["more"]} onClick={() => setVisibleCount(visibleCount + pageSize)}>
+          {t.action.showMore(Math.min(remaining, pageSize))}
         </Button>
       )}
     </div>

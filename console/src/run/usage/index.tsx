@@ -2,25 +2,25 @@ import { isClosed, type RunViewSnapshot } from "@runwire/client";
 import { useMemo, type ReactNode } from "react";
 import { useText } from "../../text";
 import { Empty, Loading, useNow } from "../../ui";
-import type { RunTabProps } from "../tab";
-import { CallTable, SumTable } from "./SumTable";
-import { sumSteps, sumTools, waitedFor } from "./spans";
-import { useCalm } from "./useCalm";
+import type { RunTabProps } from "../tabProps";
+import { CallTable, AggregateTable } from "./UsageTables";
+import { aggregateSteps, aggregateTools, waitingTime } from "./spans";
+import { useThrottledValue } from "./useThrottledValue";
 import { Waterfall } from "./Waterfall";
 import style from "./Usage.module.css";
 
-/** How often the figures of a live run are counted anew, in milliseconds. */
-const pace = 400;
+/** Update interval of a live run in milliseconds. */
+const updateInterval = 400;
 
-/** What a run has used: tokens and time, by step, by tool and by model call. */
+/** Tab of the usage: tokens and time by step, tool and model call. */
 export function UsageTab({ run }: RunTabProps) {
-  // Figures that are only being caught up with would say something else than what is so.
-  return run.isCaughtUp ? <CalmUsage view={run.view} /> : <Loading lines={6} />;
+  // Before all stored events are read, the figures would be wrong.
+  return run.isCaughtUp ? <ThrottledUsage view={run.view} /> : <Loading lines={6} />;
 }
 
-function CalmUsage(props: { view: RunViewSnapshot }) {
+function ThrottledUsage(props: { view: RunViewSnapshot }) {
   const { t } = useText();
-  const view = useCalm(props.view, pace);
+  const view = useThrottledValue(props.view, updateInterval);
   if (view.startedAt === undefined) return <Empty icon="chart" title={t.inspect.noUsage} detail={t.inspect.noUsageDetail} />;
   return <Usage view={view} startedAt={view.startedAt} />;
 }
@@ -30,15 +30,15 @@ function Usage({ view, startedAt }: { view: RunViewSnapshot; startedAt: number }
   const ticking = useNow(!isClosed(view.status));
   const now = view.endedAt ?? Math.max(ticking, startedAt);
   const { usage, summary } = view;
-  const steps = useMemo(() => sumSteps(view, now), [view, now]);
-  const tools = useMemo(() => sumTools(view, now), [view, now]);
-  const waited = waitedFor(view, now);
+  const steps = useMemo(() => aggregateSteps(view, now), [view, now]);
+  const tools = useMemo(() => aggregateTools(view, now), [view, now]);
+  const waiting = waitingTime(view, now);
   const calls = usage?.calls.length ?? 0;
   return (
     <section className={style["tab"]}>
       <dl className={style["figures"]}>
         <Figure name={t.inspect.duration} value={format.duration(view.endedAt === undefined ? Math.floor((now - startedAt) / 1000) * 1000 : now - startedAt)} />
-        {waited > 0 && <Figure name={t.inspect.waited} value={format.duration(waited)} />}
+        {waiting > 0 && <Figure name={t.inspect.waitingTime} value={format.duration(waiting)} />}
         {usage !== undefined && (
           <>
             <Figure name={t.inspect.input} value={format.number(usage.promptTokens)} unit={t.inspect.tokens} />
@@ -52,8 +52,8 @@ function Usage({ view, startedAt }: { view: RunViewSnapshot; startedAt: number }
       </dl>
       {usage === undefined && <p className={style["note"]}>{t.inspect.noTokens}</p>}
       <Waterfall view={view} startedAt={startedAt} endedAt={now} />
-      {steps.length > 0 && <SumTable title={t.inspect.byStepTitle} what={t.inspect.step} sums={steps} whole={now - startedAt} />}
-      {tools.length > 0 && <SumTable title={t.inspect.byToolTitle} what={t.inspect.kind.tool} sums={tools} whole={now - startedAt} />}
+      {steps.length > 0 && <AggregateTable title={t.inspect.byStepTitle} nameTitle={t.inspect.step} aggregates={steps} runDuration={now - startedAt} />}
+      {tools.length > 0 && <AggregateTable title={t.inspect.byToolTitle} nameTitle={t.inspect.kind.tool} aggregates={tools} runDuration={now - startedAt} />}
       {usage !== undefined && calls > 0 && <CallTable usage={usage} startedAt={startedAt} />}
     </section>
   );
@@ -63,7 +63,7 @@ function Figure({ name, value, unit }: { name: string; value: ReactNode; unit?: 
   return (
     <div className={style["figure"]}>
       <dt>{name}</dt>
-      <dd className="figures">
+      <dd className="tabular-nums">
         {value} {unit && <span className={style["unit"]}>{unit}</span>}
       </dd>
     </div>

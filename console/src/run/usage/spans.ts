@@ -1,61 +1,61 @@
 import type { Part, RunStep, RunViewSnapshot, UsageCall } from "@runwire/client";
 
-/** Something that took time. */
+/** An operation with its duration. */
 export interface Span {
   id: string;
   kind: "step" | "tool" | "thinking" | "text" | "interaction" | "subagent";
-  /** The step's or the tool's name; of others what is known, or nothing. */
+  /** Name of the step or tool; may be empty for others. */
   name: string;
   /** In milliseconds since the epoch. */
   startedAt: number;
   endedAt?: number;
-  /** How many steps it is inside of. */
+  /** Number of enclosing steps. */
   depth: number;
   hasFailed: boolean;
-  /** The tokens of a step's model calls. */
+  /** Tokens of a step's model calls. */
   tokens?: number;
 }
 
-type Seen = Pick<RunViewSnapshot, "parts" | "steps" | "usage">;
+type UsageInput = Pick<RunViewSnapshot, "parts" | "steps" | "usage">;
 
-/** Finds everything of a run that took time, in the order it began. */
-export function spansOf({ parts, steps, usage }: Seen): Span[] {
+/** Returns the operations of a run in the order they started. */
+export function spansOf({ parts, steps, usage }: UsageInput): Span[] {
   const tokens = new Map<string, number>();
   for (const call of usage?.calls ?? []) {
     if (call.stepId !== undefined) tokens.set(call.stepId, (tokens.get(call.stepId) ?? 0) + call.totalTokens);
   }
   const depths = depthsOf(steps);
-  const spans = steps.map((step, place): Span => {
-    const told = tokens.get(step.stepId);
+  const spans = steps.map((step, index): Span => {
+    const stepTokens = tokens.get(step.stepId);
     return {
-      id: `step ${place}`,
+      id: `step ${index}`,
       kind: "step",
       name: step.name,
       startedAt: step.startedAt,
       ...(step.endedAt !== undefined && { endedAt: step.endedAt }),
-      depth: depths[place] ?? 0,
+      depth: depths[index] ?? 0,
       hasFailed: step.status === "failed",
-      ...(told !== undefined && { tokens: told }),
+      ...(stepTokens !== undefined && { tokens: stepTokens }),
     };
   });
-  const inside = new Map<string, number>();
-  steps.forEach((step, place) => inside.set(step.stepId, (depths[place] ?? 0) + 1));
+  const innerDepths = new Map<string, number>();
+  steps.forEach((step, index) => innerDepths.set(step.stepId, (depths[index] ?? 0) + 1));
   for (const part of parts) {
     const span = spanOf(part);
-    if (span !== undefined) spans.push({ ...span, depth: part.stepId === undefined ? 0 : (inside.get(part.stepId) ?? 0) });
+    if (span !== undefined) spans.push({ ...span, depth: part.stepId === undefined ? 0 : (innerDepths.get(part.stepId) ?? 0) });
   }
-  // What begins with a step stands below it: sorting keeps the order of equals, and steps come first.
+  // The sort is stable, so a step precedes operations that start at the same time.
   return spans.sort((one, other) => one.startedAt - other.startedAt);
 }
 
-/** Tells how many steps each step is inside of. */
+/** Returns the number of enclosing steps of each step. */
 function depthsOf(steps: readonly RunStep[]): number[] {
-  const around: RunStep[] = [];
+  const enclosing: RunStep[] = [];
   return steps.map((step) => {
-    for (let last = around.at(-1); last !== undefined && endOf(last) < endOf(step); last = around.at(-1)) around.pop();
-    while (around.length > 0 && endOf(around.at(-1)) <= step.startedAt) around.pop();
-    around.push(step);
-    return around.length - 1;
+    for (let last = enclosing.at(-1); last !== undefined && endOf(last) < endOf(step); last = enclosing.at(-1)) enclosing.pop();
+    while (enclosing.length > 0 && endOf(enclosing.at(-1)) <= step.startedAt) enclosing.pop();
+    enclosing.push(step);
+    return enclosing.length - 1;
   });
 }
 
@@ -81,10 +81,10 @@ function spanOf(part: Part): Omit<Span, "depth"> | undefined {
   }
 }
 
-/** The time and the tokens of everything of one name. */
-export interface Sum {
+/** Time and tokens of all operations of one name. */
+export interface Aggregate {
   name: string;
-  times: number;
+  count: number;
   failures: number;
   /** In milliseconds. */
   duration: number;
@@ -94,50 +94,50 @@ export interface Sum {
   totalTokens: number;
 }
 
-/** Sums up steps by name; what was told outside of any step has an empty name. */
-export function sumSteps({ steps, usage }: Seen, now: number): Sum[] {
-  const sums = new Sums();
+/** Aggregates steps by name; model calls outside of steps have an empty name. */
+export function aggregateSteps({ steps, usage }: UsageInput, now: number): Aggregate[] {
+  const aggregator = new Aggregator();
   const names = new Map(steps.map((step) => [step.stepId, step.name]));
-  for (const step of steps) sums.addTime(step.name, (step.endedAt ?? now) - step.startedAt, step.status === "failed");
-  for (const call of usage?.calls ?? []) sums.addTokens(call.step ?? names.get(call.stepId ?? "") ?? "", call);
-  return sums.list();
+  for (const step of steps) aggregator.addTime(step.name, (step.endedAt ?? now) - step.startedAt, step.status === "failed");
+  for (const call of usage?.calls ?? []) aggregator.addTokens(call.step ?? names.get(call.stepId ?? "") ?? "", call);
+  return aggregator.list();
 }
 
-/** Sums up tools by name. */
-export function sumTools({ parts, usage }: Seen, now: number): Sum[] {
-  const sums = new Sums();
+/** Aggregates tools by name. */
+export function aggregateTools({ parts, usage }: UsageInput, now: number): Aggregate[] {
+  const aggregator = new Aggregator();
   for (const part of parts) {
-    if (part.kind === "tool") sums.addTime(part.name, part.durationMs ?? (part.endedAt ?? now) - part.startedAt, part.status === "failure");
+    if (part.kind === "tool") aggregator.addTime(part.name, part.durationMs ?? (part.endedAt ?? now) - part.startedAt, part.status === "failure");
   }
-  for (const call of usage?.calls ?? []) if (call.tool !== undefined) sums.addTokens(call.tool, call);
-  return sums.list();
+  for (const call of usage?.calls ?? []) if (call.tool !== undefined) aggregator.addTokens(call.tool, call);
+  return aggregator.list();
 }
 
-/** Tells how long a run waited for people; questions that were open together count once. */
-export function waitedFor({ parts }: Pick<Seen, "parts">, now: number): number {
-  let [sum, end] = [0, -Infinity];
+/** Returns how long a run waited for people; interactions that overlap count once. */
+export function waitingTime({ parts }: Pick<UsageInput, "parts">, now: number): number {
+  let [aggregate, end] = [0, -Infinity];
   for (const part of parts) {
     if (part.kind !== "interaction") continue;
-    const until = part.endedAt ?? now;
-    sum += Math.max(0, until - Math.max(part.startedAt, end));
-    end = Math.max(end, until);
+    const endedAt = part.endedAt ?? now;
+    aggregate += Math.max(0, endedAt - Math.max(part.startedAt, end));
+    end = Math.max(end, endedAt);
   }
-  return sum;
+  return aggregate;
 }
 
-/** Waiting that is longer than this share of everything else is drawn shorter. */
-const waitingShare = 0.15;
+/** Waiting that exceeds this share of the active time is compressed. */
+const maxWaitingShare = 0.15;
 
-/** Places moments of a run on a line. */
+/** Time axis of the waterfall. */
 export interface Axis {
-  /** Where a moment lies, from 0 to 100. */
-  at(moment: number): number;
-  /** Whether waiting for people is drawn shorter than it was. */
+  /** Returns the position of a time from 0 to 100. */
+  at(time: number): number;
+  /** Whether waiting for people is compressed. */
   isCompressed: boolean;
 }
 
-/** Makes the line that a run is drawn on: hours of waiting for a person would leave no room for what the run did. */
-export function axisOf({ parts }: Pick<Seen, "parts">, startedAt: number, endedAt: number): Axis {
+/** Returns the time axis of a run. Long waiting for people is compressed to leave room for the rest. */
+export function axisOf({ parts }: Pick<UsageInput, "parts">, startedAt: number, endedAt: number): Axis {
   const waits: { from: number; to: number }[] = [];
   for (const part of parts) {
     if (part.kind !== "interaction") continue;
@@ -146,47 +146,47 @@ export function axisOf({ parts }: Pick<Seen, "parts">, startedAt: number, endedA
     if (last !== undefined && part.startedAt <= last.to) last.to = Math.max(last.to, to);
     else waits.push({ from: part.startedAt, to });
   }
-  const waited = waits.reduce((sum, { from, to }) => sum + Math.max(0, to - from), 0);
+  const waited = waits.reduce((aggregate, { from, to }) => aggregate + Math.max(0, to - from), 0);
   const active = Math.max(1, endedAt - startedAt - waited);
-  const isCompressed = waited > active * waitingShare * 2;
-  const pace = isCompressed ? (active * waitingShare) / waited : 1;
-  const length = (moment: number) => {
-    let drawn = moment - startedAt;
-    for (const { from, to } of waits) drawn -= Math.max(0, Math.min(moment, to) - from) * (1 - pace);
-    return drawn;
+  const isCompressed = waited > active * maxWaitingShare * 2;
+  const compression = isCompressed ? (active * maxWaitingShare) / waited : 1;
+  const length = (time: number) => {
+    let position = time - startedAt;
+    for (const { from, to } of waits) position -= Math.max(0, Math.min(time, to) - from) * (1 - compression);
+    return position;
   };
-  const whole = Math.max(1, length(endedAt));
-  return { at: (moment) => Math.max(0, Math.min(100, (length(moment) / whole) * 100)), isCompressed };
+  const total = Math.max(1, length(endedAt));
+  return { at: (time) => Math.max(0, Math.min(100, (length(time) / total) * 100)), isCompressed };
 }
 
-class Sums {
-  readonly #sums = new Map<string, Sum>();
+class Aggregator {
+  readonly #aggregates = new Map<string, Aggregate>();
 
   addTime(name: string, duration: number, hasFailed: boolean): void {
-    const sum = this.#of(name);
-    sum.times++;
-    if (hasFailed) sum.failures++;
-    sum.duration += Math.max(0, duration);
-    sum.longest = Math.max(sum.longest, duration);
+    const aggregate = this.#aggregateOf(name);
+    aggregate.count++;
+    if (hasFailed) aggregate.failures++;
+    aggregate.duration += Math.max(0, duration);
+    aggregate.longest = Math.max(aggregate.longest, duration);
   }
 
   addTokens(name: string, call: UsageCall): void {
-    const sum = this.#of(name);
-    sum.promptTokens += call.promptTokens;
-    sum.completionTokens += call.completionTokens;
-    sum.totalTokens += call.totalTokens;
+    const aggregate = this.#aggregateOf(name);
+    aggregate.promptTokens += call.promptTokens;
+    aggregate.completionTokens += call.completionTokens;
+    aggregate.totalTokens += call.totalTokens;
   }
 
-  list(): Sum[] {
-    return [...this.#sums.values()].sort((one, other) => other.duration - one.duration);
+  list(): Aggregate[] {
+    return [...this.#aggregates.values()].sort((one, other) => other.duration - one.duration);
   }
 
-  #of(name: string): Sum {
-    let sum = this.#sums.get(name);
-    if (sum === undefined) {
-      sum = { name, times: 0, failures: 0, duration: 0, longest: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 };
-      this.#sums.set(name, sum);
+  #aggregateOf(name: string): Aggregate {
+    let aggregate = this.#aggregates.get(name);
+    if (aggregate === undefined) {
+      aggregate = { name, count: 0, failures: 0, duration: 0, longest: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 };
+      this.#aggregates.set(name, aggregate);
     }
-    return sum;
+    return aggregate;
   }
 }

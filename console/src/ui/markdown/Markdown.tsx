@@ -1,24 +1,24 @@
 import { memo, useMemo, useRef } from "react";
 import { useText } from "../../text";
-import { classes } from "../classes";
-import { Copy } from "../Copy";
-import { BlockReader, renderCode, renderProse, type Block } from "./parse";
+import { classNames } from "../classNames";
+import { CopyButton } from "../CopyButton";
+import { BlockParser, renderCode, renderProse, type Block } from "./parse";
 import "./markdown.css";
 
 interface MarkdownProps {
   text: string;
-  /** Shows a quiet caret at the end while text still comes. */
+  /** Shows a caret at the end while the text is streamed. */
   streaming?: boolean;
   className?: string;
 }
 
-/** Shows markdown, also while it is still being written. Nothing in it can run, and no remote image is loaded. */
+/** Markdown that may still be streamed. It is sanitized, and loads no remote images. */
 export function Markdown({ text, streaming = false, className }: MarkdownProps) {
-  const reader = useRef<BlockReader>(null);
-  reader.current ??= new BlockReader();
-  const blocks = reader.current.read(text);
+  const parser = useRef<BlockParser>(null);
+  parser.current ??= new BlockParser();
+  const blocks = parser.current.parse(text);
   return (
-    <div className={classes("markdown", streaming && "streaming", className)}>
+    <div className={classNames("markdown", streaming && "streaming", className)}>
       {blocks.map((block, index) =>
         block.kind === "code" ? (
           <CodeBlock key={index} code={block.code} language={block.language} />
@@ -35,7 +35,7 @@ const Prose = memo(function Prose({ source }: { source: (Block & { kind: "prose"
   return <div className="block" dangerouslySetInnerHTML={html} />;
 });
 
-/** Shows code with light colours and a button that copies it. */
+/** A highlighted code block with a copy button. */
 export const CodeBlock = memo(function CodeBlock({ code, language = "" }: { code: string; language?: string }) {
   const { t } = useText();
   const html = useMemo(() => ({ __html: renderCode(code, language) }), [code, language]);
@@ -43,7 +43,7 @@ export const CodeBlock = memo(function CodeBlock({ code, language = "" }: { code
     <div className="code-block">
       <div className="code-head">
         <span>{language === "" ? t.markdown.code : language}</span>
-        <Copy text={code.replace(/\n$/, "")} />
+        <CopyButton text={code.replace(/\n$/, "")} />
       </div>
       <pre tabIndex={0}>
         <code dangerouslySetInnerHTML={html} />

@@ -7,18 +7,18 @@ const markdown = new MarkdownIt({ html: false, linkify: true, breaks: false, hig
 // Plain CommonMark leaves `**加粗：**文字` as asterisks.
 markdown.use(cjkFriendly);
 
-// What a run wrote must not make the browser call anybody: a remote image becomes a link to it.
+// The output of a run must not cause requests: a remote image becomes a link.
 markdown.renderer.rules.image = (tokens, index) => {
   const token = tokens[index];
   if (token === undefined) return "";
   const source = String(token.attrGet("src") ?? "");
-  const words = markdown.utils.escapeHtml(token.content || source);
-  const address = markdown.utils.escapeHtml(source);
-  if (/^(data:image\/(png|jpeg|gif|webp|avif);|blob:)/i.test(source)) return `<img src="${address}" alt="${words}">`;
-  return `<a href="${address}" data-image="">${words}</a>`;
+  const alt = markdown.utils.escapeHtml(token.content || source);
+  const url = markdown.utils.escapeHtml(source);
+  if (/^(data:image\/(png|jpeg|gif|webp|avif);|blob:)/i.test(source)) return `<img src="${url}" alt="${alt}">`;
+  return `<a href="${url}" data-image="">${alt}</a>`;
 };
 
-// Columns are aligned by class: the content security policy forbids style attributes, and would complain of each.
+// Columns are aligned by class: the content security policy forbids style attributes.
 markdown.core.ruler.push("alignment", ({ tokens }) => {
   for (const token of tokens) {
     const side = /^text-align:\s*(left|center|right)$/.exec(String(token.attrGet("style") ?? ""))?.[1];
@@ -32,15 +32,15 @@ const allowedTags = [
 ];
 const allowedAttributes = ["href", "title", "class", "start", "src", "alt", "target", "rel", "data-image"];
 
-/** One block at the top of a document: a fence with its code, or anything else with its source. */
+/** A top-level block: a code fence, or anything else with its source. */
 export type Block = { kind: "code"; language: string; code: string } | { kind: "prose"; source: string };
 
-/** Turns the source of prose into HTML that is safe to show. */
+/** Renders Markdown to sanitized HTML. */
 export function renderProse(source: string): string {
   return sanitize(markdown.render(source));
 }
 
-/** Turns code into HTML with light colours, safe to show. */
+/** Renders code to sanitized, highlighted HTML. */
 export function renderCode(code: string, language: string): string {
   return sanitize(highlight(code, language));
 }
@@ -61,12 +61,12 @@ function sanitize(html: string): string {
     if (!/^(data|blob):/i.test(image.getAttribute("src") ?? "")) image.remove();
   }
   for (const table of clean.querySelectorAll("table")) {
-    // A wide table scrolls by itself; a region that scrolls must be reachable by keyboard.
-    const frame = document.createElement("div");
-    frame.className = "table-frame";
-    frame.tabIndex = 0;
-    table.replaceWith(frame);
-    frame.append(table);
+    // A wide table scrolls by itself; a scrollable region must be focusable.
+    const container = document.createElement("div");
+    container.className = "table-container";
+    container.tabIndex = 0;
+    table.replaceWith(container);
+    container.append(table);
   }
   const holder = document.createElement("div");
   holder.append(clean);
@@ -74,36 +74,36 @@ function sanitize(html: string): string {
 }
 
 /**
- * Cuts a growing text into top-level blocks. A block that another one follows never changes again, so only the
- * last one is read anew when text is added: a long answer costs no more per piece than a short one.
+ * Splits a growing text into top-level blocks. Only the last block can change, so only it is parsed again when text is
+ * appended: a delta of a long text costs no more than of a short one.
  */
-export class BlockReader {
+export class BlockParser {
   private text = "";
-  private settledTo = 0;
-  private settled: Block[] = [];
-  private shown: readonly Block[] = [];
+  private stableLength = 0;
+  private stableBlocks: Block[] = [];
+  private blocks: readonly Block[] = [];
 
-  /** Gives the blocks of the whole text. */
-  read(text: string): readonly Block[] {
-    if (text === this.text) return this.shown;
+  /** Returns the blocks of the text. */
+  parse(text: string): readonly Block[] {
+    if (text === this.text) return this.blocks;
     if (!text.startsWith(this.text)) {
-      this.settledTo = 0;
-      this.settled = [];
+      this.stableLength = 0;
+      this.stableBlocks = [];
     }
     this.text = text;
-    const rest = text.slice(this.settledTo);
-    const found = cut(rest);
+    const rest = text.slice(this.stableLength);
+    const found = splitBlocks(rest);
     const last = found.pop();
-    if (last === undefined) return (this.shown = this.settled.slice());
+    if (last === undefined) return (this.blocks = this.stableBlocks.slice());
     if (found.length > 0) {
-      for (const { block } of found) this.settled.push(block);
-      this.settledTo += last.from;
+      for (const { block } of found) this.stableBlocks.push(block);
+      this.stableLength += last.from;
     }
-    return (this.shown = [...this.settled, last.block]);
+    return (this.blocks = [...this.stableBlocks, last.block]);
   }
 }
 
-function cut(source: string): { block: Block; from: number }[] {
+function splitBlocks(source: string): { block: Block; from: number }[] {
   const tokens = markdown.parse(source, {});
   const starts = lineStarts(source);
   const blocks: { block: Block; from: number }[] = [];

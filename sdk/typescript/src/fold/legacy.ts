@@ -1,13 +1,13 @@
-/** An older event, flat or with its fields in `data`, without metadata. */
-type Older<Type extends string, Fields> = ({ type: Type } & Fields) | { type: Type; data: Fields };
+/** A legacy frame without metadata: flat, or with its fields in `data`. */
+type Legacy<Type extends string, Fields> = ({ type: Type } & Fields) | { type: Type; data: Fields };
 
-/** The events that StreamingEngine sent before it had metadata (§6 of its document). */
+/** The frames that StreamingEngine sent before it had metadata (§6 of its document). */
 export type LegacyFrame =
-  | Older<"token", { content: string }>
-  | Older<"final_answer", { content: string }>
-  | Older<"thinking", { content: string }>
-  | Older<"tool_call", { tool_id: string; tool_name: string; tool_args?: string | Record<string, unknown> }>
-  | Older<"tool_result", { tool_id: string; status: "completed" | "failed"; result?: unknown }>
-  | Older<"dataframe_data", { dataframe_name?: string; columns: unknown[]; data: unknown[] }>
-  | Older<"error", { message: string }>
-  | Older<"done", object>;
+  | Legacy<"token", { content: string }>
+  | Legacy<"final_answer", { content: string }>
+  | Legacy<"thinking", { content: string }>
+  | Legacy<"tool_call", { tool_id: string; tool_name: string; tool_args?: string | Record<string, unknown> }>
+  | Legacy<"tool_result", { tool_id: string; status: "completed" | "failed"; result?: unknown }>
+  | Legacy<"dataframe_data", { dataframe_name?: string; columns: unknown[]; data: unknown[] }>
+  | Legacy<"error", { message: string }>
+  | Legacy<"done", object>;

@@ -1,43 +1,35 @@
 import type { DataEvent, Envelope, ErrorInfo, InteractionRequestedEvent, KnownEvent } from "../generated.js";
-import { Kept } from "./kept.js";
-import type { InteractionPart, Part, TextPart, ThinkingPart, ToolPart } from "./parts.js";
+import { SnapshotList } from "./snapshot-list.js";
+import type { InteractionPart, Part, PartBase, TextPart, ThinkingPart, ToolPart } from "./part-types.js";
 import { applyPatch } from "./patch.js";
-import { continues } from "./texts.js";
+import { continues } from "./joined-texts.js";
 
-/** What all parts have, as an event says it. */
-interface Place {
-  id: string;
-  startedAt: number;
-  stepId?: string;
-  subagentId?: string;
-}
+/** Creates the base fields of a part of an event; makes the id unique. */
+export type BaseFactory = (id: string) => PartBase;
 
-/** Gives a part its id and its place; one id is given once. */
-type Placing = (id: string) => Place;
+type TextEvent = Extract<KnownEvent, { type: `text.${string}` | `thinking.${string}` }>;
 
-type Said = Extract<KnownEvent, { type: `text.${string}` | `thinking.${string}` }>;
-
-/** The parts of a run. A part is replaced when it changes, so that a snapshot stays what it was. */
+/** The parts of a run. Parts are immutable: a change replaces the part, so that snapshots stay valid. */
 export class PartList {
-  readonly #parts = new Kept<Part>();
-  /** Where the newest part of a name is. */
-  readonly #places = new Map<string, number>();
+  readonly #parts = new SnapshotList<Part>();
+  /** Index of the newest part of each key. */
+  readonly #indexes = new Map<string, number>();
   readonly #openCalls = new Set<string>();
 
-  /** Makes what gives the parts of an event their place. */
-  place(event: Envelope, at: number): Placing {
+  /** Returns the factory of base fields for the parts of an event. */
+  baseFor(event: Envelope, at: number): BaseFactory {
     return (id) => ({
-      id: this.#places.has(id) ? `${id} ${event.seq}.${this.#parts.length}` : id,
+      id: this.#indexes.has(id) ? `${id} ${event.seq}.${this.#parts.length}` : id,
       startedAt: at,
       ...(event.step_id !== undefined && { stepId: event.step_id }),
       ...(event.subagent_run_id !== undefined && { subagentId: event.subagent_run_id }),
     });
   }
 
-  /** Adds a part; it is then found by its name: its id, or what it was called before others had that name. */
-  add(part: Part, name = part.id): void {
-    this.#places.set(part.id, this.#parts.length);
-    this.#places.set(name, this.#parts.length);
+  /** Adds a part and indexes it by its id and by `key`, which a later part may reuse. */
+  add(part: Part, key = part.id): void {
+    this.#indexes.set(part.id, this.#parts.length);
+    this.#indexes.set(key, this.#parts.length);
     if (part.kind === "tool") this.#openCalls.add(part.callId);
     this.#parts.push(part);
   }
@@ -46,8 +38,8 @@ export class PartList {
     return this.#parts.snapshot();
   }
 
-  findLast(is: (part: Part) => boolean): Part | undefined {
-    return this.#parts.findLast(is);
+  findLast(predicate: (part: Part) => boolean): Part | undefined {
+    return this.#parts.findLast(predicate);
   }
 
   call(id: string): ToolPart | undefined {
@@ -55,8 +47,8 @@ export class PartList {
     return part?.kind === "tool" ? part : undefined;
   }
 
-  /** Tells the tool at work, where there is only one. */
-  onlyTool(): string | undefined {
+  /** Returns the name of the running tool, if exactly one runs. */
+  onlyRunningTool(): string | undefined {
     const [id, another] = this.#openCalls;
     return id !== undefined && another === undefined ? this.call(id)?.name : undefined;
   }
@@ -65,44 +57,44 @@ export class PartList {
     const call = this.call(id);
     if (call === undefined) return;
     const changed = change(call);
-    // A change that names the part is the whole part: it may leave fields out.
+    // A change with an id replaces the whole part, so that it can remove fields.
     const part: ToolPart = changed.id === undefined ? { ...call, ...changed } : (changed as ToolPart);
     if (part.endedAt !== undefined) this.#openCalls.delete(id);
-    this.#put(`call ${id}`, part);
+    this.#replace(`call ${id}`, part);
   }
 
   edit(kind: "interaction", id: string, change: (part: InteractionPart) => Partial<InteractionPart>): void {
-    const name = `${kind} ${id}`;
-    const part = this.#find(name);
-    if (part?.kind === kind) this.#put(name, { ...part, ...change(part) });
+    const key = `${kind} ${id}`;
+    const part = this.#find(key);
+    if (part?.kind === kind) this.#replace(key, { ...part, ...change(part) });
   }
 
-  takeText(event: Said, at: number): void {
+  applyText(event: TextEvent, at: number): void {
     const isText = event.type.startsWith("text.");
-    const name = `${isText ? "text" : "thinking"} ${event.message_id}`;
+    const key = `${isText ? "text" : "thinking"} ${event.message_id}`;
     if (event.type === "text.started") {
-      if (this.#continueLast(event, name)) return;
+      if (this.#continueLast(event, key)) return;
       const role = event.role === undefined || event.role === "assistant" ? {} : { role: event.role };
-      const place = this.place(event, at)(name);
-      if (event.role === "user") this.add({ kind: "user", ...place, text: "" }, name);
-      else this.add({ kind: "text", ...place, messageId: event.message_id, text: "", ...role }, name);
+      const base = this.baseFor(event, at)(key);
+      if (event.role === "user") this.add({ kind: "user", ...base, text: "" }, key);
+      else this.add({ kind: "text", ...base, messageId: event.message_id, text: "", ...role }, key);
       return;
     }
     if (event.type === "thinking.started") {
       const stage = event.stage === undefined ? {} : { stage: event.stage };
-      return this.add({ kind: "thinking", ...this.place(event, at)(name), messageId: event.message_id, text: "", ...stage }, name);
+      return this.add({ kind: "thinking", ...this.baseFor(event, at)(key), messageId: event.message_id, text: "", ...stage }, key);
     }
-    const part = this.#find(name);
+    const part = this.#find(key);
     if (part?.kind !== "text" && part?.kind !== "thinking" && part?.kind !== "user") return;
     switch (event.type) {
       case "text.delta":
-        return this.#put(name, { ...part, text: part.text + event.content, ...(event.format !== undefined && { format: event.format }) } as TextPart);
+        return this.#replace(key, { ...part, text: part.text + event.content, ...(event.format !== undefined && { format: event.format }) } as TextPart);
       case "thinking.delta":
-        return this.#put(name, { ...part, text: part.text + event.content, ...(event.stage !== undefined && { stage: event.stage }) } as ThinkingPart);
+        return this.#replace(key, { ...part, text: part.text + event.content, ...(event.stage !== undefined && { stage: event.stage }) } as ThinkingPart);
       case "thinking.finished":
-        return this.#put(name, { ...part, endedAt: at, text: event.content ?? part.text });
+        return this.#replace(key, { ...part, endedAt: at, text: event.content ?? part.text });
       case "text.finished":
-        return this.#put(name, {
+        return this.#replace(key, {
           ...part,
           endedAt: at,
           text: event.content ?? part.text,
@@ -116,22 +108,22 @@ export class PartList {
     }
   }
 
-  /** Goes on with the last part, where a text continues it: what is one message to a reader is one part. */
-  #continueLast(event: Extract<Said, { type: "text.started" }>, name: string): boolean {
+  /** Reopens the last part if a text continues it: one message is one part. */
+  #continueLast(event: Extract<TextEvent, { type: "text.started" }>, key: string): boolean {
     const last = this.#parts.at(-1);
     if (last?.kind !== "text" || last.endedAt === undefined || last.role !== undefined) return false;
     if (last.subagentId !== undefined || event.subagent_run_id !== undefined || !continues(last.messageId, event.message_id)) return false;
     const { endedAt: _, ...open } = last;
-    this.#places.set(name, this.#parts.length - 1);
-    this.#put(name, open);
+    this.#indexes.set(key, this.#parts.length - 1);
+    this.#replace(key, open);
     return true;
   }
 
-  takeData(event: DataEvent, place: Place & { endedAt: number }): void {
+  addData(event: DataEvent, base: PartBase & { endedAt: number }): void {
     const { data_type, data, metadata, call_id } = event;
     this.add({
       kind: "data",
-      ...place,
+      ...base,
       dataType: data_type,
       data,
       ...(metadata !== undefined && { metadata }),
@@ -139,11 +131,11 @@ export class PartList {
     });
   }
 
-  takeQuestion(event: InteractionRequestedEvent, place: Place): void {
+  addInteraction(event: InteractionRequestedEvent, base: PartBase): void {
     const { interaction_id, kind, title, description, schema, ui, call_id, name, reason, expires_at } = event;
     const part: InteractionPart = {
       kind: "interaction",
-      ...place,
+      ...base,
       interactionId: interaction_id,
       interactionKind: kind,
       status: "open",
@@ -160,22 +152,22 @@ export class PartList {
     this.add(part, `interaction ${interaction_id}`);
   }
 
-  /** Adds why the run failed; a notice that said the same just before is marked. */
-  fail(error: ErrorInfo, place: Place & { endedAt: number }): void {
-    const said = this.#parts.findLastIndex((part) => part.kind === "notice" && part.message === error.message);
-    const notice = said === -1 ? undefined : this.#parts.at(said);
-    if (notice?.kind === "notice") this.#parts.put(said, { ...notice, isRepeated: true });
-    this.add({ kind: "error", ...place, error });
+  /** Adds the error of the run, and marks an earlier notice with the same message as repeated. */
+  fail(error: ErrorInfo, base: PartBase & { endedAt: number }): void {
+    const index = this.#parts.findLastIndex((part) => part.kind === "notice" && part.message === error.message);
+    const notice = index === -1 ? undefined : this.#parts.at(index);
+    if (notice?.kind === "notice") this.#parts.set(index, { ...notice, isRepeated: true });
+    this.add({ kind: "error", ...base, error });
   }
 
-  /** Takes what is shown as it comes. */
-  takeOther(event: KnownEvent, at: number, place: Placing): void {
+  /** Applies notices, subagents, activities and custom events. */
+  applyOther(event: KnownEvent, at: number, base: BaseFactory): void {
     switch (event.type) {
       case "notice": {
         const { level, message, code, domain, kind, retryable, fatal, details } = event;
         return this.add({
           kind: "notice",
-          ...place("notice"),
+          ...base("notice"),
           endedAt: at,
           level,
           message,
@@ -188,60 +180,60 @@ export class PartList {
         });
       }
       case "subagent.started":
-        return this.add({ kind: "subagent", ...place(subagent(event)), status: "running", ...(event.name !== undefined && { name: event.name }) }, subagent(event));
+        return this.add({ kind: "subagent", ...base(subagentKey(event)), status: "running", ...(event.name !== undefined && { name: event.name }) }, subagentKey(event));
       case "subagent.finished":
       case "subagent.failed": {
-        const part = this.#find(subagent(event));
+        const part = this.#find(subagentKey(event));
         if (part?.kind !== "subagent") return;
         if (event.type === "subagent.finished") {
-          return this.#put(subagent(event), { ...part, status: "completed", endedAt: at, ...(event.result !== undefined && { result: event.result }) });
+          return this.#replace(subagentKey(event), { ...part, status: "completed", endedAt: at, ...(event.result !== undefined && { result: event.result }) });
         }
         const error = { message: event.message, ...(event.code !== undefined && { code: event.code }) };
-        return this.#put(subagent(event), { ...part, status: "failed", endedAt: at, error });
+        return this.#replace(subagentKey(event), { ...part, status: "failed", endedAt: at, error });
       }
       case "activity.snapshot": {
-        const name = `activity ${event.message_id}`;
-        const shown = { messageId: event.message_id, activityType: event.activity_type, content: event.content };
-        const part = this.#find(name);
-        if (part?.kind !== "activity") return this.add({ kind: "activity", ...place(name), ...shown }, name);
-        // Without `replace`, what is shown already stays.
-        if (event.replace !== false) this.#put(name, { ...part, ...shown });
+        const key = `activity ${event.message_id}`;
+        const fields = { messageId: event.message_id, activityType: event.activity_type, content: event.content };
+        const part = this.#find(key);
+        if (part?.kind !== "activity") return this.add({ kind: "activity", ...base(key), ...fields }, key);
+        // `replace: false` keeps the existing content.
+        if (event.replace !== false) this.#replace(key, { ...part, ...fields });
         return;
       }
       case "activity.patched": {
-        const name = `activity ${event.message_id}`;
-        const part = this.#find(name);
-        if (part?.kind === "activity") this.#put(name, { ...part, content: applyPatch(part.content, event.patch) });
+        const key = `activity ${event.message_id}`;
+        const part = this.#find(key);
+        if (part?.kind === "activity") this.#replace(key, { ...part, content: applyPatch(part.content, event.patch) });
         return;
       }
       case "custom":
-        return this.add({ kind: "custom", ...place("custom"), endedAt: at, value: event.value, ...(event.name !== undefined && { name: event.name }) });
+        return this.add({ kind: "custom", ...base("custom"), endedAt: at, value: event.value, ...(event.name !== undefined && { name: event.name }) });
       case "foreign":
-        return this.add({ kind: "custom", ...place("custom"), endedAt: at, value: event.frame, dialect: event.dialect, ...(event.name !== undefined && { name: event.name }) });
+        return this.add({ kind: "custom", ...base("custom"), endedAt: at, value: event.frame, dialect: event.dialect, ...(event.name !== undefined && { name: event.name }) });
       default:
-        return this.add({ kind: "custom", ...place("custom"), endedAt: at, name: event.type, value: event });
+        return this.add({ kind: "custom", ...base("custom"), endedAt: at, name: event.type, value: event });
     }
   }
 
-  /** Closes what the end of the run leaves open. */
+  /** Marks open tool calls as abandoned when the run ends. */
   close(at: number): void {
     for (const id of [...this.#openCalls]) {
-      // A call without a result may be answered in the next run.
+      // The next run may still return the result of the call.
       this.editCall(id, () => ({ status: "abandoned", endedAt: at }));
     }
   }
 
-  #find(name: string): Part | undefined {
-    const place = this.#places.get(name);
-    return place === undefined ? undefined : this.#parts.at(place);
+  #find(key: string): Part | undefined {
+    const index = this.#indexes.get(key);
+    return index === undefined ? undefined : this.#parts.at(index);
   }
 
-  #put(name: string, part: Part): void {
-    const place = this.#places.get(name);
-    if (place !== undefined) this.#parts.put(place, part);
+  #replace(key: string, part: Part): void {
+    const index = this.#indexes.get(key);
+    if (index !== undefined) this.#parts.set(index, part);
   }
 }
 
-function subagent(event: Envelope): string {
+function subagentKey(event: Envelope): string {
   return `subagent ${event.subagent_run_id ?? ""}`;
 }

@@ -2,18 +2,18 @@ import type { Summary, UsageEvent } from "../generated.js";
 
 /** The tokens of one model call. */
 export interface UsageCall {
-  /** When it was told, in milliseconds since the epoch. */
+  /** Time of the event in milliseconds since the epoch. */
   at: number;
   promptTokens: number;
   completionTokens: number;
   totalTokens: number;
-  /** How many of the prompt came from a cache, where the source says so. */
+  /** Prompt tokens read from a cache, if reported. */
   cachedTokens?: number;
-  /** The step it was made in. */
+  /** Id of the enclosing step. */
   stepId?: string;
-  /** That step's name. */
+  /** Name of the enclosing step. */
   step?: string;
-  /** The tool that was at work, where it was the only one. */
+  /** Name of the running tool, if exactly one ran. */
   tool?: string;
 }
 
@@ -22,9 +22,9 @@ export interface RunViewUsage {
   promptTokens: number;
   completionTokens: number;
   totalTokens: number;
-  /** How many of the prompts came from a cache, where the source says so. */
+  /** Prompt tokens read from a cache, if reported. */
   cachedTokens?: number;
-  /** Each model call that told its tokens. */
+  /** The model calls that reported their tokens. */
   calls: readonly UsageCall[];
 }
 
@@ -38,7 +38,7 @@ interface Tokens {
 export class UsageFold {
   #calls: UsageCall[] = [];
   #totals: Omit<RunViewUsage, "calls"> | undefined;
-  #shown: RunViewUsage | undefined;
+  #cached: RunViewUsage | undefined;
 
   add(event: UsageEvent, at: number, step: string | undefined, tool: string | undefined): void {
     this.#calls.push({
@@ -50,21 +50,21 @@ export class UsageFold {
     });
   }
 
-  /** Takes the figures of the whole run; they count only where no model call told its tokens. */
+  /** Uses the totals of the summary if no model call reported its tokens. */
   end(summary: Summary | undefined): void {
     if (!summary || this.#calls.length > 0) return;
     if ([summary.prompt_tokens, summary.completion_tokens, summary.total_tokens].some((tokens) => (tokens ?? 0) > 0)) this.#count(summary);
   }
 
   snapshot(): RunViewUsage | undefined {
-    if (this.#totals !== undefined) this.#shown ??= { ...this.#totals, calls: [...this.#calls] };
-    return this.#shown;
+    if (this.#totals !== undefined) this.#cached ??= { ...this.#totals, calls: [...this.#calls] };
+    return this.#cached;
   }
 
   #count(tokens: Tokens, cached?: number): Omit<RunViewUsage, "calls"> {
     const [promptTokens, completionTokens] = [tokens.prompt_tokens ?? 0, tokens.completion_tokens ?? 0];
     const totalTokens = tokens.total_tokens ?? promptTokens + completionTokens;
-    this.#shown = undefined;
+    this.#cached = undefined;
     const before = this.#totals ?? { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
     this.#totals = {
       promptTokens: before.promptTokens + promptTokens,
@@ -76,16 +76,16 @@ export class UsageFold {
   }
 }
 
-/** The names under which providers tell how much of a prompt was cached; the model has no name for it. */
-const CACHED = ["cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens", "cache_read_tokens"];
+/** Names that providers use for the number of cached prompt tokens; the event model has none. */
+const CACHED_TOKENS_FIELDS = ["cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens", "cache_read_tokens"];
 
 function cachedOf(extra: Record<string, unknown> | undefined): number | undefined {
   if (!extra) return undefined;
   const details = extra["prompt_tokens_details"] ?? extra["input_tokens_details"];
-  const places = [extra, typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {}];
-  for (const place of places) {
-    for (const name of CACHED) {
-      const tokens = place[name];
+  const sources = [extra, typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {}];
+  for (const source of sources) {
+    for (const name of CACHED_TOKENS_FIELDS) {
+      const tokens = source[name];
       if (typeof tokens === "number" && tokens >= 0) return tokens;
     }
   }

@@ -1,6 +1,6 @@
 export { RunwireProvider, useRunwire } from "./context.js";
-export type { Connection } from "./reading.js";
-export { type Inbox, useInbox, useInteraction, type WatchedInteraction } from "./use-inbox.js";
-export { useRun, type WatchedRun } from "./use-run.js";
-export { type RunListing, useRuns } from "./use-runs.js";
-export { useThread, type WatchedThread } from "./use-thread.js";
+export type { SubscriptionState } from "./subscription.js";
+export { type UseInteractionsResult, useInteractions, useInteraction, type UseInteractionResult } from "./use-interactions.js";
+export { useRun, type UseRunResult } from "./use-run.js";
+export { type UseRunsResult, useRuns } from "./use-runs.js";
+export { useThread, type UseThreadResult } from "./use-thread.js";

@@ -1,38 +1,38 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { isTemporary } from "../errors.js";
+import { isRetryable } from "../errors.js";
 
-/** Something that is asked for again and again. */
-export interface Polled<T> {
-  /** The newest answer; the same object until it says something else. */
+/** Result of a polled request. */
+export interface PollResult<T> {
+  /** The latest response; the same object until its content changes. */
   data: T | undefined;
-  /** Why the last attempt failed; nothing once one succeeds. */
+  /** The error of the last request; undefined after a success. */
   error: Error | undefined;
-  /** Whether nothing has come yet. */
+  /** Whether no request has finished yet. */
   isLoading: boolean;
-  /** Asks at once. */
+  /** Polls at once. */
   refresh(): Promise<void>;
 }
 
-/** Asks again and again, one question at a time, and not while nobody sees the page. */
-export function usePolling<T>(key: string, load: (signal: AbortSignal) => Promise<T>, every: number | undefined): Polled<T> {
-  const loading = useRef(load);
-  loading.current = load;
+/** Polls with one request at a time; pauses while the page is hidden. */
+export function usePolling<T>(key: string, load: (signal: AbortSignal) => Promise<T>, interval: number | undefined): PollResult<T> {
+  const latestLoad = useRef(load);
+  latestLoad.current = load;
   const [state, setState] = useState<{ key: string; text: string | undefined; data: T | undefined; error: Error | undefined }>({ key, text: undefined, data: undefined, error: undefined });
-  /** Asks once, and tells how many times the usual wait should follow. */
-  const ask = useCallback(
+  /** Sends one request; returns the factor by which the interval is multiplied. */
+  const poll = useCallback(
     async (signal: AbortSignal): Promise<number> => {
       try {
-        const data = await loading.current(signal);
+        const data = await latestLoad.current(signal);
         if (signal.aborted) return 0;
         const text = JSON.stringify(data);
         setState((before) => (before.key === key && before.text === text && before.error === undefined ? before : { key, text, data, error: undefined }));
         return 1;
       } catch (error) {
         if (signal.aborted) return 0;
-        const caught = error instanceof Error ? error : new Error(String(error));
-        setState((before) => ({ ...(before.key === key ? before : { key, text: undefined, data: undefined }), error: caught }));
-        // What is refused now will most likely be refused again.
-        return isTemporary(error) ? 1 : 5;
+        const failure = error instanceof Error ? error : new Error(String(error));
+        setState((before) => ({ ...(before.key === key ? before : { key, text: undefined, data: undefined }), error: failure }));
+        // A refused request will most likely be refused again.
+        return isRetryable(error) ? 1 : 5;
       }
     },
     [key],
@@ -40,25 +40,25 @@ export function usePolling<T>(key: string, load: (signal: AbortSignal) => Promis
   useEffect(() => {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let isAsking = false;
+    let isPolling = false;
     const next = async (): Promise<void> => {
       clearTimeout(timer);
-      if (isAsking || abort.signal.aborted || document.hidden) return;
-      isAsking = true;
-      const waits = await ask(abort.signal);
-      isAsking = false;
-      if (every !== undefined && !abort.signal.aborted) timer = setTimeout(() => void next(), every * waits);
+      if (isPolling || abort.signal.aborted || document.hidden) return;
+      isPolling = true;
+      const factor = await poll(abort.signal);
+      isPolling = false;
+      if (interval !== undefined && !abort.signal.aborted) timer = setTimeout(() => void next(), interval * factor);
     };
-    const look = (): void => void next();
+    const onVisibilityChange = (): void => void next();
     void next();
-    document.addEventListener("visibilitychange", look);
+    document.addEventListener("visibilitychange", onVisibilityChange);
     return () => {
       abort.abort();
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", onVisibilityChange);
     };
-  }, [ask, every]);
-  const refresh = useCallback(async () => void (await ask(new AbortController().signal)), [ask]);
+  }, [poll, interval]);
+  const refresh = useCallback(async () => void (await poll(new AbortController().signal)), [poll]);
   const isCurrent = state.key === key;
   return useMemo(
     () => ({

@@ -1,37 +1,37 @@
 import { useMemo, useSyncExternalStore } from "react";
 import type { Runwire } from "../client.js";
 import type { RunwireEvent } from "../events.js";
-import { MessageFold } from "../fold/message.js";
-import { RunView, type RunViewSnapshot } from "../fold/view.js";
+import { MessageFold } from "../fold/message-fold.js";
+import { RunView, type RunViewSnapshot } from "../fold/run-view.js";
 import type { Interaction, MessageState, NewAnswer, Run, RunStatus } from "../generated.js";
-import type { RunStream, StreamOptions } from "../stream/stream.js";
+import type { RunStream, StreamOptions } from "../stream/run-stream.js";
 import { useRunwire } from "./context.js";
-import { type Connection, Reading } from "./reading.js";
-import { Shared } from "./shared.js";
+import { type SubscriptionState, Subscription } from "./subscription.js";
+import { SubscriptionCache } from "./subscription-cache.js";
 
-/** A run that is watched. */
-export interface WatchedRun extends Connection {
-  /** How far the run is. */
+/** Result of `useRun`. */
+export interface UseRunResult extends SubscriptionState {
+  /** Status of the run. */
   status: RunStatus;
-  /** The run as one message. */
+  /** The run folded into one message. */
   message: MessageState;
-  /** The run as a person reads it. */
+  /** The run folded for display. */
   view: RunViewSnapshot;
-  /** Every event so far: always the same array, which grows; `version` tells that it has. */
+  /** All events so far: always the same array, which grows; `version` changes with it. */
   events: readonly RunwireEvent[];
-  /** Reads again after an `error`, for instance a run that did not exist yet. */
+  /** Reconnects after an `error`, for example once a missing run exists. */
   refresh(): void;
-  /** Asks the run to stop. */
-  stop(reason?: string): Promise<Run>;
+  /** Requests the cancellation of the run. */
+  cancel(reason?: string): Promise<Run>;
   /** Starts the same agent on the same input as a new run. */
   retry(): Promise<Run>;
-  /** Answers a question of the run. */
+  /** Answers an interaction of the run. */
   answer(interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type Seen = Omit<WatchedRun, "refresh" | "stop" | "retry" | "answer">;
+type RunSnapshot = Omit<UseRunResult, "refresh" | "cancel" | "retry" | "answer">;
 
-class RunReading extends Reading<Seen> {
+class RunSubscription extends Subscription<RunSnapshot> {
   readonly #client: Runwire;
   readonly #id: string;
   readonly #after: string | undefined;
@@ -52,33 +52,33 @@ class RunReading extends Reading<Seen> {
     return this.#client.runs.stream(this.#id, { after: this.#after, ...options });
   }
 
-  protected override take(event: RunwireEvent): void {
+  protected override apply(event: RunwireEvent): void {
     this.#events.push(event);
     this.#view.apply(event);
     this.#message.apply(event, Date.parse(event.at));
   }
 
-  protected override gather(connection: Connection): Seen {
+  protected override buildSnapshot(state: SubscriptionState): RunSnapshot {
     const view = this.#view.snapshot();
-    return { ...connection, status: view.status, view, message: this.#message.snapshot(), events: this.#events };
+    return { ...state, status: view.status, view, message: this.#message.snapshot(), events: this.#events };
   }
 }
 
-const RUNS = new Shared((client, id, after) => new RunReading(client, id, after));
+const RUNS = new SubscriptionCache((client, id, after) => new RunSubscription(client, id, after));
 
-/** Watches a run: from its start, or after a cursor, to its end, over reloads and restarts. */
-export function useRun(id: string, options: { after?: string | undefined } = {}): WatchedRun {
+/** Streams a run from its start, or from after a cursor, to its end. */
+export function useRun(id: string, options: { after?: string | undefined } = {}): UseRunResult {
   const client = useRunwire();
-  const reading = useMemo(() => RUNS.get(client, id, options.after), [client, id, options.after]);
-  const seen = useSyncExternalStore(reading.subscribe, reading.snapshot, reading.snapshot);
-  const acts = useMemo(
+  const subscription = useMemo(() => RUNS.get(client, id, options.after), [client, id, options.after]);
+  const snapshot = useSyncExternalStore(subscription.subscribe, subscription.snapshot, subscription.snapshot);
+  const actions = useMemo(
     () => ({
-      refresh: reading.refresh,
-      stop: (reason?: string) => client.runs.cancel(id, reason),
+      refresh: subscription.refresh,
+      cancel: (reason?: string) => client.runs.cancel(id, reason),
       retry: () => client.runs.retry(id),
       answer: (interaction: string, answer: NewAnswer) => client.interactions.answer(id, interaction, answer),
     }),
-    [client, id, reading],
+    [client, id, subscription],
   );
-  return useMemo(() => ({ ...seen, ...acts }), [seen, acts]);
+  return useMemo(() => ({ ...snapshot, ...actions }), [snapshot, actions]);
 }

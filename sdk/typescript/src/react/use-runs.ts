@@ -4,59 +4,59 @@ import type { RunFilter } from "../resources/types.js";
 import { useRunwire } from "./context.js";
 import { usePolling } from "./polling.js";
 
-/** A list of runs. */
-export interface RunListing {
+/** Result of `useRuns`. */
+export interface UseRunsResult {
   /** The runs, newest first. */
   runs: readonly Run[];
-  /** Whether there are older ones. */
+  /** Whether older runs exist. */
   hasMore: boolean;
   error: Error | undefined;
   isLoading: boolean;
   refresh(): Promise<void>;
-  /** Adds the next page of older runs. */
-  more(): Promise<void>;
+  /** Loads the next page of older runs. */
+  loadMore(): Promise<void>;
 }
 
-interface Known {
+interface LoadedRuns {
   key: string;
   runs: readonly Run[];
-  /** Where older ones begin; `null` at the end. */
+  /** Cursor of the next page; `null` at the end. */
   next: string | null;
 }
 
-/** Lists runs, and keeps the newest page up to date; `every` is in milliseconds, 1,000 without it. */
-export function useRuns(filter: RunFilter = {}, options: { every?: number } = {}): RunListing {
+/** Lists runs and polls the newest page; `interval` is in milliseconds. Default: 1,000. */
+export function useRuns(filter: RunFilter = {}, options: { interval?: number } = {}): UseRunsResult {
   const client = useRunwire();
   const key = JSON.stringify(filter);
-  const { data, error, isLoading, refresh } = usePolling(key, (signal) => client.runs.list(filter, signal), options.every ?? 1000);
-  const [state, setState] = useState<Known>();
+  const { data, error, isLoading, refresh } = usePolling(key, (signal) => client.runs.list(filter, signal), options.interval ?? 1000);
+  const [state, setState] = useState<LoadedRuns>();
   useEffect(() => {
-    if (data !== undefined) setState((before) => withNewest(before?.key === key ? before : undefined, key, data));
+    if (data !== undefined) setState((before) => mergeNewestPage(before?.key === key ? before : undefined, key, data));
   }, [key, data]);
-  const known = state?.key === key ? state : undefined;
-  const next = known?.next ?? null;
-  const more = useCallback(async () => {
+  const loaded = state?.key === key ? state : undefined;
+  const next = loaded?.next ?? null;
+  const loadMore = useCallback(async () => {
     if (next === null) return;
     const page = await client.runs.list({ ...(JSON.parse(key) as RunFilter), before: next });
-    setState((before) => (before?.key === key && before.next === next ? withOlder(before, page) : before));
+    setState((before) => (before?.key === key && before.next === next ? appendOlderPage(before, page) : before));
   }, [client, key, next]);
   return useMemo(
-    () => ({ runs: known?.runs ?? NONE, hasMore: next !== null, error, isLoading: isLoading || (known === undefined && error === undefined), refresh, more }),
-    [known, next, error, isLoading, refresh, more],
+    () => ({ runs: loaded?.runs ?? NO_RUNS, hasMore: next !== null, error, isLoading: isLoading || (loaded === undefined && error === undefined), refresh, loadMore }),
+    [loaded, next, error, isLoading, refresh, loadMore],
   );
 }
 
-const NONE: readonly Run[] = [];
+const NO_RUNS: readonly Run[] = [];
 
-/** Puts the newest page before what is known. Where the two do not meet, what is known is too old to be shown. */
-function withNewest(before: Known | undefined, key: string, page: RunList): Known {
+/** Prepends the newest page. Without an overlap there is a gap, and the loaded runs are dropped. */
+function mergeNewestPage(before: LoadedRuns | undefined, key: string, page: RunList): LoadedRuns {
   const ids = new Set(page.runs.map((run) => run.run_id));
-  const meets = before?.runs.some((run) => ids.has(run.run_id)) ?? false;
-  if (before === undefined || !meets) return { key, runs: page.runs, next: page.next ?? null };
+  const overlaps = before?.runs.some((run) => ids.has(run.run_id)) ?? false;
+  if (before === undefined || !overlaps) return { key, runs: page.runs, next: page.next ?? null };
   return { key, runs: [...page.runs, ...before.runs.filter((run) => !ids.has(run.run_id))], next: before.next };
 }
 
-function withOlder(before: Known, page: RunList): Known {
+function appendOlderPage(before: LoadedRuns, page: RunList): LoadedRuns {
   const ids = new Set(before.runs.map((run) => run.run_id));
   return { key: before.key, runs: [...before.runs, ...page.runs.filter((run) => !ids.has(run.run_id))], next: page.next ?? null };
 }

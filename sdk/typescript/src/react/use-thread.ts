@@ -1,34 +1,34 @@
 import { useMemo, useSyncExternalStore } from "react";
 import type { Runwire } from "../client.js";
 import type { RunwireEvent } from "../events.js";
-import { RunView, type RunViewSnapshot } from "../fold/view.js";
+import { RunView, type RunViewSnapshot } from "../fold/run-view.js";
 import type { Interaction, NewAnswer, NewRun, Run } from "../generated.js";
-import type { RunStream, StreamOptions } from "../stream/stream.js";
+import type { RunStream, StreamOptions } from "../stream/run-stream.js";
 import { useRunwire } from "./context.js";
-import { type Connection, Reading } from "./reading.js";
-import { Shared } from "./shared.js";
+import { type SubscriptionState, Subscription } from "./subscription.js";
+import { SubscriptionCache } from "./subscription-cache.js";
 
-/** A thread that is watched. */
-export interface WatchedThread extends Connection {
-  /** Its runs as a person reads them, in the order they began. */
+/** Result of `useThread`. */
+export interface UseThreadResult extends SubscriptionState {
+  /** The runs folded for display, in the order they started. */
   runs: readonly RunViewSnapshot[];
-  /** The run that is open, or nothing. */
+  /** The last run that has not ended. */
   openRun: RunViewSnapshot | undefined;
-  /** Reads again after an `error`. */
+  /** Reconnects after an `error`. */
   refresh(): void;
-  /** Starts the next run in the thread, and with it the thread if there was none. */
+  /** Starts a run in the thread; creates the thread if it is missing. */
   start(run: Omit<NewRun, "thread_id">): Promise<Run>;
-  /** Asks a run of the thread to stop. */
-  stop(run: string, reason?: string): Promise<Run>;
+  /** Requests the cancellation of a run. */
+  cancel(run: string, reason?: string): Promise<Run>;
   /** Starts the same agent on the same input as the next run. */
   retry(run: string): Promise<Run>;
-  /** Answers a question of a run. */
+  /** Answers an interaction of a run. */
   answer(run: string, interaction: string, answer: NewAnswer): Promise<Interaction>;
 }
 
-type Seen = Omit<WatchedThread, "refresh" | "start" | "stop" | "retry" | "answer">;
+type ThreadSnapshot = Omit<UseThreadResult, "refresh" | "start" | "cancel" | "retry" | "answer">;
 
-class ThreadReading extends Reading<Seen> {
+class ThreadSubscription extends Subscription<ThreadSnapshot> {
   readonly #client: Runwire;
   readonly #id: string;
   readonly #after: string | undefined;
@@ -45,38 +45,38 @@ class ThreadReading extends Reading<Seen> {
     return this.#client.threads.stream(this.#id, { after: this.#after, ...options });
   }
 
-  protected override take(event: RunwireEvent): void {
+  protected override apply(event: RunwireEvent): void {
     let view = this.#views.get(event.run_id);
     if (view === undefined) this.#views.set(event.run_id, (view = new RunView(event.run_id)));
     view.apply(event);
   }
 
-  protected override gather(connection: Connection): Seen {
+  protected override buildSnapshot(state: SubscriptionState): ThreadSnapshot {
     const runs = [...this.#views.values()].map((view) => view.snapshot());
-    return { ...connection, runs, openRun: runs.findLast((run) => run.endedAt === undefined) };
+    return { ...state, runs, openRun: runs.findLast((run) => run.endedAt === undefined) };
   }
 }
 
-const THREADS = new Shared((client, id, after) => new ThreadReading(client, id, after));
+const THREADS = new SubscriptionCache((client, id, after) => new ThreadSubscription(client, id, after));
 
-/** Watches a thread: all its runs, one after the other, and those to come. */
-export function useThread(id: string, options: { after?: string | undefined } = {}): WatchedThread {
+/** Streams all runs of a thread, including later ones. */
+export function useThread(id: string, options: { after?: string | undefined } = {}): UseThreadResult {
   const client = useRunwire();
-  const reading = useMemo(() => THREADS.get(client, id, options.after), [client, id, options.after]);
-  const seen = useSyncExternalStore(reading.subscribe, reading.snapshot, reading.snapshot);
-  const acts = useMemo(
+  const subscription = useMemo(() => THREADS.get(client, id, options.after), [client, id, options.after]);
+  const snapshot = useSyncExternalStore(subscription.subscribe, subscription.snapshot, subscription.snapshot);
+  const actions = useMemo(
     () => ({
-      refresh: reading.refresh,
+      refresh: subscription.refresh,
       start: async (run: Omit<NewRun, "thread_id">) => {
         const started = await client.runs.create({ ...run, thread_id: id });
-        reading.refresh();
+        subscription.refresh();
         return started;
       },
-      stop: (run: string, reason?: string) => client.runs.cancel(run, reason),
+      cancel: (run: string, reason?: string) => client.runs.cancel(run, reason),
       retry: (run: string) => client.runs.retry(run),
       answer: (run: string, interaction: string, answer: NewAnswer) => client.interactions.answer(run, interaction, answer),
     }),
-    [client, id, reading],
+    [client, id, subscription],
   );
-  return useMemo(() => ({ ...seen, ...acts }), [seen, acts]);
+  return useMemo(() => ({ ...snapshot, ...actions }), [snapshot, actions]);
 }

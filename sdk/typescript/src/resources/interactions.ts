@@ -2,7 +2,7 @@ import type { Interaction, InteractionList, NewAnswer } from "../generated.js";
 import type { Http } from "../http.js";
 import type { InteractionFilter } from "./types.js";
 
-/** The questions to people. */
+/** API of interactions: forms and approvals that runs request from people. */
 export class Interactions {
   readonly #http: Http;
 
@@ -10,21 +10,21 @@ export class Interactions {
     this.#http = http;
   }
 
-  /** Lists a page of what waits for a person, newest first. */
+  /** Returns a page of open interactions, newest first. */
   list(filter: InteractionFilter = {}, signal?: AbortSignal): Promise<InteractionList> {
     return this.#http.json({ path: ["v1", "interactions"], query: { ...filter }, signal });
   }
 
-  /** Shows a question, also one that was answered. */
+  /** Returns an interaction, open or resolved. */
   get(run: string, id: string): Promise<Interaction> {
     return this.#http.json({ path: ["v1", "runs", run, "interactions", id] });
   }
 
   /**
-   * Answers a question.
+   * Answers an interaction.
    *
-   * The first valid answer wins: a later one is a `ProblemError` with code `interaction_closed`, one that does not fit
-   * is `invalid_answer` with `problem.errors`, field by field.
+   * The first valid answer wins. A later one throws a `ProblemError` with code `interaction_closed`; an invalid one
+   * throws `invalid_answer` with a list of field errors in `problem.errors`.
    */
   answer(run: string, id: string, answer: NewAnswer): Promise<Interaction> {
     return this.#http.post(["v1", "runs", run, "interactions", id], answer);

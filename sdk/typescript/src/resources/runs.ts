@@ -1,11 +1,11 @@
 import type { Dialect, EventOf } from "../events.js";
 import type { Beat, MessageState, NewRun, Producer, Run, RunList, Written } from "../generated.js";
 import type { Http } from "../http.js";
-import { RunStream, type StreamOptions } from "../stream/stream.js";
+import { RunStream, type StreamOptions } from "../stream/run-stream.js";
 import type { FramePage, OpenOptions, PageOptions, RunFilter, WriteOptions } from "./types.js";
 import { write } from "./write.js";
 
-/** The runs of a server. */
+/** API of runs. */
 export class Runs {
   readonly #http: Http;
 
@@ -13,7 +13,7 @@ export class Runs {
     this.#http = http;
   }
 
-  /** Reads a run as it happens, from any place, over as many connections as it takes. */
+  /** Streams the events of a run; resumes after broken connections. */
   stream<D extends Dialect = "runwire">(id: string, options?: StreamOptions<D>): RunStream<EventOf<D>> {
     return new RunStream(this.#http, ["v1", "runs", id, "events"], options);
   }
@@ -23,19 +23,19 @@ export class Runs {
     return this.#http.post(["v1", "runs"], run);
   }
 
-  /** Shows a run. */
+  /** Returns a run. */
   get(id: string): Promise<Run> {
     return this.#http.json({ path: ["v1", "runs", id] });
   }
 
-  /** Lists a page of runs, newest first. */
+  /** Returns a page of runs, newest first. */
   list(filter: RunFilter = {}, signal?: AbortSignal): Promise<RunList> {
     const { status, ...rest } = filter;
-    const words = typeof status === "string" ? status : status?.join(",");
-    return this.#http.json({ path: ["v1", "runs"], query: { status: words === "" ? undefined : words, ...rest }, signal });
+    const statuses = typeof status === "string" ? status : status?.join(",");
+    return this.#http.json({ path: ["v1", "runs"], query: { status: statuses === "" ? undefined : statuses, ...rest }, signal });
   }
 
-  /** Walks over all runs, newest first, page by page. */
+  /** Iterates over all runs, newest first, page by page. */
   async *all(filter: RunFilter = {}): AsyncGenerator<Run, void, undefined> {
     let before = filter.before;
     do {
@@ -45,12 +45,12 @@ export class Runs {
     } while (before !== undefined);
   }
 
-  /** Gives a run folded into one message. */
+  /** Returns a run folded into one message. */
   message(id: string): Promise<MessageState> {
     return this.#http.json({ path: ["v1", "runs", id, "message"] });
   }
 
-  /** Asks a run to stop. */
+  /** Requests the cancellation of a run. */
   cancel(id: string, reason?: string): Promise<Run> {
     return this.#http.post(["v1", "runs", id, "cancel"], { reason });
   }
@@ -60,28 +60,28 @@ export class Runs {
     return this.#http.post(["v1", "runs", id, "retry"], options);
   }
 
-  /** Says that the producer lives, and hears whether somebody asked it to stop. */
+  /** Reports that the producer is alive; returns whether cancellation was requested. */
   heartbeat(id: string): Promise<Beat> {
     return this.#http.post(["v1", "runs", id, "heartbeat"]);
   }
 
-  /** Writes frames; objects, or texts that are JSON. */
+  /** Writes frames, given as objects or as JSON strings. */
   write(id: string, frames: Iterable<unknown>, options: WriteOptions = {}): Promise<Written> {
     return write(this.#http, ["v1", "runs", id, "events"], frames, options);
   }
 
-  /** Tells where a producer stands, so that it can go on. */
+  /** Returns the position of a producer, to resume from. */
   producer(id: string, producer: string): Promise<Producer> {
     return this.#http.json({ path: ["v1", "runs", id, "producers", producer] });
   }
 
-  /** Reads a part of a run. */
+  /** Returns a page of a run's frames. */
   page<F = unknown>(id: string, options: PageOptions = {}): Promise<FramePage<F>> {
     const { signal, ...query } = options;
     return this.#http.json({ path: ["v1", "runs", id, "events"], query, signal });
   }
 
-  /** Opens a run as the server sends it, byte for byte: nothing is parsed, and a connection that breaks stays broken. */
+  /** Returns the raw response of a run's events: it is neither parsed nor resumed. */
   open(id: string, options: OpenOptions = {}): Promise<Response> {
     const { signal, framing = "sse", ...query } = options;
     const accept = framing === "ndjson" ? "application/x-ndjson" : "text/event-stream";

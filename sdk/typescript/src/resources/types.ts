@@ -1,28 +1,28 @@
 import type { RunStatus } from "../generated.js";
-import type { Slots } from "../stream/stream.js";
+import type { Slots } from "../stream/run-stream.js";
 
-/** Which runs are listed. */
+/** Filter of a list of runs. */
 export interface RunFilter {
   status?: RunStatus | readonly RunStatus[] | undefined;
   agent?: string | undefined;
   thread?: string | undefined;
-  /** Only runs whose id, thread or agent begins so. */
+  /** Prefix of the run's id, thread or agent. */
   prefix?: string | undefined;
-  /** Only runs created then or later, in ISO 8601. */
+  /** Earliest creation time, inclusive, in ISO 8601. */
   since?: string | undefined;
-  /** Only runs created before, in ISO 8601. */
+  /** Latest creation time, exclusive, in ISO 8601. */
   until?: string | undefined;
   before?: string | undefined;
   limit?: number | undefined;
 }
 
-/** Where a page begins and how long it is. */
+/** Start and size of a page. */
 export interface Paging {
   before?: string | undefined;
   limit?: number | undefined;
 }
 
-/** Which questions are listed; those that are open without more. */
+/** Filter of a list of interactions. Default: the open ones. */
 export interface InteractionFilter extends Paging {
   status?: "open" | undefined;
   run?: string | undefined;
@@ -30,55 +30,55 @@ export interface InteractionFilter extends Paging {
   thread?: string | undefined;
 }
 
-/** How frames are written. */
+/** Options of a write. */
 export interface WriteOptions {
-  /** The frames' dialect; without it, the server tells it by the first frames. */
+  /** Dialect of the frames. Default: the server detects it from the first frames. */
   dialect?: string | undefined;
-  /** The producer's name, for writing exactly once; `epoch` and `seq` then belong to it. */
+  /** Id of the producer, for exactly-once writes with `epoch` and `seq`. */
   producer?: string | undefined;
-  /** The producer's incarnation: a higher number takes over. */
+  /** Epoch of the producer; a higher one fences lower ones. */
   epoch?: number | undefined;
-  /** The index of the first frame in everything that the producer has sent to this run. */
+  /** Index of the first frame among all frames that the producer has sent to this run. */
   seq?: number | undefined;
-  /** Whether the run is complete with these frames. */
+  /** Completes the run after these frames. */
   end?: boolean | undefined;
-  /** The thread of a run that does not exist yet. */
+  /** Thread of a run that does not exist yet. */
   thread?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Which part of a run is read as a page. */
+/** Options of a page of frames. */
 export interface PageOptions {
-  /** Begin after this cursor; of the page at the `end`, `next` tells the place. */
+  /** Cursor to start after; `end` returns an empty page whose `next` is the current cursor. */
   after?: string | undefined;
   limit?: number | undefined;
   dialect?: string | undefined;
-  /** Which extension frames are shown: everything that the dialect cannot say natively, without it. */
+  /** Which extension frames are included. Default: all. */
   slots?: Slots | undefined;
-  /** The frames byte for byte as the producer sent them. */
+  /** Return the frames as the producer sent them, byte for byte. */
   raw?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Which bytes of a run are asked for, and in which framing. */
+/** Options of a raw response. */
 export interface OpenOptions extends PageOptions {
-  /** Server-sent events without it; `ndjson` is one frame a line. */
+  /** Framing of the response. Default: `sse`. */
   framing?: "sse" | "ndjson" | undefined;
-  /** Whether to wait for more than is there now; true without it. */
+  /** Wait for further events after the stored ones. Default: true. */
   follow?: boolean | undefined;
-  /** NDJSON: wrap each frame with its cursor. */
+  /** NDJSON: wrap each frame in an object with its cursor. */
   cursors?: boolean | undefined;
 }
 
-/** A part of a run. */
+/** A page of frames. */
 export interface FramePage<F = unknown> {
   frames: { cursor: string; frame: F }[];
-  /** The cursor to go on from; nothing at the end. */
+  /** Cursor of the next page; null at the end. */
   next: string | null;
 }
 
-/** What the server says of itself. */
-export interface Info {
+/** Health of the server. */
+export interface Health {
   status: string;
   [other: string]: unknown;
 }

@@ -2,7 +2,7 @@ import type { Written } from "../generated.js";
 import type { Http } from "../http.js";
 import type { WriteOptions } from "./types.js";
 
-/** Writes frames: one a line, durable when the answer comes. */
+/** Writes frames as NDJSON; they are durable when the promise resolves. */
 export function write(http: Http, path: readonly string[], frames: Iterable<unknown>, options: WriteOptions): Promise<Written> {
   const headers: Record<string, string> = { "content-type": "application/x-ndjson" };
   if (options.producer !== undefined) {

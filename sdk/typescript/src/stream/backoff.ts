@@ -1,39 +1,39 @@
-import type { Patience } from "../http.js";
+import type { RetryOptions } from "../http.js";
 
-/** The longest wait that a server may ask for. */
-const LONGEST_ASKED = 60_000;
+/** Longest delay in milliseconds that a server can ask for. */
+const MAX_REQUESTED_DELAY = 60_000;
 
-/** Counts how long to wait before the next attempt: longer each time, and never the same for two readers. */
+/** Exponential backoff with jitter. */
 export class Backoff {
-  readonly #patience: Patience;
+  readonly #retry: RetryOptions;
   #next: number;
 
-  constructor(patience: Patience) {
-    this.#patience = patience;
-    this.#next = patience.shortestWait;
+  constructor(retry: RetryOptions) {
+    this.#retry = retry;
+    this.#next = retry.initialDelay;
   }
 
-  /** Tells how long to wait now; a server that asks for a longer wait gets it. */
-  next(asked = 0): number {
-    // Half of it is left to chance, so that readers of one server do not all come back at once.
-    const wait = this.#next * (0.5 + Math.random() / 2);
-    this.#next = Math.min(this.#next * 2, this.#patience.longestWait);
-    return Math.max(wait, Math.min(asked, LONGEST_ASKED));
+  /** Returns the delay before the next attempt, at least what the server asked for. */
+  next(requested = 0): number {
+    // Half of the delay is random, so that the readers of one server do not all reconnect at once.
+    const delay = this.#next * (0.5 + Math.random() / 2);
+    this.#next = Math.min(this.#next * 2, this.#retry.maxDelay);
+    return Math.max(delay, Math.min(requested, MAX_REQUESTED_DELAY));
   }
 
-  /** Begins anew: something went well. */
+  /** Starts again with the initial delay. */
   reset(): void {
-    this.#next = this.#patience.shortestWait;
+    this.#next = this.#retry.initialDelay;
   }
 }
 
-/** Waits, but no longer than until the signal says stop or the network is back. */
+/** Waits until the time is over, the signal is aborted or the network is back. */
 export function pause(millis: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", done);
-      // Only browsers tell when the network is back.
+      // Only browsers have this event.
       globalThis.removeEventListener?.("online", done);
       resolve();
     };

@@ -1,20 +1,20 @@
 import { useText } from "../../../text";
-import { Copy, IconButton } from "../../../ui";
-import type { Row } from "./align";
+import { CopyButton, IconButton } from "../../../ui";
+import type { RecordRow } from "./AlignedRecords";
 import details from "../EventDetails.module.css";
 
 interface WireDetailsProps {
-  row: Row;
+  row: RecordRow;
   /** The dialect of each side. */
-  names: readonly string[];
+  dialects: readonly string[];
   onClose(): void;
 }
 
-/** A longer text would stall the page; the download has it. */
-const longest = 200_000;
+/** Longer texts are truncated, because they would block the page; the download has them. */
+const maxTextLength = 200_000;
 
-/** Shows everything that was sent for one record, with no line cut. */
-export function WireDetails({ row, names, onClose }: WireDetailsProps) {
+/** The complete frames of a record. */
+export function WireDetails({ row, dialects, onClose }: WireDetailsProps) {
   const { t } = useText();
   return (
     <aside className={details["details"]} aria-label={t.inspect.details}>
@@ -23,15 +23,15 @@ export function WireDetails({ row, names, onClose }: WireDetailsProps) {
         <IconButton icon="cross" label={t.action.close} size="small" onClick={onClose} />
       </header>
       <div className={details["body"]} tabIndex={0} role="group" aria-label={t.inspect.content}>
-        {names.map((name, side) => {
-          const text = row.sides[side as 0 | 1].map((piece) => piece.text).join("\n");
+        {dialects.map((name, side) => {
+          const text = row.sides[side as 0 | 1].map((frame) => frame.text).join("\n");
           return (
             <div key={`${name} ${side}`} className={details["frame"]}>
               <div className={details["copy"]}>
                 <span className={details["faint"]}>{name}</span>
-                {text !== "" && <Copy text={text} />}
+                {text !== "" && <CopyButton text={text} />}
               </div>
-              {text === "" ? <p className={details["none"]}>{t.inspect.noFrame}</p> : <pre className={details["exact"]}>{text.slice(0, longest)}</pre>}
+              {text === "" ? <p className={details["noFrame"]}>{t.inspect.noFrame}</p> : <pre className={details["raw"]}>{text.slice(0, maxTextLength)}</pre>}
             </div>
           );
         })}

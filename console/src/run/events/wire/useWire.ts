@@ -1,29 +1,29 @@
 import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
-import { connectionWorks } from "../../../client";
-import type { Framing } from "../command";
-import { Aligned } from "./align";
-import { readWire } from "./read";
+import { connectionRestored } from "../../../client";
+import type { Framing } from "../shellCommand";
+import { AlignedRecords } from "./AlignedRecords";
+import { readWire } from "./readWire";
 
-/** Characters that a side may hold; what comes after them is left to the download. */
-export const mostCharacters = 48_000_000;
+/** Maximum number of characters of a side; the download has the rest. */
+export const maxCharacters = 48_000_000;
 
-/** How the reading of one side stands. */
+/** State of one side. */
 export interface SideState {
   isOver: boolean;
-  /** Whether there is more than is kept. */
-  isCut: boolean;
+  /** Whether the stream exceeds the maximum length. */
+  isTruncated: boolean;
   error?: unknown;
 }
 
-/** What was read of one or two streams, side by side. */
-class Wires {
-  readonly aligned = new Aligned();
+/** One or two raw streams, aligned by record. */
+class WireStreams {
+  readonly records = new AlignedRecords();
   readonly sides: [SideState, SideState] = [
-    { isOver: false, isCut: false },
-    { isOver: false, isCut: false },
+    { isOver: false, isTruncated: false },
+    { isOver: false, isTruncated: false },
   ];
   #version = 0;
-  #isAsked = false;
+  #isScheduled = false;
   readonly #listeners = new Set<() => void>();
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -33,19 +33,19 @@ class Wires {
 
   readonly version = (): number => this.#version;
 
-  /** Tells at most once a frame that something has come. */
-  changed(): void {
-    if (this.#isAsked) return;
-    this.#isAsked = true;
+  /** Notifies the listeners at most once per 16 ms. */
+  notify(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     setTimeout(() => {
-      this.#isAsked = false;
+      this.#isScheduled = false;
       this.#version++;
       for (const listener of this.#listeners) listener();
     }, 16);
   }
 
   async read(side: 0 | 1, run: string, dialect: string, framing: Framing, signal: AbortSignal, isClosed: () => boolean): Promise<void> {
-    const full = new AbortController();
+    const limitReached = new AbortController();
     const state = this.sides[side];
     try {
       await readWire({
@@ -53,16 +53,16 @@ class Wires {
         dialect,
         framing,
         isClosed,
-        signal: AbortSignal.any([signal, full.signal]),
-        take: (pieces) => {
-          if (signal.aborted || state.isCut) return;
-          connectionWorks();
-          this.aligned.add(side, pieces);
-          if (this.aligned.characters[side] > mostCharacters) {
-            state.isCut = true;
-            full.abort();
+        signal: AbortSignal.any([signal, limitReached.signal]),
+        onFrames: (frames) => {
+          if (signal.aborted || state.isTruncated) return;
+          connectionRestored();
+          this.records.add(side, frames);
+          if (this.records.characters[side] > maxCharacters) {
+            state.isTruncated = true;
+            limitReached.abort();
           }
-          this.changed();
+          this.notify();
         },
       });
       state.isOver = true;
@@ -70,22 +70,22 @@ class Wires {
       if (signal.aborted) return;
       state.error = error;
     }
-    this.changed();
+    this.notify();
   }
 }
 
-/** Reads a run as it is on the wire in one dialect, or in two beside each other. */
-export function useWire(run: string, dialect: string, beside: string | undefined, framing: Framing, isClosed: boolean, attempt: number) {
-  const wires = useMemo(() => new Wires(), [run, dialect, beside, framing, attempt]);
+/** Reads a run as it is on the wire in one or two dialects. */
+export function useWire(run: string, dialect: string, secondDialect: string | undefined, framing: Framing, isClosed: boolean, attempt: number) {
+  const streams = useMemo(() => new WireStreams(), [run, dialect, secondDialect, framing, attempt]);
   const closed = useRef(isClosed);
   closed.current = isClosed;
   useEffect(() => {
     const abort = new AbortController();
-    const over = () => closed.current;
-    void wires.read(0, run, dialect, framing, abort.signal, over);
-    if (beside !== undefined) void wires.read(1, run, beside, framing, abort.signal, over);
+    const hasEnded = () => closed.current;
+    void streams.read(0, run, dialect, framing, abort.signal, hasEnded);
+    if (secondDialect !== undefined) void streams.read(1, run, secondDialect, framing, abort.signal, hasEnded);
     return () => abort.abort();
-  }, [wires, run, dialect, beside, framing]);
-  useSyncExternalStore(wires.subscribe, wires.version);
-  return wires;
+  }, [streams, run, dialect, secondDialect, framing]);
+  useSyncExternalStore(streams.subscribe, streams.version);
+  return streams;
 }
