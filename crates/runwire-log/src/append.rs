@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use runwire_model::dialect::Dialect;
+use runwire_model::framing::is_end_mark;
 use runwire_model::run::WholePolicy;
 
 use crate::error::Fault;
@@ -56,8 +57,11 @@ pub struct FrameIn<'a> {
 }
 
 impl FrameBatch {
-    /// Adds a frame.
+    /// Adds a frame. An end mark is none: it takes no index, and is in no count.
     pub fn push(&mut self, line: u64, name: Option<&str>, data: &[u8]) {
+        if is_end_mark(data) {
+            return;
+        }
         self.bytes.extend_from_slice(data);
         self.frames.push(Span { line, name: name.map(Into::into), end: self.bytes.len() });
     }

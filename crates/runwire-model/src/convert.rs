@@ -10,6 +10,7 @@ use crate::dialect::{
     Slots, Weave, detect,
 };
 use crate::event::{Event, Foreign};
+use crate::framing::is_end_mark;
 use crate::json::{Json, Object, check_frame};
 use crate::limits;
 use crate::record::{By, Record};
@@ -215,8 +216,7 @@ impl Converter {
         data: &[u8],
         sink: &mut Sink<'_>,
     ) -> Result<(), ConvertError> {
-        // The end mark that many SSE servers write after their last event.
-        if data == b"[DONE]" {
+        if is_end_mark(data) {
             return Ok(());
         }
         if self.decoder.is_some() {

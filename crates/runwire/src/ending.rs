@@ -58,11 +58,6 @@ fn ending(dialect: Dialect, name: Option<&str>, frame: &Object<'_>) -> Option<En
     }
 }
 
-/// Tells whether a frame is the habit of ending an SSE stream with `[DONE]`, which no document here has.
-pub(crate) fn is_done_marker(data: &[u8]) -> bool {
-    data.trim_ascii() == b"[DONE]"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

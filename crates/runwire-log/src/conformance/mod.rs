@@ -82,7 +82,7 @@ macro_rules! log_conformance {
             exactly_once::a_fenced_producer_stays_fenced_after_any_refusal,
             exactly_once::the_check_comes_before_run_closed_and_the_dialect,
             exactly_once::a_refused_frame_uses_up_no_index,
-            exactly_once::end_marks_use_up_an_index_and_pin_no_dialect,
+            exactly_once::end_marks_use_up_no_index_and_pin_no_dialect,
             exactly_once::producers_do_not_share_their_places,
             exactly_once::a_thread_has_producers_of_its_own,
             exactly_once::producers_of_a_run_are_bounded,

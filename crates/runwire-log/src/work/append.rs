@@ -389,7 +389,7 @@ impl<S: Store> Work<S> {
             }
         };
         for (index, frame) in append.frames.iter().enumerate().skip(skip) {
-            if let (Some(decoder), false) = (&mut decoder, producer::is_end_mark(frame))
+            if let Some(decoder) = &mut decoder
                 && let Err(problem) = write(self, producer, decoder, frame)?
             {
                 appended.fault = Some(Fault { index, line: frame.line, problem });

@@ -6,17 +6,12 @@ use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
 use runwire_model::json::Object;
 
 use super::heads::ProducerHead;
-use crate::append::{Append, FrameIn, Stamp, Target};
+use crate::append::{Append, Stamp, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::limits;
 
 /// Frames that are looked at to find out the dialect.
 const DETECTED_FROM: usize = 16;
-
-/// Tells whether a frame is the end mark that many SSE servers write after their last event.
-pub(crate) fn is_end_mark(frame: FrameIn<'_>) -> bool {
-    frame.data == b"[DONE]"
-}
 
 /// Tells the name of who writes; the one without a name has an empty one.
 pub(crate) fn name_of(append: &Append) -> &str {
@@ -72,7 +67,7 @@ pub(crate) enum Undecided {
 
 /// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
 ///
-/// There is none for frames that are nothing but end marks.
+/// There is none where there are no frames.
 pub(crate) fn decoder_for(
     producer: &ProducerHead,
     append: &Append,
@@ -99,7 +94,7 @@ pub(crate) fn decoder_for(
 fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecided> {
     let mut undecided = None;
     let frames = append.frames.iter().enumerate().skip(skip);
-    for (index, frame) in frames.filter(|(_, frame)| !is_end_mark(*frame)).take(DETECTED_FROM) {
+    for (index, frame) in frames.take(DETECTED_FROM) {
         match Object::parse(frame.data) {
             Ok(object) => match detect(&object) {
                 Ok(dialect) => return Ok(Some(Decoder::new(dialect))),
