@@ -110,6 +110,13 @@ impl Dialect {
         matches!(self, Self::Runwire | Self::Loom | Self::Agio | Self::StreamingEngine | Self::SocialApp)
     }
 
+    /// Tells whether every frame names its run, so that runs of one session may lie side by side.
+    ///
+    /// Elsewhere only its first frame names a run, so that a second one begins where the first is over.
+    pub fn names_run_in_every_frame(self) -> bool {
+        self.names_its_run() && self != Self::Loom
+    }
+
     /// Tells whether the frames of a producer name their session or run, so that one stream may hold several
     /// sessions.
     pub fn names_its_session(self) -> bool {
