@@ -111,6 +111,8 @@ pub struct Append {
     pub check: Check,
     /// What becomes of a whole text that differs from what its run has told.
     pub whole: WholePolicy,
+    /// Whether the threads that it creates may have several runs at once, where its frames name them.
+    pub parallel: bool,
 }
 
 /// How strictly frames are held against their dialect's document.

@@ -178,6 +178,17 @@ pub(crate) struct Speech {
     /// For a thread that is written as a whole: the runs its frames go to, the last one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) routes: Vec<Route>,
+    /// The session that its frames to a run name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<Session>,
+}
+
+/// The session of a producer's frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    /// Which incarnation of the producer names it, and after how many answers: each may name another.
+    pub(crate) writer: u64,
 }
 
 /// Where frames of a source's session or run go.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
 use runwire_model::json::Object;
 
-use super::heads::ProducerHead;
+use super::check::Checking;
+use super::heads::{ProducerHead, RunHead, Session};
 use crate::append::{Append, Stamp, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::limits;
@@ -57,6 +58,27 @@ pub(crate) fn check_stamp(
     Ok(written.min(frames))
 }
 
+/// Refuses a frame of another session than those before it that a producer has written to a run: it belongs to another
+/// run. Returns the session to remember, where the frame is the first to name one.
+pub(crate) fn session_of(
+    producer: &ProducerHead,
+    run: &RunHead,
+    named: Option<&str>,
+    checking: Checking,
+) -> Result<Option<Session>, LogError> {
+    let Some(got) = named.filter(|id| !id.is_empty() && !run.head.state.status.is_closed()) else {
+        return Ok(None);
+    };
+    let writer = checking.writer_of(run);
+    match &producer.speech.session {
+        Some(known) if known.writer == writer && known.id == got => Ok(None),
+        Some(known) if known.writer == writer => {
+            Err(LogError::OtherSession { session: known.id.clone(), got: got.to_owned() })
+        }
+        _ => Ok(Some(Session { id: got.to_owned(), writer })),
+    }
+}
+
 /// Why no decoder was found.
 pub(crate) enum Undecided {
     /// The whole append is refused.
@@ -102,7 +124,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
             },
             Err(fault) if undecided.is_none() => {
                 let problem = FrameProblem::Decode(DecodeError::Frame(fault));
-                return Err(Undecided::Fault(Fault { index, line: frame.line, problem }));
+                return Err(Undecided::Fault(Fault::new(index, frame.line, problem)));
             }
             Err(_) => break,
         }
