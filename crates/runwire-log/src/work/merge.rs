@@ -103,9 +103,11 @@ impl<S: Store> Work<S> {
 
     fn write_to_tenant(&mut self, row: &mut ThreadHead, append: &Append) -> Done<S, Appended> {
         let (tenant, name) = (row.key.tenant.clone(), producer::name_of(append));
-        let mut producer = match producer::head_among(&row.producers, name, limits::TENANT_PRODUCERS) {
+        let silent = producer::silent_for_longest(&row.producers, name, self.now);
+        let limit = limits::TENANT_PRODUCERS + usize::from(silent.is_some());
+        let mut producer = match producer::head_among(&row.producers, name, limit) {
             Ok(producer) => producer,
-            Err(refused) => return Ok(Err(refused)),
+            Err(_) => return Ok(Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS))),
         };
         let routed_as = format!(" {name}");
         let checking = Checking::of(append);
@@ -127,7 +129,14 @@ impl<S: Store> Work<S> {
             }))
         })?;
         Ok(written.map(|mut appended| {
+            if appended.accepted > 0 {
+                producer.speech.written_at = Some(self.now.0);
+            }
             producer::keep(&mut row.producers, name, producer);
+            if let Some(silent) = silent.filter(|_| row.producers.len() > limits::TENANT_PRODUCERS) {
+                row.producers.remove(&silent);
+                row.forgotten.push(silent);
+            }
             if let Some(fault) = &mut appended.fault {
                 (fault.thread, fault.run) = (refused.thread, refused.run);
             }

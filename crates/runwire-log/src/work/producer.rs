@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use runwire_model::Timestamp;
 use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
 use runwire_model::json::Object;
 
@@ -38,6 +39,21 @@ pub(crate) fn head_among(
         None if producers.len() >= limit => Err(LogError::TooManyProducers(limit)),
         None => Ok(ProducerHead::default()),
     }
+}
+
+/// Finds the producer of a tenant that was silent for longest, where there is room for another only without it.
+pub(crate) fn silent_for_longest(
+    producers: &HashMap<String, ProducerHead>,
+    name: &str,
+    now: Timestamp,
+) -> Option<String> {
+    if producers.len() < limits::TENANT_PRODUCERS || producers.contains_key(name) {
+        return None;
+    }
+    let written_at = |producer: &ProducerHead| producer.speech.written_at.unwrap_or(0);
+    let (silent, producer) = producers.iter().min_by_key(|(_, producer)| written_at(producer))?;
+    let is_due = now.0.saturating_sub(written_at(producer)) >= limits::TENANT_PRODUCER_MILLIS;
+    is_due.then(|| silent.clone())
 }
 
 /// Tells how many of the frames were written before.
