@@ -52,6 +52,7 @@ fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use runwire_model::dialect::Dialect;
+use runwire_model::framing::is_end_mark;
 use runwire_model::run::WholePolicy;
 
 use crate::error::Fault;
@@ -56,8 +57,11 @@ pub struct FrameIn<'a> {
 }
 
 impl FrameBatch {
-    /// Adds a frame.
+    /// Adds a frame. An end mark is none: it takes no index, and is in no count.
     pub fn push(&mut self, line: u64, name: Option<&str>, data: &[u8]) {
+        if is_end_mark(data) {
+            return;
+        }
         self.bytes.extend_from_slice(data);
         self.frames.push(Span { line, name: name.map(Into::into), end: self.bytes.len() });
     }
@@ -107,6 +111,8 @@ pub struct Append {
     pub check: Check,
     /// What becomes of a whole text that differs from what its run has told.
     pub whole: WholePolicy,
+    /// Whether the threads that it creates may have several runs at once, where its frames name them.
+    pub parallel: bool,
 }
 
 /// How strictly frames are held against their dialect's document.

@@ -1,6 +1,7 @@
 //! Why the log refuses.
 
 use std::fmt;
+use std::sync::Arc;
 
 use runwire_check::Finding;
 use runwire_model::dialect::{Ambiguous, DecodeError, Dialect};
@@ -103,6 +104,14 @@ pub enum LogError {
     /// A frame names neither a thread nor a run.
     #[error("the frame names neither a session nor a run")]
     NoSession,
+    /// A frame names another session than those before it that its producer has written to the run.
+    #[error("the frame is of session `{got}`, and those before it are of `{session}`")]
+    OtherSession {
+        /// The session of the frames before it.
+        session: String,
+        /// The session that the frame names.
+        got: String,
+    },
     /// The run or thread has too many producers.
     #[error("more than {0} producers")]
     TooManyProducers(usize),
@@ -165,6 +174,7 @@ impl LogError {
             Self::DialectPinned { .. } => "dialect_pinned",
             Self::NeedsRun(_) => "needs_run",
             Self::NoSession => "no_session",
+            Self::OtherSession { .. } => "other_session",
             Self::TooManyProducers(_) => "too_many_producers",
             Self::TooManyRuns(_) => "too_many_runs",
             Self::CursorTrimmed { .. } => "cursor_trimmed",
@@ -183,8 +193,19 @@ pub struct Fault {
     pub index: usize,
     /// The line that the frame begins on.
     pub line: u64,
+    /// The thread that the frame belongs to, where the frames name theirs.
+    pub thread: Option<Arc<str>>,
+    /// The run that the frame belongs to, where the frames name theirs.
+    pub run: Option<Arc<str>>,
     /// What is wrong.
     pub problem: FrameProblem,
+}
+
+impl Fault {
+    /// Makes the fault of a frame.
+    pub(crate) fn new(index: usize, line: u64, problem: FrameProblem) -> Self {
+        Self { index, line, thread: None, run: None, problem }
+    }
 }
 
 /// Why a frame was not written.

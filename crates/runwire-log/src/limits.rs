@@ -6,6 +6,8 @@ pub const TAIL_BYTES: usize = 256 << 10;
 pub const PRODUCERS: usize = 256;
 /// Producers that one tenant may have whose frames name their threads.
 pub const TENANT_PRODUCERS: usize = 4096;
+/// Milliseconds of silence after which such a producer may be forgotten for a new one: a week.
+pub const TENANT_PRODUCER_MILLIS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Bytes of the id of a thread or a run that a producer's frame names.
 pub const ID_BYTES: usize = 256;
 /// Runs that may be open at once in one thread that was created with `parallel: true`.

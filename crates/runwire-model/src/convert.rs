@@ -7,9 +7,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::dialect::{
     Ambiguous, DecodeError, Decoder, Dialect, Encoder, EncoderOptions, Envelope, Fidelity, Frames, Opened,
-    Slots, Weave, detect,
+    SESSION_ID, Slots, Weave, detect,
 };
-use crate::event::{Event, Foreign};
+use crate::event::{Body, Event, Foreign};
+use crate::framing::is_end_mark;
 use crate::json::{Json, Object, check_frame};
 use crate::limits;
 use crate::record::{By, Record};
@@ -139,7 +140,7 @@ pub struct Converter {
     decoder: Option<Decoder>,
     /// Frames that came before the dialect was known.
     waiting: Vec<Waiting>,
-    /// The threads that were written to last, the newest at the end.
+    /// The threads that were written to last, the newest at the end; one for each of a thread's runs that lie side by side.
     threads: Vec<Thread>,
     /// Where threads that are no longer at hand stood.
     left: HashMap<u64, (u64, Timestamp)>,
@@ -175,6 +176,8 @@ struct Run {
     state: RunState,
     source: Option<String>,
     encoder: Encoder,
+    /// Whether another run of its thread was open when it began.
+    is_beside: bool,
 }
 
 /// Frames that may come before the dialect is known.
@@ -215,8 +218,7 @@ impl Converter {
         data: &[u8],
         sink: &mut Sink<'_>,
     ) -> Result<(), ConvertError> {
-        // The end mark that many SSE servers write after their last event.
-        if data == b"[DONE]" {
+        if is_end_mark(data) {
             return Ok(());
         }
         if self.decoder.is_some() {
@@ -273,7 +275,7 @@ impl Converter {
             }
         }
         for at in 0..self.threads.len() {
-            cut(&mut self.threads[at], &mut self.frames, sink);
+            self.cut(at, sink);
         }
         Ok(())
     }
@@ -313,7 +315,8 @@ impl Converter {
         data: &[u8],
     ) -> Result<(), Problem> {
         let Some(run) = self.threads.last().and_then(|thread| thread.run.as_ref()) else { return Ok(()) };
-        if envelope.run.is_none() || run.source == envelope.run || run.state.status.is_closed() {
+        let is_known = |thread: &Thread| thread.run.as_ref().is_some_and(|run| run.source == envelope.run);
+        if envelope.run.is_none() || self.threads.iter().any(is_known) || run.state.status.is_closed() {
             return Ok(());
         }
         let (mut state, window, mut entries) = (RunState::new("", ""), Window::default(), Vec::new());
@@ -344,6 +347,12 @@ impl Converter {
             &mut entries,
         );
         decoder.decode(opened, &mut weave)?;
+        if run.is_beside && self.options.to == Dialect::Loom && decoder.dialect() != Dialect::Loom {
+            // Loom tells runs that lie side by side apart by their sessions.
+            for entry in entries.iter_mut().filter(|entry| matches!(entry.event.body, Body::RunStarted(_))) {
+                entry.event.extra.set(SESSION_ID, Json::string(&run.state.run_id));
+            }
+        }
         let record = Record { seq, at, source_time, dialect: Some(decoder.dialect()), entries };
         write(thread, &record, &mut self.frames, sink);
         Ok(())
@@ -364,6 +373,7 @@ impl Converter {
         }
         let continues = thread.run.as_mut().is_some_and(|run| run.takes(envelope, dialect));
         if continues {
+            self.catch_up(at);
             return Ok(at);
         }
         // A run that has ended takes no more frames, also when its thread has moved on.
@@ -371,23 +381,35 @@ impl Converter {
         if ended && !envelope.begins {
             return Err(DecodeError::Refused(Refusal::RunClosed(Status::Failed)).into());
         }
-        cut(thread, &mut self.frames, sink);
+        let goes_on = thread.run.as_ref().is_some_and(|run| run.may_go_on_beside(envelope, dialect));
+        let at = if goes_on {
+            let (id, source) = (thread.id.clone(), thread.source.clone());
+            self.add(id, source)?
+        } else {
+            self.cut(at, sink);
+            at
+        };
         if !self.options.to.names_its_run() {
             // Where the reader could not tell the runs apart, a new one ends what is open.
-            for (other, thread) in self.threads.iter_mut().enumerate() {
-                let was_cut = other != at && cut(thread, &mut self.frames, sink);
-                thread.is_cut_off = other != at && (was_cut || thread.is_cut_off);
+            for other in (0..self.threads.len()).filter(|other| *other != at) {
+                let was_cut = self.cut(other, sink);
+                self.threads[other].is_cut_off |= was_cut;
             }
         }
+        self.catch_up(at);
         let id = self.run_id(envelope);
-        let thread = &mut self.threads[at];
-        let state = match &thread.run {
+        let of_thread = |thread: &&Thread| thread.id == self.threads[at].id;
+        let mut runs = self.threads.iter().rev().filter(of_thread).filter_map(|thread| thread.run.as_ref());
+        let is_beside = runs.clone().any(|run| !run.state.status.is_closed());
+        let state = match runs.next() {
             Some(before) => before.state.next(&id),
-            None => RunState::new(&thread.id, &id),
+            None => RunState::new(&self.threads[at].id, &id),
         };
+        let thread = &mut self.threads[at];
+        thread.is_cut_off = false;
         thread.window.next_run(&id);
         let encoder = Encoder::new(self.options.to, &thread.id, &id, self.options.encoder()).in_thread(true);
-        thread.run = Some(Run { state, source: envelope.run.clone(), encoder });
+        thread.run = Some(Run { state, source: envelope.run.clone(), encoder, is_beside });
         Ok(at)
     }
 
@@ -398,43 +420,68 @@ impl Converter {
                 return Err(Problem::TooManyRuns);
             }
         }
-        let named = |thread: &Thread| envelope.thread.is_some() && thread.source == envelope.thread;
         let runs_it = |thread: &Thread| {
             let source = thread.run.as_ref().and_then(|run| run.source.as_ref());
-            envelope.thread.is_none() && envelope.run.is_some() && source == envelope.run.as_ref()
+            envelope.run.is_some() && source == envelope.run.as_ref()
         };
-        let known = self.threads.iter().rposition(named).or_else(|| self.threads.iter().rposition(runs_it));
+        let named = |thread: &Thread| envelope.thread.is_some() && thread.source == envelope.thread;
+        // Where an Agio frame names no thread, its run's id stands for one.
+        let names_run_alone = envelope.thread.is_none() || envelope.thread == envelope.run;
+        let find = |is_it: &dyn Fn(&Thread) -> bool| self.threads.iter().rposition(is_it);
+        let known = find(&|thread| named(thread) && runs_it(thread)).or_else(|| find(&named));
+        let known = known.or_else(|| find(&|thread| names_run_alone && runs_it(thread)));
         let last = self.threads.len().checked_sub(1);
-        let known = known.or(match (&envelope.thread, last) {
-            (None, last) => last,
-            // A thread that has not said its id yet, or whose id is set by the caller, is the one.
-            (Some(_), Some(last)) if self.threads[last].source.is_none() || self.options.thread.is_some() => {
-                Some(last)
+        let at = match (known, last, &envelope.thread) {
+            (Some(at), ..) | (None, Some(at), None) => at,
+            // A thread that has not said its id yet is the one, and so is one whose id is set by the caller, unless a
+            // run of another session is open in it.
+            (None, Some(last), Some(session)) if self.takes_session(last) => {
+                self.threads[last].source = Some(session.clone());
+                last
             }
-            _ => None,
-        });
-        if let Some(at) = known {
-            if self.threads[at].source.is_none() {
-                self.threads[at].source.clone_from(&envelope.thread);
+            (None, _, session) => {
+                let id = self.options.thread.clone().or_else(|| session.clone());
+                return self.add(id.unwrap_or_else(|| "thread-1".to_owned()), session.clone());
             }
-            let thread = self.threads.remove(at);
-            self.threads.push(thread);
-            return Ok(self.threads.len() - 1);
-        }
+        };
+        let thread = self.threads.remove(at);
+        self.threads.push(thread);
+        Ok(self.threads.len() - 1)
+    }
+
+    /// Tells whether a session that was not seen before may be that of a thread.
+    fn takes_session(&self, at: usize) -> bool {
+        let thread = &self.threads[at];
+        thread.source.is_none() || (self.options.thread.is_some() && !thread.has_open_run())
+    }
+
+    /// Adds a thread, or another run's place in one that is there.
+    fn add(&mut self, id: String, source: Option<String>) -> Result<usize, Problem> {
         if self.threads.len() == limits::OPEN_RUNS && !self.forget_thread() {
             return Err(Problem::TooManyRuns);
         }
-        let id = self
-            .options
-            .thread
-            .clone()
-            .or_else(|| envelope.thread.clone())
-            .unwrap_or_else(|| "thread-1".to_owned());
         let (seq, at) = self.left.remove(&hash_of(&id)).unwrap_or_default();
-        let source = envelope.thread.clone();
-        let window = Window::default();
+        let same = self.threads.iter().rfind(|thread| thread.id == id);
+        let window = same.map(|thread| thread.window.clone()).unwrap_or_default();
         self.threads.push(Thread { id, source, seq, at, window, run: None, is_cut_off: false });
         Ok(self.threads.len() - 1)
+    }
+
+    /// Brings a run's place in its thread up to what other runs of the thread have written.
+    fn catch_up(&mut self, at: usize) {
+        let thread = &self.threads[at];
+        let newer = |other: &&Thread| other.seq > thread.seq && other.id == thread.id;
+        let Some(newest) = self.threads.iter().filter(newer).max_by_key(|other| other.seq) else { return };
+        let (seq, time, state) = (newest.seq, newest.at, newest.window.kept_state().cloned());
+        let thread = &mut self.threads[at];
+        (thread.seq, thread.at) = (seq, time);
+        thread.window.set_state(state);
+    }
+
+    /// Ends a run that just stopped, and tells whether it was open.
+    fn cut(&mut self, at: usize, sink: &mut Sink<'_>) -> bool {
+        self.catch_up(at);
+        cut(&mut self.threads[at], &mut self.frames, sink)
     }
 
     /// Tells about how many bytes all threads hold.
@@ -444,8 +491,9 @@ impl Converter {
 
     /// Forgets the oldest thread without an open run, but for where it stood. Tells whether there was one.
     fn forget_thread(&mut self) -> bool {
-        let closed = |thread: &Thread| thread.run.as_ref().is_none_or(|run| run.state.status.is_closed());
-        let Some(oldest) = self.threads.iter().position(closed) else { return false };
+        let Some(oldest) = self.threads.iter().position(|thread| !thread.has_open_run()) else {
+            return false;
+        };
         let thread = self.threads.remove(oldest);
         if self.left.len() < REMEMBERED {
             self.left.insert(hash_of(&thread.id), (thread.seq, thread.at));
@@ -477,6 +525,10 @@ impl Converter {
 }
 
 impl Thread {
+    fn has_open_run(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.state.status.is_closed())
+    }
+
     fn weight(&self) -> usize {
         let held = self.run.as_ref().map_or(0, |run| run.state.held_bytes());
         self.window.weight().saturating_add(usize::try_from(held).unwrap_or(usize::MAX))
@@ -484,6 +536,13 @@ impl Thread {
 }
 
 impl Run {
+    /// Tells whether the run may go on beside one that a frame begins: where every frame names its run, another run does
+    /// not say that this one is over.
+    fn may_go_on_beside(&self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
+        let is_named = envelope.run.is_some() && self.source.is_some();
+        is_named && !self.state.status.is_closed() && dialect.is_some_and(Dialect::names_run_in_every_frame)
+    }
+
     /// Tells whether a frame belongs to this run rather than to the next.
     fn takes(&mut self, envelope: &Envelope, dialect: Option<Dialect>) -> bool {
         let status = self.state.status;

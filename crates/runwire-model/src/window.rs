@@ -58,6 +58,11 @@ impl Window {
         self.state.as_ref()
     }
 
+    /// Takes over the thread's state, as another run of it has changed it.
+    pub(crate) fn set_state(&mut self, state: Option<Json>) {
+        self.state = state;
+    }
+
     /// Tells about how many bytes the messages and the state take.
     pub(crate) fn weight(&self) -> usize {
         self.bytes + self.state.as_ref().map_or(0, |state| state.text().len())

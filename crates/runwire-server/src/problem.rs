@@ -173,6 +173,7 @@ impl From<LogError> for Problem {
             LogError::ProducerGap { expected, got } => problem.with("expected", expected).with("got", got),
             LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
             LogError::DialectPinned { pinned, .. } => problem.with("dialect", pinned.name()),
+            LogError::OtherSession { session, .. } => problem.with("session", session),
             LogError::TooManyProducers(limit) | LogError::TooManyRuns(limit) => problem.with("limit", limit),
             LogError::CursorTrimmed { oldest, .. } => {
                 // What follows this cursor is all that is left.
@@ -232,7 +233,12 @@ impl From<Fault> for Problem {
             FrameProblem::Log(error) => error.into(),
             FrameProblem::Document(breach) => (*breach).into(),
         };
-        problem.with("line", fault.line)
+        // What the problem itself names is told before where its frame belongs.
+        let known = |member: &str| problem.members.contains_key(member);
+        let thread = fault.thread.filter(|_| !known("thread_id"));
+        let run = fault.run.filter(|_| !known("run_id"));
+        let problem = problem.with_some("thread_id", thread.map(|id| id.to_string()));
+        problem.with_some("run_id", run.map(|id| id.to_string())).with("line", fault.line)
     }
 }
 
@@ -279,6 +285,7 @@ mod tests {
             LogError::DialectPinned { pinned: Dialect::Loom, named: Dialect::Agio },
             LogError::NeedsRun(Dialect::AgUi),
             LogError::NoSession,
+            LogError::OtherSession { session: name(), got: name() },
             LogError::TooManyProducers(1),
             LogError::TooManyRuns(1),
             LogError::CursorTrimmed { after: 1, oldest: 2 },

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use runwire_model::Body;
 use runwire_model::convert::{ConvertError, Converted, Converter, Options, Problem};
 use runwire_model::dialect::{DecodeError, Dialect};
-use runwire_model::framing::{Frame, FramingError};
+use runwire_model::framing::{Frame, FramingError, is_end_mark};
 use runwire_model::run::{Authority, Refusal, Status};
 
 use crate::Verdict;
@@ -94,7 +94,7 @@ impl Conversion {
 
     fn convert(&mut self, frame: Frame<'_>) -> ControlFlow<()> {
         self.frames += 1;
-        if ending::is_done_marker(frame.data) {
+        if is_end_mark(frame.data) {
             self.screen.note(format_args!("line {}: `[DONE]` is no event and is passed over", frame.line));
             return ControlFlow::Continue(());
         }

@@ -22,11 +22,6 @@ pub(crate) fn says_the_end_again(
     }
 }
 
-/// Tells whether a frame is the habit of ending an SSE stream with `[DONE]`, which no document here has.
-pub(crate) fn is_done_marker(data: &[u8]) -> bool {
-    data.trim_ascii() == b"[DONE]"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

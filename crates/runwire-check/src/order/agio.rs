@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::open::{Open, PerRun};
-use super::{Seen, after_end, already_open, not_first, not_open};
+use super::{Seen, after_end, already_open, not_first, not_open, run_already_open};
 use crate::finding::Finding;
 
 const TYPES: &str = "事件类型";
@@ -32,7 +32,7 @@ impl Agio {
         } else if !run.has_frames && !starts {
             findings.push(not_first(TYPES, frame.kind, "run_started"));
         } else if run.has_frames && starts {
-            findings.push(already_open("事件详细说明 1", "/run_id", "run", &id.unwrap_or_default()));
+            findings.push(run_already_open("事件详细说明 1", "run", id.as_deref(), "/run_id"));
         }
         run.has_frames = true;
 

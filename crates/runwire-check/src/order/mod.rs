@@ -158,6 +158,17 @@ fn already_open(section: &str, pointer: &str, what: &str, id: &str) -> Finding {
     Finding::problem(ALREADY_OPEN, format!("the {what} `{id}` is open already")).at(pointer).section(section)
 }
 
+/// A run that begins while it is open; without an id, it is the one run of the stream.
+fn run_already_open(section: &str, what: &str, id: Option<&str>, pointer: &str) -> Finding {
+    match id.filter(|id| !id.is_empty()) {
+        Some(id) => already_open(section, pointer, what, id),
+        None => Finding::problem(ALREADY_OPEN, "a run is open already, and this frame names no other")
+            .at("/type")
+            .section(section)
+            .hint("end the run before the next one begins, or name each run in its frames"),
+    }
+}
+
 /// A frame after the end of its run.
 fn after_end(section: &str, kind: &str, ended_by: &str, instead: &str) -> Finding {
     Finding::problem(AFTER_END, format!("`{kind}` comes after the run's end (`{ended_by}`)"))

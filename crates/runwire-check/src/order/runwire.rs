@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::open::{Open, PerRun};
-use super::{NOT_INCREASING, Seen, after_end, already_open, not_first, not_open};
+use super::{NOT_INCREASING, Seen, after_end, already_open, not_first, not_open, run_already_open};
 use crate::Side;
 use crate::finding::Finding;
 
@@ -90,8 +90,8 @@ impl Run {
         } else if !self.has_frames && !starts && frame.side == Side::Reader {
             findings.push(not_first("§5", frame.kind, "run.started"));
         } else if self.has_frames && starts {
-            let run = frame.text(&["run_id"]).unwrap_or_default();
-            findings.push(already_open("§5", "/run_id", "run", &run));
+            let run = frame.text(&["run_id"]);
+            findings.push(run_already_open("§5", "run", run.as_deref(), "/run_id"));
         }
         self.has_frames = true;
         if matches!(frame.kind, "run.completed" | "run.failed" | "run.cancelled") {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::open::{Open, PerRun};
-use super::{Seen, after_end, already_open, not_first, not_increasing, not_open};
+use super::{Seen, after_end, already_open, not_first, not_increasing, not_open, run_already_open};
 use crate::finding::Finding;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl StreamingEngine {
         } else if !request.has_frames && !starts && !is_legacy {
             findings.push(not_first("§1.1", frame.kind, "session_start"));
         } else if request.has_frames && starts {
-            findings.push(already_open("§1.1", "/type", "session of request", &named.unwrap_or_default()));
+            findings.push(run_already_open("§1.1", "session of request", named.as_deref(), "/type"));
         }
         request.has_frames = true;
 

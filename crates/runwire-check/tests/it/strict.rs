@@ -168,3 +168,23 @@ fn a_frame_with_a_fault_in_every_value_is_explained_in_part() {
         assert!((1..=runwire_check::limits::FINDINGS_OF_FRAME).contains(&findings.len()), "{findings:?}");
     }
 }
+
+#[test]
+fn a_second_start_of_a_run_without_an_id_is_told_in_words() {
+    let agio = r#"{"type":"run_started","timestamp":"2026-01-01T00:00:00Z","data":{},"metadata":{}}"#;
+    let engine =
+        r#"{"type":"session_start","data":{"session_id":"s"},"metadata":{"sequence":0,"timestamp":1}}"#;
+    for (dialect, start) in [
+        (Dialect::Runwire, r#"{"type":"run.started"}"#),
+        (Dialect::Agio, agio),
+        (Dialect::StreamingEngine, engine),
+    ] {
+        let mut state = CheckState::new(dialect);
+        let frame = || Frame { name: None, data: start.as_bytes() };
+        state.check(frame(), 0, Side::Producer);
+        let again = state.check(frame(), 0, Side::Producer);
+        let found = again.iter().find(|finding| finding.code == "already_open").unwrap();
+        assert_eq!(found.message, "a run is open already, and this frame names no other", "{dialect}");
+        assert_eq!(found.pointer.as_deref(), Some("/type"));
+    }
+}

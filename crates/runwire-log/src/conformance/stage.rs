@@ -54,6 +54,7 @@ pub(super) fn append(target: Target, frames: &[impl AsRef<str>]) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

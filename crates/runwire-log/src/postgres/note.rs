@@ -105,7 +105,7 @@ mod tests {
             RunHead::new(2, RunKey::new("tenant", "run"), &thread, Request::default(), Timestamp(6));
         (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
         run.head.state.status = Status::Running;
-        let speech = Speech { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };
+        let speech = Speech { decoder: Some(Decoder::new(Dialect::Loom)), ..Speech::default() };
         let producer = ProducerHead { epoch: 3, next: 200, speech, dirty: true, unnoted: true };
         run.producers.insert("p".to_owned(), producer);
         let quiet = ProducerHead { dirty: false, ..ProducerHead::default() };

@@ -206,7 +206,7 @@ fn producers_of(
         if named && name.is_empty() {
             continue;
         }
-        let Speech { decoder, routes } = producer.speech;
+        let Speech { decoder, routes, .. } = producer.speech;
         let mut told = Vec::new();
         for route in routes {
             if let Some(to) = rows.run_name(route.to)? {

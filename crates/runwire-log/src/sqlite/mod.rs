@@ -260,7 +260,18 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Keeps a second server away from the store.
-fn lock(path: &Path) -> Result<File, OpenError> {
+/// Keeps others from a store, until it is dropped.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a program that another thread is just starting has a copy of it for a moment.
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock(path: &Path) -> Result<Lock, OpenError> {
     // A link to a store is that store, so the lock stands beside the file that the link names.
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(".lock");
@@ -269,7 +280,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     let file = File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
     let file = file.map_err(unusable)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(path.to_owned())),
         Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
     }
@@ -494,5 +505,22 @@ impl Log for Sqlite {
         // The writer lets go of its requests after everything else.
         let _ = self.requests.send(Order::Close).await;
         self.requests.closed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_goes_with_its_store_though_a_program_that_is_starting_has_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.db");
+        let held = lock(&path).unwrap();
+        assert!(matches!(lock(&path), Err(OpenError::InUse(_))));
+        let copy = held.0.try_clone().unwrap();
+        drop(held);
+        lock(&path).unwrap();
+        drop(copy);
     }
 }

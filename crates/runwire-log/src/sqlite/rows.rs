@@ -33,6 +33,10 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
             base
         ])?;
     }
+    for name in thread.forgotten.drain(..) {
+        let sql = "DELETE FROM producer WHERE scope = 'thread' AND owner = ?1 AND name = ?2";
+        connection.prepare_cached(sql)?.execute(params![thread.id, name])?;
+    }
     save_producers(connection, "thread", thread.id, &mut thread.producers)
 }
 
@@ -137,6 +141,7 @@ pub(super) fn load_thread(
             latest: None,
             noted: None,
             producers: HashMap::new(),
+            forgotten: Vec::new(),
             new: false,
             listed: false,
         })

@@ -5,14 +5,12 @@
 //! the disk sets the pace, a lone request never waits for company, and many share one flush.
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Options;
 use super::desk::{Commit, Committer, Release};
 use super::fold::Folder;
 use super::journal::Unsealed;
@@ -20,6 +18,7 @@ use super::read::whole_number;
 use super::retention::Trim;
 use super::rows::{save_run, save_thread};
 use super::tables::Tables;
+use super::{Lock, Options};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::notice::{Subscriber, Told};
@@ -93,7 +92,7 @@ pub(super) struct Writer {
     /// After the connection: it waits for that to go.
     _folder: Folder,
     /// Held as long as anything may be written.
-    _lock: File,
+    _lock: Lock,
 }
 
 /// Bytes of records in one row.
@@ -111,7 +110,7 @@ const PURGE_EVERY: u64 = 32;
 
 impl Writer {
     /// Begins to write. The folder comes first, so that it goes last where this fails.
-    pub(super) fn open(folder: Folder, connection: Connection, lock: File, options: Options) -> Db<Self> {
+    pub(super) fn open(folder: Folder, connection: Connection, lock: Lock, options: Options) -> Db<Self> {
         let tables = Tables::open(connection, &options)?;
         let mut writer = Self {
             work: Work::new(tables, (options.clock)()),

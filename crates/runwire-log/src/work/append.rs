@@ -12,6 +12,7 @@ use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 use super::check::Checking;
 use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
 use super::lease::Lease;
+use super::merge::Named;
 use super::producer::{self, Undecided};
 use super::{Done, Store, Tried, Work, mint};
 use crate::append::{Append, Appended, Check, FrameIn, Target};
@@ -161,12 +162,21 @@ impl<S: Store> Work<S> {
         append: &Append,
     ) -> Done<S, Appended> {
         let checking = Checking::of(append);
-        let written = self.write_new_frames(producer, append, |work, _, decoder, frame| {
+        let written = self.write_new_frames(producer, append, |work, producer, decoder, frame| {
             let opened = match decoder.open(frame.name, frame.data) {
                 Ok(opened) => opened,
                 Err(error) => return Ok(Err(error.into())),
             };
-            work.weave(thread, run, decoder, opened, frame, checking)
+            let session = Named::in_envelope(&opened.envelope, decoder.dialect()).thread;
+            let session = match producer::session_of(producer, run, session, checking) {
+                Ok(session) => session,
+                Err(refused) => return Ok(Err(refused.into())),
+            };
+            let written = work.weave(thread, run, decoder, opened, frame, checking)?;
+            if let (Ok(()), Some(session)) = (&written, session) {
+                producer.speech.session = Some(session);
+            }
+            Ok(written)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -389,10 +399,10 @@ impl<S: Store> Work<S> {
             }
         };
         for (index, frame) in append.frames.iter().enumerate().skip(skip) {
-            if let (Some(decoder), false) = (&mut decoder, producer::is_end_mark(frame))
+            if let Some(decoder) = &mut decoder
                 && let Err(problem) = write(self, producer, decoder, frame)?
             {
-                appended.fault = Some(Fault { index, line: frame.line, problem });
+                appended.fault = Some(Fault::new(index, frame.line, problem));
                 break;
             }
             appended.accepted += 1;

@@ -64,10 +64,13 @@ impl Checking {
     }
 
     fn findings(self, run: &RunHead, state: &mut CheckState, frame: FrameIn<'_>) -> Vec<Finding> {
-        // After an answer a producer may begin anew.
+        problems(state, frame, self.writer_of(run))
+    }
+
+    /// Returns a number for who writes: another one after an answer, when a producer may begin anew.
+    pub(crate) fn writer_of(self, run: &RunHead) -> u64 {
         let settled = run.head.summary.interactions.iter().filter(|asked| !asked.is_open()).count();
-        let writer = self.writer.wrapping_add(settled as u64);
-        problems(state, frame, writer)
+        self.writer.wrapping_add(settled as u64)
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct ThreadHead {
     /// The run that is noted in its row, where a store keeps such notes.
     pub(crate) noted: Option<i64>,
     pub(crate) producers: HashMap<String, ProducerHead>,
+    /// Producers whose rows go with the next commit.
+    pub(crate) forgotten: Vec<String>,
     /// Whether the store has no row yet.
     pub(crate) new: bool,
     /// Whether it is found at hand by its key.
@@ -178,6 +180,20 @@ pub(crate) struct Speech {
     /// For a thread that is written as a whole: the runs its frames go to, the last one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) routes: Vec<Route>,
+    /// The session that its frames to a run name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<Session>,
+    /// For a tenant whose frames name their threads: when it wrote last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) written_at: Option<u64>,
+}
+
+/// The session of a producer's frames.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    /// Which incarnation of the producer names it, and after how many answers: each may name another.
+    pub(crate) writer: u64,
 }
 
 /// Where frames of a source's session or run go.
@@ -205,6 +221,7 @@ impl ThreadHead {
             latest: None,
             noted: None,
             producers: HashMap::new(),
+            forgotten: Vec::new(),
             new: true,
             listed: false,
         }

@@ -43,7 +43,7 @@ impl<S: Store> Work<S> {
                 (run.dirty, run.unnoted) = (true, true);
             }
             for producer in &note.producers {
-                let speech = Speech { decoder: producer.decoder.clone(), routes: Vec::new() };
+                let speech = Speech { decoder: producer.decoder.clone(), ..Speech::default() };
                 keep_newer(&mut run.producers, &producer.name, head_of(producer, speech));
             }
             self.batch.touched_runs.insert(run.id);
@@ -63,7 +63,7 @@ impl<S: Store> Work<S> {
             }
             self.heads.put_run(run);
         }
-        Ok(head_of(note, Speech { decoder: note.decoder.clone(), routes }))
+        Ok(head_of(note, Speech { decoder: note.decoder.clone(), routes, ..Speech::default() }))
     }
 }
 

@@ -50,14 +50,14 @@ impl Merge {
 }
 
 /// What a frame names.
-struct Named<'a> {
-    thread: Option<&'a str>,
+pub(super) struct Named<'a> {
+    pub(super) thread: Option<&'a str>,
     /// Only one that can be the id of a run.
     run: Option<&'a str>,
 }
 
 impl<'a> Named<'a> {
-    fn in_envelope(envelope: &'a Envelope, dialect: Dialect) -> Self {
+    pub(super) fn in_envelope(envelope: &'a Envelope, dialect: Dialect) -> Self {
         let run = envelope.run.as_deref().filter(|id| is_usable_id(id));
         let thread = envelope.thread.as_deref();
         // Where an Agio frame names no thread, its run's id stands for one; the run itself knows better.
@@ -73,6 +73,15 @@ struct Writer<'a> {
     routed_as: &'a str,
     dialect: Dialect,
     checking: Checking,
+    /// Whether threads that it creates may have several runs at once.
+    parallel: bool,
+}
+
+/// Where a refused frame belongs.
+#[derive(Default)]
+struct Belongs {
+    thread: Option<Arc<str>>,
+    run: Option<Arc<str>>,
 }
 
 impl<S: Store> Work<S> {
@@ -94,28 +103,43 @@ impl<S: Store> Work<S> {
 
     fn write_to_tenant(&mut self, row: &mut ThreadHead, append: &Append) -> Done<S, Appended> {
         let (tenant, name) = (row.key.tenant.clone(), producer::name_of(append));
-        let mut producer = match producer::head_among(&row.producers, name, limits::TENANT_PRODUCERS) {
+        let silent = producer::silent_for_longest(&row.producers, name, self.now);
+        let limit = limits::TENANT_PRODUCERS + usize::from(silent.is_some());
+        let mut producer = match producer::head_among(&row.producers, name, limit) {
             Ok(producer) => producer,
-            Err(refused) => return Ok(Err(refused)),
+            Err(_) => return Ok(Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS))),
         };
         let routed_as = format!(" {name}");
         let checking = Checking::of(append);
         let (mut threads, mut last_seq) = (Vec::new(), 0);
+        let mut refused = Belongs::default();
         let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
             let dialect = decoder.dialect();
             if !dialect.names_its_session() {
                 return Ok(Err(LogError::NeedsRun(dialect).into()));
             }
-            let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking };
-            Ok(work.merge_frame(&writer, &mut producer.speech.routes, frame)?.map(|(thread, seq)| {
+            let parallel = append.parallel;
+            let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking, parallel };
+            let aliases = &mut producer.speech.routes;
+            Ok(work.merge_frame(&writer, aliases, frame, &mut refused)?.map(|(thread, seq)| {
                 last_seq = seq;
                 if !threads.contains(&thread) {
                     threads.push(thread);
                 }
             }))
         })?;
-        Ok(written.map(|appended| {
+        Ok(written.map(|mut appended| {
+            if appended.accepted > 0 {
+                producer.speech.written_at = Some(self.now.0);
+            }
             producer::keep(&mut row.producers, name, producer);
+            if let Some(silent) = silent.filter(|_| row.producers.len() > limits::TENANT_PRODUCERS) {
+                row.producers.remove(&silent);
+                row.forgotten.push(silent);
+            }
+            if let Some(fault) = &mut appended.fault {
+                (fault.thread, fault.run) = (refused.thread, refused.run);
+            }
             Appended { threads, last_seq, ..appended }
         }))
     }
@@ -128,6 +152,7 @@ impl<S: Store> Work<S> {
         writer: &Writer<'_>,
         aliases: &mut Vec<Route>,
         frame: FrameIn<'_>,
+        refused: &mut Belongs,
     ) -> Tried<S, Result<(Arc<str>, u64), FrameProblem>> {
         let opened = match Decoder::new(writer.dialect).open(frame.name, frame.data) {
             Ok(opened) => opened,
@@ -136,11 +161,17 @@ impl<S: Store> Work<S> {
         let named = Named::in_envelope(&opened.envelope, writer.dialect);
         let mut thread = match (named.thread, named.run) {
             (Some(id), _) if !is_usable_id(id) => return Ok(Err(unusable(writer.dialect).into())),
-            (Some(id), _) => self.thread_named(writer.tenant, id)?,
-            (None, Some(run)) => self.thread_of_run_named(writer.tenant, run, aliases)?,
+            (Some(id), _) => self.thread_named(writer, id)?,
+            (None, Some(run)) => self.thread_of_run_named(writer, run, aliases)?,
             (None, None) => return Ok(Err(LogError::NoSession.into())),
         };
         let written = self.merge_into(&mut thread, writer, &named, aliases, frame)?;
+        if written.is_err() {
+            *refused = Belongs {
+                run: self.run_of_frame(&thread, writer, &named)?,
+                thread: Some(thread.key.id.clone()),
+            };
+        }
         if written.is_err() && self.heads.is_fresh_thread(&thread) {
             return Ok(written.map(|()| (thread.key.id.clone(), 0)));
         }
@@ -187,27 +218,47 @@ impl<S: Store> Work<S> {
         Ok(Ok(()))
     }
 
+    /// Finds the id of the run that a refused frame belongs to: here, else in its source.
+    fn run_of_frame(
+        &mut self,
+        thread: &ThreadHead,
+        writer: &Writer<'_>,
+        named: &Named<'_>,
+    ) -> Tried<S, Option<Arc<str>>> {
+        let routes = thread.producers.get(writer.routed_as).map(|routed| &*routed.speech.routes);
+        let goes_there = |route: &&Route| named.run.is_none() || route.run.as_deref() == named.run;
+        let route = routes.unwrap_or_default().iter().rfind(goes_there).map(|route| route.to);
+        if let Some(to) = route
+            && let Some(run) = self.heads.take_run_by_id(&self.store, to)?
+        {
+            let id = run.key.id.clone();
+            self.heads.put_run(run);
+            return Ok(Some(id));
+        }
+        Ok(named.run.map(Into::into))
+    }
+
     /// Finds the thread that a frame names, or makes it.
-    fn thread_named(&mut self, tenant: &Arc<str>, id: &str) -> Tried<S, Box<ThreadHead>> {
-        let key = ThreadKey::new(tenant.clone(), id);
+    fn thread_named(&mut self, writer: &Writer<'_>, id: &str) -> Tried<S, Box<ThreadHead>> {
+        let key = ThreadKey::new(writer.tenant.clone(), id);
         match self.heads.take_thread(&self.store, &key)? {
             Some(thread) => Ok(thread),
-            None => self.new_thread(key, false, self.now),
+            None => self.new_thread(key, writer.parallel, self.now),
         }
     }
 
     /// Finds the thread of a run that a frame names, or makes it.
     fn thread_of_run_named(
         &mut self,
-        tenant: &Arc<str>,
+        writer: &Writer<'_>,
         run: &str,
         aliases: &[Route],
     ) -> Tried<S, Box<ThreadHead>> {
         let alias = aliases.iter().rfind(|alias| alias.run.as_deref() == Some(run));
         if let Some(thread) = alias.and_then(|alias| alias.thread.as_deref()) {
-            return self.thread_named(tenant, thread);
+            return self.thread_named(writer, thread);
         }
-        let key = RunKey::new(tenant.clone(), run);
+        let key = RunKey::new(writer.tenant.clone(), run);
         match self.heads.take_run(&self.store, &key)? {
             Some(run) => {
                 let thread = self.thread_of(&run);

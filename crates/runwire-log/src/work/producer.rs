@@ -2,21 +2,18 @@
 
 use std::collections::HashMap;
 
+use runwire_model::Timestamp;
 use runwire_model::dialect::{DecodeError, Decoder, Dialect, detect};
 use runwire_model::json::Object;
 
-use super::heads::ProducerHead;
-use crate::append::{Append, FrameIn, Stamp, Target};
+use super::check::Checking;
+use super::heads::{ProducerHead, RunHead, Session};
+use crate::append::{Append, Stamp, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::limits;
 
 /// Frames that are looked at to find out the dialect.
 const DETECTED_FROM: usize = 16;
-
-/// Tells whether a frame is the end mark that many SSE servers write after their last event.
-pub(crate) fn is_end_mark(frame: FrameIn<'_>) -> bool {
-    frame.data == b"[DONE]"
-}
 
 /// Tells the name of who writes; the one without a name has an empty one.
 pub(crate) fn name_of(append: &Append) -> &str {
@@ -44,6 +41,21 @@ pub(crate) fn head_among(
     }
 }
 
+/// Finds the producer of a tenant that was silent for longest, where there is room for another only without it.
+pub(crate) fn silent_for_longest(
+    producers: &HashMap<String, ProducerHead>,
+    name: &str,
+    now: Timestamp,
+) -> Option<String> {
+    if producers.len() < limits::TENANT_PRODUCERS || producers.contains_key(name) {
+        return None;
+    }
+    let written_at = |producer: &ProducerHead| producer.speech.written_at.unwrap_or(0);
+    let (silent, producer) = producers.iter().min_by_key(|(_, producer)| written_at(producer))?;
+    let is_due = now.0.saturating_sub(written_at(producer)) >= limits::TENANT_PRODUCER_MILLIS;
+    is_due.then(|| silent.clone())
+}
+
 /// Tells how many of the frames were written before.
 pub(crate) fn check_stamp(
     producer: &mut ProducerHead,
@@ -62,6 +74,27 @@ pub(crate) fn check_stamp(
     Ok(written.min(frames))
 }
 
+/// Refuses a frame of another session than those before it that a producer has written to a run: it belongs to another
+/// run. Returns the session to remember, where the frame is the first to name one.
+pub(crate) fn session_of(
+    producer: &ProducerHead,
+    run: &RunHead,
+    named: Option<&str>,
+    checking: Checking,
+) -> Result<Option<Session>, LogError> {
+    let Some(got) = named.filter(|id| !id.is_empty() && !run.head.state.status.is_closed()) else {
+        return Ok(None);
+    };
+    let writer = checking.writer_of(run);
+    match &producer.speech.session {
+        Some(known) if known.writer == writer && known.id == got => Ok(None),
+        Some(known) if known.writer == writer => {
+            Err(LogError::OtherSession { session: known.id.clone(), got: got.to_owned() })
+        }
+        _ => Ok(Some(Session { id: got.to_owned(), writer })),
+    }
+}
+
 /// Why no decoder was found.
 pub(crate) enum Undecided {
     /// The whole append is refused.
@@ -72,7 +105,7 @@ pub(crate) enum Undecided {
 
 /// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
 ///
-/// There is none for frames that are nothing but end marks.
+/// There is none where there are no frames.
 pub(crate) fn decoder_for(
     producer: &ProducerHead,
     append: &Append,
@@ -99,7 +132,7 @@ pub(crate) fn decoder_for(
 fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecided> {
     let mut undecided = None;
     let frames = append.frames.iter().enumerate().skip(skip);
-    for (index, frame) in frames.filter(|(_, frame)| !is_end_mark(*frame)).take(DETECTED_FROM) {
+    for (index, frame) in frames.take(DETECTED_FROM) {
         match Object::parse(frame.data) {
             Ok(object) => match detect(&object) {
                 Ok(dialect) => return Ok(Some(Decoder::new(dialect))),
@@ -107,7 +140,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
             },
             Err(fault) if undecided.is_none() => {
                 let problem = FrameProblem::Decode(DecodeError::Frame(fault));
-                return Err(Undecided::Fault(Fault { index, line: frame.line, problem }));
+                return Err(Undecided::Fault(Fault::new(index, frame.line, problem)));
             }
             Err(_) => break,
         }

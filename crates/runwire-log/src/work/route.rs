@@ -111,7 +111,12 @@ impl<S: Store> Work<S> {
                 if let Err(problem) = self.refuse_to_begin(thread, checking, dialect, frame)? {
                     return Ok(Err(problem));
                 }
-                if let Some(cut) = cuts.filter(|cut| !thread.parallel || routes[*cut].run.is_none()) {
+                // Where each frame names its run, one that names another does not say that the first is over.
+                let names_another = sessions == Sessions::AreThreads
+                    && envelope.run.is_some()
+                    && decoder.dialect().names_run_in_every_frame();
+                let goes_on = |cut: &usize| routes[*cut].run.is_some() && (thread.parallel || names_another);
+                if let Some(cut) = cuts.filter(|cut| !goes_on(cut)) {
                     let to = routes[cut].to;
                     self.with_run(to, |work, run| work.end_of_input(thread, run, EndOfInput::Cut))?;
                 }

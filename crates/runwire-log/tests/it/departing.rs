@@ -74,6 +74,7 @@ fn frames(id: &str, stamp: Option<(u64, u64)>, frames: &[&str]) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

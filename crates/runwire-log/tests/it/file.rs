@@ -7,7 +7,8 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{OpenError, Options, Sqlite};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NoticeKind, Retention, RunKey, Subscriber, Target, ThreadKey,
+    Append, FrameBatch, Log, LogError, NoticeKind, Retention, RunKey, Stamp, Subscriber, Target, ThreadKey,
+    limits,
 };
 use rusqlite::Connection;
 
@@ -28,6 +29,7 @@ fn append(run: &str, frames: &[&str]) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 
@@ -176,6 +178,40 @@ async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
     log.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_producer_of_a_tenant_takes_the_place_of_one_that_was_silent_for_a_week() {
+    let bed = SqliteBed::new();
+    let as_producer = |name: &str| {
+        let stamp = Some(Stamp { producer: name.into(), epoch: 0, index: 0 });
+        let frame = format!(r#"{{"type":"run.started","thread_id":"{name}","run_id":"{name}"}}"#);
+        Append { target: Target::Tenant("tenant".into()), stamp, ..append("", &[&frame]) }
+    };
+    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    log.append(as_producer("first")).await.unwrap();
+    log.close().await;
+    // As many as there may be; one has not written for long.
+    let connection = Connection::open(bed.path()).unwrap();
+    let now = u64::MAX / 4;
+    let sql = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1) \
+               INSERT INTO producer (scope, owner, name, epoch, next, decoder) SELECT 'thread', \
+               (SELECT id FROM thread WHERE name = ''), 'p' || n, 0, 1, \
+               json_object('decoder', NULL, 'written_at', CASE n WHEN 7 THEN 1 ELSE ?2 END) FROM n";
+    connection.execute(sql, rusqlite::params![limits::TENANT_PRODUCERS - 1, now as i64]).unwrap();
+    let names = "SELECT group_concat(name) FROM producer WHERE name IN ('p6', 'p7', 'new') ORDER BY name";
+    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    // A frame that is refused takes nobody's place.
+    let bad = Append { frames: append("", &[r#"{"type":"run.started"}"#]).frames, ..as_producer("new") };
+    assert!(log.append(bad).await.unwrap().fault.is_some());
+    assert_eq!(log.append(as_producer("new")).await.unwrap().accepted, 1);
+    // The others have written since.
+    let refused = log.append(as_producer("newer")).await;
+    assert_eq!(refused, Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS)));
+    assert_eq!(log.append(as_producer("new")).await.unwrap().duplicates, 1);
+    log.close().await;
+    let kept: String = connection.query_row(names, [], |row| row.get(0)).unwrap();
+    assert!(kept.contains("p6") && kept.contains("new") && !kept.contains("p7"), "{kept}");
+}
+
 /// Lets the next commit fail: at a row, or at the commit itself.
 fn sabotage(bed: &SqliteBed, sql: &str) {
     let connection = Connection::open(bed.path()).unwrap();
@@ -291,7 +327,7 @@ async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
 async fn more_runs_than_are_kept_at_hand_lose_nothing() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
-    let runs = runwire_log::limits::HEADS_AT_HAND + 500;
+    let runs = limits::HEADS_AT_HAND + 500;
     for round in 0..2 {
         let mut writers = Vec::new();
         for writer in 0..16 {

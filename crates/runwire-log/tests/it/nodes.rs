@@ -32,6 +32,7 @@ fn frame(producer: usize, index: u64) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

@@ -30,6 +30,7 @@ fn append(run: &str, frames: &[&str]) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

@@ -131,6 +131,7 @@ async fn write(
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         let appended = log.append(append).await.unwrap();
         assert_eq!(appended.fault, None, "{} frame {}", case.label, at + 1);
@@ -268,6 +269,7 @@ async fn append_all(
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         assert_eq!(log.append(append).await.unwrap().fault, None, "{} frame {}", case.label, at + 1);
     }

@@ -43,7 +43,7 @@ pub(super) const SPEC: Spec = Spec {
         resumes_as_new_run: false,
         start: StartRequest::Flat(start_request),
     }),
-    ids: NamedIds::Run,
+    ids: NamedIds::RunAtStart,
     thread_field: "session_id",
     schema: include_str!("../../../../vectors/loom/schema.json"),
     frames_section: "§3",

@@ -93,7 +93,9 @@ pub(super) enum NamedIds {
     None,
     /// The session's.
     Session,
-    /// The run's, or those of a session that has one run at a time.
+    /// The session's, and the run's where it starts.
+    RunAtStart,
+    /// The run's.
     Run,
 }
 
@@ -202,6 +204,13 @@ impl Dialect {
     /// Returns whether every frame names its run, or a session of its own, so that runs may be interleaved in one
     /// stream.
     pub fn names_its_run(self) -> bool {
+        matches!(self.spec().ids, NamedIds::Run | NamedIds::RunAtStart)
+    }
+
+    /// Returns whether every frame names its run, so that runs of one session may be interleaved.
+    ///
+    /// Elsewhere only its first frame names a run, so that a second one begins where the first is over.
+    pub fn names_run_in_every_frame(self) -> bool {
         self.spec().ids == NamedIds::Run
     }
 

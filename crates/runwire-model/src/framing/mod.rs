@@ -76,6 +76,11 @@ impl Framing {
     }
 }
 
+/// Tells whether data is `[DONE]`, the end mark that many SSE servers write after their last event: it is no frame.
+pub fn is_end_mark(data: &[u8]) -> bool {
+    data.trim_ascii() == b"[DONE]"
+}
+
 /// A frame, as it stands in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {

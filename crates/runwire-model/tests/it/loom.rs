@@ -96,7 +96,7 @@ fn sessions_that_lie_side_by_side_are_refused_where_readers_could_not_tell_them_
 fn the_session_of_a_runs_first_frame_stays_for_the_whole_run() {
     let lines = [
         r#"{"session_id":"s1","type":"run_start","run_id":"r1"}"#,
-        r#"{"session_id":"other","type":"message_chunk","content":"x","id":"think"}"#,
+        r#"{"type":"message_chunk","content":"x","id":"think"}"#,
         r#"{"type":"custom","value":1}"#,
     ];
     let options = Options { thread: Some("t1".into()), ..Options::to(Dialect::Loom) };
@@ -105,6 +105,34 @@ fn the_session_of_a_runs_first_frame_stays_for_the_whole_run() {
     // The guard's end of a stream that just stops, too.
     assert_eq!(frames.len(), 4);
     assert!(frames.iter().all(|frame| frame["session_id"] == "s1"), "{frames:?}");
+}
+
+#[test]
+fn sessions_in_a_thread_that_the_caller_names_are_runs_of_their_own() {
+    let options = |to| Options { thread: Some("t1".into()), ..Options::to(to) };
+    let (frames, ended) = converted(SIDE_BY_SIDE, options(Dialect::Loom));
+    assert_eq!((frames.len(), ended), (SIDE_BY_SIDE.len(), Ok(())), "no run is ended or invented");
+    for (frame, line) in frames.iter().zip(SIDE_BY_SIDE) {
+        let mut source: Value = serde_json::from_str(line).unwrap();
+        source["event_id"] = frame["event_id"].clone();
+        assert_eq!(*frame, source);
+    }
+    let (frames, _) = converted(SIDE_BY_SIDE, options(Dialect::Runwire));
+    let seqs: Vec<u64> = frames.iter().map(|frame| frame["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted() && frames.iter().all(|frame| frame["thread_id"] == "t1"), "{frames:?}");
+    // Readers that could not tell them apart are told so.
+    let (_, ended) = converted(SIDE_BY_SIDE, options(Dialect::AgUi));
+    assert_eq!(ended, Err("3 needs_run".to_owned()));
+    // One after the other, they follow each other in any dialect.
+    let one_by_one = [
+        r#"{"session_id":"a","type":"run_start"}"#,
+        r#"{"session_id":"a","reply":"A"}"#,
+        r#"{"session_id":"b","type":"run_start"}"#,
+        r#"{"session_id":"b","reply":"B"}"#,
+    ];
+    let (frames, ended) = converted(&one_by_one, options(Dialect::AgUi));
+    assert_eq!(ended, Ok(()));
+    assert_eq!(frames.iter().filter(|frame| frame["type"] == "RUN_FINISHED").count(), 2);
 }
 
 #[test]

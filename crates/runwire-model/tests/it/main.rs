@@ -15,6 +15,7 @@ mod robustness;
 mod runs;
 mod schemas;
 mod seeds;
+mod side_by_side;
 mod slots;
 mod social_app;
 mod sse;

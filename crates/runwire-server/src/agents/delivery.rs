@@ -318,6 +318,7 @@ impl Lane {
             end,
             check: self.check,
             whole: self.whole,
+            parallel: false,
         }
     }
 }

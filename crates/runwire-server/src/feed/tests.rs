@@ -75,6 +75,7 @@ impl Store {
             end,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         let appended = self.log.append(append).await.unwrap();
         assert_eq!(appended.fault, None);

@@ -104,6 +104,12 @@ pub const CODES: &[Code] = &[
         "A frame names neither a session nor a run",
         "Name the session in each frame, or write to /v1/runs/{run}/events or /v1/threads/{thread}/events.",
     ),
+    code(
+        "other_session",
+        422,
+        "A frame is of another session than those before it",
+        "Send a stream of several sessions to POST /v1/events; or write each session to a run of its own.",
+    ),
     // Producers
     code(
         "producer_gap",

@@ -135,10 +135,9 @@ impl Writing {
         let (mut thread, mut parallel, mut end) = (None, false, false);
         match &target {
             Target::Run(_) => thread = query.id("thread")?,
-            Target::Thread(_) => parallel = query.flag("parallel")?.unwrap_or(false),
-            // The end of such a stream is the end of none of its runs.
-            Target::Tenant(_) => {}
+            Target::Thread(_) | Target::Tenant(_) => parallel = query.flag("parallel")?.unwrap_or(false),
         }
+        // The end of a stream of several sessions is the end of none of its runs.
         if !matches!(target, Target::Tenant(_)) {
             end = query.flag("end")?.unwrap_or(false);
         } else if let Some(dialect) = dialect.filter(|dialect| !dialect.names_its_session()) {

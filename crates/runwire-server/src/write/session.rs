@@ -26,6 +26,10 @@ const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
 const SEVERAL_SESSIONS: &str = "Send a stream of several sessions to POST /v1/events; or create the thread with \
                                 `?parallel=true`, wait for the run that `run_id` names, or cancel it.";
 
+/// What to do with frames that begin a run beside an open one of their session.
+const RUNS_OF_SESSION: &str = "Wait for the run that `run_id` names, or cancel it; or have the first request to the \
+                               session say `?parallel=true`, so that its thread takes several runs at once.";
+
 /// What was written of a body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Written {
@@ -269,6 +273,7 @@ impl<'a> Session<'a> {
             end,
             check: self.writing.check,
             whole: self.writing.whole,
+            parallel: self.writing.parallel,
         };
         let (wire, is_open) = (self.wire, self.is_open);
         let appending = async move {
@@ -307,11 +312,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Adds where a stream of several sessions can go, where the thread takes one run at a time.
+    /// Adds what to do with a stream of several sessions or runs, where a thread takes one run at a time.
     fn told_where_to(&self, problem: Problem) -> Problem {
         match &self.writing.target {
-            Target::Thread(_) if problem.code() == "thread_busy" => problem.with("hint", SEVERAL_SESSIONS),
-            _ => problem,
+            _ if problem.code() != "thread_busy" => problem,
+            Target::Thread(_) => problem.with("hint", SEVERAL_SESSIONS),
+            Target::Tenant(_) => problem.with("hint", RUNS_OF_SESSION),
+            Target::Run(_) => problem,
         }
     }
 

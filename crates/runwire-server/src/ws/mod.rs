@@ -198,6 +198,7 @@ impl Session {
             end: incoming.end,
             check: check_of(incoming.strict),
             whole: incoming.whole.unwrap_or_default(),
+            parallel: false,
         };
         let appended = match outage::append(&self.wire, append).await {
             Ok(appended) => appended,

@@ -98,6 +98,25 @@ async fn an_open_body_counts_its_frames_over_many_pieces() {
 }
 
 #[tokio::test]
+async fn an_end_mark_uses_up_no_index() {
+    let served = Served::start().await;
+    let event = |data: &str| format!("data: {}\n\n", data.trim_end());
+    let stamp = [("producer-id", "p"), ("producer-seq", "0"), ("content-type", "text/event-stream")];
+    let mut body = served.open("/v1/runs/r/events", &stamp).await;
+    body.chunk(&(event(&delta("a")) + &event("[DONE]"))).await;
+    served.until_records("r", 1).await;
+    body.chunk(&event("[DONE]")).await;
+    body.chunk(&event(&delta("b"))).await;
+    body.end().await;
+    assert_eq!(body.answer().await.unwrap().written(2, 0)["last_seq"], 2);
+    // A producer that counts its events alone goes on where it was.
+    served.write_as("/v1/runs/r/events", ("p", 0, 2), &delta("c")).await.written(1, 0);
+    let mark = served.write_as("/v1/runs/r/events", ("p", 0, 3), &event("[DONE]")).await.written(0, 0);
+    assert_eq!(mark["last_seq"], 3);
+    assert_eq!(served.get("/v1/runs/r/producers/p").await.json()["next"], 3);
+}
+
+#[tokio::test]
 async fn a_refused_frame_uses_up_no_index() {
     let served = Served::start().await;
     let bad = delta("a") + "{\"type\":\"text.delta\"}\n" + &delta("c");

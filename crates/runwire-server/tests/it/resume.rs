@@ -47,6 +47,7 @@ async fn write(served: &Served, case: &Case) -> String {
         end: true,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     };
     assert_eq!(served.log.append(append).await.unwrap().fault, None);
     path

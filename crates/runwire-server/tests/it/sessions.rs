@@ -118,6 +118,56 @@ async fn sessions_in_one_thread_lie_side_by_side_if_it_is_parallel() {
     assert_eq!((&mine[0]["session_id"], &mine[0]["event_id"]), (&"mine".into(), &1.into()));
 }
 
+/// A frame of a session in the canonical dialect, where every frame names its run.
+fn named(kind: &str, run: &str) -> String {
+    format!(r#"{{"type":"{kind}","thread_id":"s","run_id":"{run}"}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_run_of_a_session_is_told_what_it_waits_for() {
+    let served = Served::start().await;
+    let body = [named("run.started", "a"), named("run.started", "b"), named("run.completed", "a")].join("\n");
+    let busy = served.post("/v1/events", &body).await.problem(409, "thread_busy");
+    assert_eq!((&busy["line"], &busy["accepted"]), (&2.into(), &1.into()));
+    assert_eq!((&busy["thread_id"], &busy["run_id"]), (&"s".into(), &"a".into()));
+    assert!(busy["hint"].as_str().unwrap().contains("?parallel=true"), "{busy}");
+    assert_eq!(served.get("/v1/runs/a").await.json()["status"], "running", "nothing is cut off");
+    served.get("/v1/runs/b").await.problem(404, "run_unknown");
+    // Threads that the stream makes for it take both.
+    let body = body.replace(r#""s""#, r#""many""#).replace(r#""a""#, r#""c""#).replace(r#""b""#, r#""d""#);
+    served.post("/v1/events?parallel=true", &body).await.written(3, 0);
+    for (run, status) in [("c", "completed"), ("d", "running")] {
+        assert_eq!(served.get(&format!("/v1/runs/{run}")).await.json()["status"], status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_frame_of_a_stream_of_sessions_is_told_with_its_thread_and_run() {
+    let served = Served::start().await;
+    served.write_as("/v1/events", ("p", 1, 0), &SIDE_BY_SIDE.join("\n")).await.written(6, 0);
+    let frames = [SIDE_BY_SIDE[1].replace("b1", "b2"), SIDE_BY_SIDE[2].into(), SIDE_BY_SIDE[4].into()];
+    let closed =
+        served.write_as("/v1/events", ("p", 1, 6), &frames.join("\n")).await.problem(409, "run_closed");
+    assert_eq!((&closed["line"], &closed["accepted"]), (&2.into(), &1.into()));
+    assert_eq!((&closed["thread_id"], &closed["run_id"]), (&"a".into(), &"a1".into()));
+    // Without it, the stream goes on under the index that it did not use up.
+    served.write_as("/v1/events", ("p", 1, 7), &frames[2]).await.written(1, 0);
+    let delete = served.request(Method::DELETE, "/v1/threads/a", &[]);
+    served.send(delete.body(bytes::Bytes::new()).unwrap()).await;
+    let gone = served.write_as("/v1/events", ("p", 1, 8), &frames[1]).await.problem(410, "thread_deleted");
+    assert_eq!((&gone["line"], &gone["thread_id"]), (&1.into(), &"a".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_takes_the_frames_of_one_session() {
+    let served = Served::start().await;
+    let problem =
+        served.post("/v1/runs/r/events", &SIDE_BY_SIDE.join("\n")).await.problem(422, "other_session");
+    assert_eq!((&problem["line"], &problem["accepted"]), (&2.into(), &1.into()));
+    assert_eq!(problem["session"], "a");
+    assert!(problem["hint"].as_str().unwrap().contains("/v1/events"), "{problem}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn event_id_grows_through_a_session_and_starts_at_1_in_each_run() {
     let served = Served::start().await;

@@ -103,15 +103,15 @@ pub(crate) struct PushArguments {
     file: Option<PathBuf>,
 
     /// Write to a thread instead: the frames say which run each belongs to
-    #[arg(long, value_name = "THREAD", value_parser = id, conflicts_with = "thread")]
+    #[arg(long, value_name = "THREAD", value_parser = id, conflicts_with = "thread", group = "of_frames")]
     pub(crate) to_thread: Option<String>,
 
     /// Write to the threads and runs that the frames name: a stream of several sessions
-    #[arg(long, conflicts_with_all = ["to_thread", "thread", "end"])]
+    #[arg(long, conflicts_with_all = ["to_thread", "thread", "end"], group = "of_frames")]
     pub(crate) all: bool,
 
-    /// Let a thread that --to-thread creates have several runs at once
-    #[arg(long, requires = "to_thread")]
+    /// Let the threads that --to-thread or --all creates have several runs at once
+    #[arg(long, requires = "of_frames")]
     pub(crate) parallel: bool,
 
     /// The dialect of the stream; `auto` lets the server find out from the first frames

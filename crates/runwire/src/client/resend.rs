@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use runwire_client::{Error, Written};
-use runwire_model::framing::{Framing, Unframer};
+use runwire_model::framing::{Framing, Unframer, is_end_mark};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::timeout;
 
@@ -74,6 +74,7 @@ impl Sending {
         loop {
             match self.unframer.next() {
                 None => return Ok(()),
+                Some(Ok(frame)) if is_end_mark(frame.data) => {}
                 Some(Ok(frame)) => self.batch.push(Waiting {
                     line: frame.line,
                     name: frame.name.map(str::to_owned),

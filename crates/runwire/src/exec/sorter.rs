@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 use runwire_model::dialect::{Dialect, detect};
-use runwire_model::framing::{Framing, FramingError, Unframer};
+use runwire_model::framing::{Framing, FramingError, Unframer, is_end_mark};
 use runwire_model::json::Object;
 
 use crate::client::batch::Waiting;
-use crate::ending;
 
 /// Bytes of white space and half words that may hide the framing.
 const SNIFFED_BYTES: usize = 64 << 10;
@@ -87,7 +86,7 @@ impl Sorter {
         let Some(mut unframer) = self.unframer.take() else { return said };
         while let Some(cut) = unframer.next() {
             match cut {
-                Ok(frame) if ending::is_done_marker(frame.data) => {}
+                Ok(frame) if is_end_mark(frame.data) => {}
                 Ok(frame) => {
                     let data = Bytes::copy_from_slice(frame.data);
                     let (line, before) = (frame.line, self.stray.take());

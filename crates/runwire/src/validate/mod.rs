@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use runwire_check::{AFTER_END, Finding, Severity, Side, section_of};
 use runwire_model::convert::{Converter, Options, Problem};
 use runwire_model::dialect::{DecodeError, Dialect, detect};
-use runwire_model::framing::{Frame, FramingError};
+use runwire_model::framing::{Frame, FramingError, is_end_mark};
 use runwire_model::json::Object;
 use runwire_model::run::Refusal;
 
@@ -104,7 +104,7 @@ impl Validation {
     fn frame(&mut self, frame: Frame<'_>) -> Result<(), Failure> {
         self.frames += 1;
         self.last_line = frame.line;
-        if ending::is_done_marker(frame.data) {
+        if is_end_mark(frame.data) {
             return self
                 .tell(frame.line, &[Finding::note("done_marker", "`[DONE]` is no event of any dialect")]);
         }

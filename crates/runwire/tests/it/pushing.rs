@@ -140,6 +140,20 @@ fn a_producer_that_repeats_itself_writes_nothing_twice() {
 }
 
 #[test]
+fn an_end_mark_is_no_frame_of_a_producer() {
+    let server = Server::start();
+    let url = server.url();
+    let events =
+        "data: {\"type\":\"run_start\"}\n\ndata: [DONE]\n\ndata: {\"reply\":\"Hi.\"}\n\ndata: [DONE]\n\n";
+    for (run_id, more) in [("named", &["--producer", "p"][..]), ("nameless", &[])] {
+        let pushed = run(&[&["push", run_id, "--dialect", "loom", "--url", &url][..], more].concat(), events);
+        assert_eq!(pushed.stdout, "2 frames accepted, last seq 2\n", "{}", pushed.stderr);
+    }
+    let again = ["push", "named", "--dialect", "loom", "--producer", "p", "--url", &url];
+    assert_eq!(run(&again, events).stdout, "0 frames accepted, 2 were written already, last seq 2\n");
+}
+
+#[test]
 fn a_stream_of_several_runs_goes_to_a_thread() {
     let server = Server::start();
     let frames = "{\"type\":\"run_start\",\"run_id\":\"one\"}\n{\"reply\":\"1\"}\n\

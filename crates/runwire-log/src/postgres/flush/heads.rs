@@ -115,6 +115,8 @@ pub(super) struct Producers {
     epoch: Vec<i64>,
     next: Vec<i64>,
     decoder: Vec<String>,
+    /// Threads and names of those whose rows go.
+    forgotten: (Vec<i64>, Vec<String>),
 }
 
 impl Producers {
@@ -134,7 +136,21 @@ impl Producers {
         Ok(())
     }
 
+    /// Removes the row of a thread's producer.
+    pub(super) fn forget(&mut self, thread: i64, name: String) {
+        self.forgotten.0.push(thread);
+        self.forgotten.1.push(name);
+    }
+
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
+        if !self.forgotten.0.is_empty() {
+            let sql = concat!(
+                "DELETE FROM producer USING unnest($1::bigint[], $2::text[]) AS gone (owner, name) \
+                 WHERE producer.scope = 'thread' AND producer.owner = gone.owner AND producer.name = gone.name AND ",
+                in_transaction!()
+            );
+            all.push((sql, vec![&self.forgotten.0, &self.forgotten.1]));
+        }
         if self.owner.is_empty() {
             return;
         }

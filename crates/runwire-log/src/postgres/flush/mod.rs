@@ -110,6 +110,7 @@ impl Flushed {
             for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
                 flushed.producers.add("thread", *id, name, producer)?;
             }
+            thread.forgotten.drain(..).for_each(|name| flushed.producers.forget(*id, name));
         }
         for (thread, pending) in &work.batch.pending {
             if let Some(parcel) = pending.parcel(*thread).filter(|_| !flushed.deleted.contains(thread)) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use runwire_engines::Postgres as Engine;
 use runwire_log::moved::{ImportProblem, Moved, Part};
 use runwire_log::postgres::{Options, Postgres};
-use runwire_log::{Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, ThreadKey};
+use runwire_log::{
+    Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, Stamp, Target, ThreadKey, limits,
+};
 use runwire_model::dialect::Dialect;
 
 use super::failures::frame;
@@ -258,4 +260,32 @@ async fn a_database_that_cannot_hold_every_text_is_refused() {
     let url = engine.url("plain");
     let refused = tokio::task::block_in_place(|| Postgres::migrate(&url).unwrap_err());
     assert!(refused.to_string().contains("UTF8") && !refused.may_pass(), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_producer_of_a_tenant_takes_the_place_of_one_that_was_silent_for_a_week() {
+    let engine = Engine::start().unwrap();
+    let as_producer = |name: &str| {
+        let mut frames = FrameBatch::default();
+        let start = format!(r#"{{"type":"run.started","thread_id":"{name}","run_id":"{name}"}}"#);
+        frames.push(1, None, start.as_bytes());
+        let stamp = Some(Stamp { producer: name.into(), epoch: 0, index: 0 });
+        Append { target: Target::Tenant("tenant".into()), stamp, frames, ..frame("", "") }
+    };
+    let first = node(&engine).await;
+    first.append(as_producer("first")).await.unwrap();
+    first.close().await;
+    let others = limits::TENANT_PRODUCERS - 1;
+    let fill = format!(
+        "INSERT INTO producer (scope, owner, name, epoch, next, decoder) SELECT 'thread', \
+         (SELECT id FROM thread WHERE name = ''), 'p' || n, 0, 1, json_build_object('decoder', NULL, \
+         'written_at', CASE n WHEN 7 THEN 1 ELSE 4000000000000000 END)::text FROM generate_series(1, {others}) AS n"
+    );
+    sql(&engine, &fill);
+    let node = node(&engine).await;
+    assert_eq!(node.append(as_producer("new")).await.unwrap().accepted, 1);
+    let refused = node.append(as_producer("newer")).await;
+    assert_eq!(refused, Err(LogError::TooManyProducers(limits::TENANT_PRODUCERS)));
+    let names = "SELECT string_agg(name, ',' ORDER BY name) FROM producer WHERE name IN ('p6', 'p7', 'new')";
+    assert_eq!(sql(&engine, names), "new,p6");
 }

@@ -77,6 +77,7 @@ async fn the_runs_of_every_tenant_are_taken_up() {
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         assert_eq!(served.log.append(append).await.unwrap().accepted, 1);
     }
@@ -148,6 +149,7 @@ async fn an_agent_that_takes_its_servers_down_is_not_started_for_ever() {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     };
     served.log.append(append).await.unwrap();
     let served = served.restarted_with(|config| config.agents = vec![exec_agent("exit 0")]).await;

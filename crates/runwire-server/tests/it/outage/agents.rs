@@ -253,6 +253,7 @@ async fn a_server_whose_run_another_has_taken_over_stops_its_program_and_writes_
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         assert_eq!(store.append(append).await.unwrap().accepted, 0);
     }

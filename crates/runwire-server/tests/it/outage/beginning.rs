@@ -91,6 +91,7 @@ async fn a_new_run_that_another_server_has_taken_up_meanwhile_is_left_to_it() {
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         store.append(append).await.unwrap();
     }

@@ -76,6 +76,7 @@ pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
         end: false,
         check: Default::default(),
         whole: Default::default(),
+        parallel: false,
     }
 }
 

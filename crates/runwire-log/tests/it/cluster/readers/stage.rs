@@ -71,6 +71,7 @@ impl Node {
             end: false,
             check: Default::default(),
             whole: Default::default(),
+            parallel: false,
         };
         self.log.append(append).await.unwrap();
     }
