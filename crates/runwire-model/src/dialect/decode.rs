@@ -165,8 +165,8 @@ impl Decoder {
 
     fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
         self.dialect = self.dialect_with(&frame);
-        let state = &mut self.state;
-        match self.dialect {
+        let (dialect, state) = (self.dialect, &mut self.state);
+        weave.read(frame.whole(), frame.name, |weave| match dialect {
             Dialect::Runwire => runwire::decode(frame, weave),
             Dialect::Loom => loom::decode(frame, weave),
             Dialect::LoomExport => loom_export::decode(state, &frame, weave),
@@ -176,7 +176,7 @@ impl Decoder {
             Dialect::SocialApp => social_app::decode(state, frame, weave),
             Dialect::EasyflowChat => easyflow_chat::decode(frame, weave),
             Dialect::Text => Ok(weave.foreign(frame.whole(), frame.name)?),
-        }
+        })
     }
 }
 

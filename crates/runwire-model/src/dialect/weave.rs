@@ -30,6 +30,8 @@ pub struct Weave<'a> {
     dialect: Dialect,
     seq: u64,
     whole: WholePolicy,
+    /// Whether the frame ends something that never began.
+    ends_nothing: bool,
     out: &'a mut Vec<Entry>,
 }
 
@@ -46,7 +48,7 @@ impl<'a> Weave<'a> {
         seq: u64,
         out: &'a mut Vec<Entry>,
     ) -> Self {
-        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, out }
+        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, ends_nothing: false, out }
     }
 
     /// Sets what becomes of a whole text that differs from what the run has told.
@@ -77,8 +79,12 @@ impl<'a> Weave<'a> {
         self.event(event, by)
     }
 
-    /// Adds a whole event as it is.
+    /// Adds a whole event as it is. The end of something that never began is left out: the frame is kept instead.
     pub(crate) fn event(&mut self, event: Event, by: By) -> Woven {
+        if by == By::Producer && self.state.ends_nothing(&event) {
+            self.ends_nothing = true;
+            return self.state.check_open();
+        }
         self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
     }
 
@@ -189,7 +195,24 @@ impl<'a> Weave<'a> {
         })
     }
 
-    /// Adds a frame of a type that its dialect does not define.
+    /// Reads a frame, and keeps it as `foreign` where all that it says is the end of something that never began.
+    pub(crate) fn read<E: From<Refusal>>(
+        &mut self,
+        frame: &str,
+        name: Option<&str>,
+        read: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = self.out.len();
+        self.ends_nothing = false;
+        read(self)?;
+        let says_more = self.out[before..].iter().any(|entry| entry.by == By::Producer);
+        if self.ends_nothing && !says_more {
+            self.foreign(frame, name)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a frame that the model has no event for.
     pub(crate) fn foreign(&mut self, frame: &str, name: Option<&str>) -> Woven {
         let dialect = self.dialect.name().to_owned();
         let frame = Json::from_valid(frame);
