@@ -26,8 +26,12 @@ pub use order::AFTER_END;
 
 use crate::nearest::nearest;
 use members::{Blind, Members};
-use order::{Order, Seen};
+use order::{Memory, Order, Seen};
 use schema::Schema;
+
+/// The code of the note that the check has reached the limit of its memory. It stands once in a run, and no document is
+/// broken by it.
+pub const UNJUDGED: &str = "unjudged";
 
 /// Whose frames are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +60,16 @@ pub struct CheckState {
     writer: u64,
     /// Whether frames came before that were not checked, so that an unknown id proves nothing.
     joined: bool,
+    /// Whether it was told that not all ids could be remembered.
+    #[serde(default)]
+    is_full: bool,
     order: Order,
 }
 
 impl CheckState {
     /// Begins with the first frame of a run.
     pub fn new(dialect: Dialect) -> Self {
-        Self { writer: 0, joined: false, order: Order::new(dialect) }
+        Self { writer: 0, joined: false, is_full: false, order: Order::new(dialect) }
     }
 
     /// Begins in the middle of a run: nothing is held against it that may have come before.
@@ -73,7 +80,7 @@ impl CheckState {
     /// Begins the next run of the same thread, which may answer calls that this one leaves open.
     #[must_use]
     pub fn next(&self) -> Self {
-        Self { writer: 0, joined: self.joined, order: self.order.next() }
+        Self { writer: 0, joined: self.joined, is_full: false, order: self.order.next() }
     }
 
     /// Returns the dialect whose document is applied.
@@ -125,12 +132,16 @@ impl CheckState {
         if !is_sure {
             self.check_shape(schema, frame, &actual, &members, &mut findings);
         }
-        let seen = Seen { kind: &actual, name: frame.name, members: &members, side };
+        let memory = Memory::of(side);
+        let seen = Seen { kind: &actual, name: frame.name, members: &members, side, memory: &memory };
         let mut misplaced = Vec::new();
         self.order.check(&seen, &mut misplaced);
         let goes_on = std::mem::replace(&mut self.writer, writer) == writer;
         findings.extend(misplaced.into_iter().filter(|finding| self.holds(finding, goes_on)));
         findings.truncate(limits::FINDINGS_OF_FRAME);
+        if memory.is_full() && !std::mem::replace(&mut self.is_full, true) {
+            findings.push(unjudged(memory.ids()));
+        }
         findings
     }
 
@@ -224,6 +235,15 @@ impl CheckState {
             (None, None) => Finding::note("unknown_type", message),
         }
     }
+}
+
+/// Tells that from here on not everything is found.
+fn unjudged(ids: usize) -> Finding {
+    let message = format!(
+        "there are more than {ids} ids of one kind to remember; from here on the check may miss an end without a \
+         start and an id that is used again"
+    );
+    Finding::note(UNJUDGED, message)
 }
 
 /// What a frame is, measured by its dialect's document.

@@ -1,7 +1,11 @@
 //! Every limit of the checks, in one place; `docs/limits.md` names them.
 
-/// Ids of one kind that the order rules remember for one run; a stream with more is not judged by them any more.
-pub const REMEMBERED_IDS: usize = 64;
+/// Ids of one kind that the order rules remember in a state that is stored with its run.
+pub const REMEMBERED_IDS: usize = 1000;
+/// Ids of one kind that `validate` remembers, whose state lasts as long as its stream is read.
+pub const STREAM_IDS: usize = 1_000_000;
+/// Ids of one kind that the order rules remember by name; of the others, a digest.
+pub const REMEMBERED_NAMES: usize = 16;
 /// Runs side by side that the order rules remember in one stream; the one that was silent for longest is forgotten.
 pub const REMEMBERED_RUNS: usize = 8;
 /// Bytes of an id that the order rules remember; of a longer one, its beginning and a hash.

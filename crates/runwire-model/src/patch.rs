@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{Json, Object};
+use crate::json::{Json, Object, Tree};
 use crate::limits;
 
 /// The operations that the standard defines.
@@ -13,16 +12,16 @@ const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test
 
 /// Applies a patch; one that does not fit, or would make the state too large or too deep, changes nothing and
 /// gives nothing. An operation that the standard does not define is left out, and the others apply: that is what the
-/// official AG-UI client does, so the state here is the one that it shows.
+/// official AG-UI client does, so the state here is the one that it shows. What no operation touches keeps its digits.
 pub(crate) fn apply(state: &Json, patch: &Json) -> Option<Json> {
-    let mut document: Value = serde_json::from_str(state.text()).ok()?;
-    let patch: Value = serde_json::from_str(patch.text()).ok()?;
+    let mut document = Tree::of(state)?;
+    let Tree::Array(operations) = Tree::of(patch)? else { return None };
     // A few copies of the whole into itself would double it each time.
     let mut room = limits::THREAD_MEMORY_BYTES.checked_sub(state.text().len())?;
-    for operation in patch.as_array()? {
+    for operation in &operations {
         apply_one(&mut document, operation, &mut room)?;
     }
-    Some(Json::from_value(&document))
+    Some(document.to_json())
 }
 
 /// Leaves out the operations that the standard does not define, if there are any: no producer may write them.
@@ -35,96 +34,105 @@ pub(crate) fn defined(patch: &Json) -> Option<Json> {
     (kept.len() < operations.len()).then(|| Json::parse(&format!("[{}]", kept.join(","))).ok()).flatten()
 }
 
-fn apply_one(document: &mut Value, operation: &Value, room: &mut usize) -> Option<()> {
+fn apply_one<'a>(document: &mut Tree<'a>, operation: &Tree<'a>, room: &mut usize) -> Option<()> {
     let name = operation.get("op")?.as_str()?;
-    if !OPERATIONS.contains(&name) {
+    if !OPERATIONS.contains(&&*name) {
         return Some(());
     }
     let path = operation.get("path")?.as_str()?;
-    match name {
-        "add" => add(document, path, operation.get("value")?.clone(), room),
-        "remove" => remove(document, path).map(|_| ()),
+    match &*name {
+        "add" => add(document, &path, operation.get("value")?.clone(), room),
+        "remove" => remove(document, &path).map(|_| ()),
         "replace" => {
             let value = operation.get("value")?;
-            take_room(path, value, room)?;
-            *document.pointer_mut(path)? = value.clone();
+            take_room(&path, value, room)?;
+            *find_mut(document, &path)? = value.clone();
             Some(())
         }
         "move" => {
             let from = operation.get("from")?.as_str()?;
             // A value cannot move into itself.
-            if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
+            if path.strip_prefix(&*from).is_some_and(|rest| rest.starts_with('/')) {
                 return None;
             }
-            let value = remove(document, from)?;
-            add(document, path, value, room)
+            let value = remove(document, &from)?;
+            add(document, &path, value, room)
         }
         "copy" => {
-            let value = document.pointer(operation.get("from")?.as_str()?)?;
-            take_room(path, value, room)?;
+            let value = find_mut(document, &operation.get("from")?.as_str()?)?;
+            take_room(&path, value, room)?;
             let value = value.clone();
-            add(document, path, value, room)
+            add(document, &path, value, room)
         }
-        "test" => (document.pointer(path)? == operation.get("value")?).then_some(()),
+        "test" => find_mut(document, &path)?.is_same(operation.get("value")?).then_some(()),
         _ => None,
     }
 }
 
+/// Finds the value that a JSON pointer leads to.
+fn find_mut<'t, 'a>(document: &'t mut Tree<'a>, path: &str) -> Option<&'t mut Tree<'a>> {
+    let Some(path) = path.strip_prefix('/') else { return path.is_empty().then_some(document) };
+    path.split('/').try_fold(document, |value, key| match value {
+        Tree::Object(members) => members.get_mut(&unescaped(key)),
+        Tree::Array(items) => items.get_mut(index(key)?),
+        Tree::Leaf(_) => None,
+    })
+}
+
 /// Takes the room that a value needs at a place, as far as the limits leave any.
-fn take_room(path: &str, value: &Value, room: &mut usize) -> Option<()> {
+fn take_room(path: &str, value: &Tree<'_>, room: &mut usize) -> Option<()> {
     let (bytes, depth) = measure(value);
     *room = room.checked_sub(bytes + path.len())?;
     (path.matches('/').count() + depth < limits::JSON_DEPTH).then_some(())
 }
 
 /// Tells about how many bytes a value has as text, and how deep it is nested.
-fn measure(value: &Value) -> (usize, usize) {
+fn measure(value: &Tree<'_>) -> (usize, usize) {
     let join = |(bytes, depth): (usize, usize), (more, deep): (usize, usize)| {
         (bytes + more + 1, depth.max(deep + 1))
     };
     match value {
-        Value::Array(items) => items.iter().map(measure).fold((2, 1), join),
-        Value::Object(object) => {
-            let fields = object.iter().map(|(key, value)| {
+        Tree::Array(items) => items.iter().map(measure).fold((2, 1), join),
+        Tree::Object(members) => {
+            let fields = members.iter().map(|(key, value)| {
                 let (bytes, depth) = measure(value);
                 (bytes + key.len() + 3, depth)
             });
             fields.fold((2, 1), join)
         }
-        Value::String(text) => (text.len() + 2, 0),
-        _ => (8, 0),
+        Tree::Leaf(text) => (text.len(), 0),
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value, room: &mut usize) -> Option<()> {
+fn add<'a>(document: &mut Tree<'a>, path: &str, value: Tree<'a>, room: &mut usize) -> Option<()> {
     take_room(path, &value, room)?;
     let Some((parent, key)) = split(path)? else {
         *document = value;
         return Some(());
     };
-    match document.pointer_mut(parent)? {
-        Value::Object(object) => {
-            object.insert(key, value);
-        }
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
+    match find_mut(document, parent)? {
+        Tree::Object(members) => members.insert(key.into(), value),
+        Tree::Array(items) if key == "-" => items.push(value),
+        Tree::Array(items) => {
             let at = index(&key).filter(|at| *at <= items.len())?;
             items.insert(at, value);
         }
-        _ => return None,
+        Tree::Leaf(_) => return None,
     }
     Some(())
 }
 
-fn remove(document: &mut Value, path: &str) -> Option<Value> {
-    let Some((parent, key)) = split(path)? else { return Some(std::mem::take(document)) };
-    match document.pointer_mut(parent)? {
-        Value::Object(object) => object.shift_remove(&key),
-        Value::Array(items) => {
+fn remove<'a>(document: &mut Tree<'a>, path: &str) -> Option<Tree<'a>> {
+    let Some((parent, key)) = split(path)? else {
+        return Some(std::mem::replace(document, Tree::Leaf("null")));
+    };
+    match find_mut(document, parent)? {
+        Tree::Object(members) => members.remove(&key),
+        Tree::Array(items) => {
             let at = index(&key).filter(|at| *at < items.len())?;
             Some(items.remove(at))
         }
-        _ => None,
+        Tree::Leaf(_) => None,
     }
 }
 
@@ -134,11 +142,15 @@ fn split(path: &str) -> Option<Option<(&str, String)>> {
         return Some(None);
     }
     let (parent, key) = path.rsplit_once('/')?;
-    Some(Some((parent, key.replace("~1", "/").replace("~0", "~"))))
+    Some(Some((parent, unescaped(key))))
+}
+
+fn unescaped(key: &str) -> String {
+    key.replace("~1", "/").replace("~0", "~")
 }
 
 fn index(key: &str) -> Option<usize> {
-    (key == "0" || !key.starts_with('0')).then(|| key.parse().ok()).flatten()
+    (key == "0" || key.starts_with(|first| matches!(first, '1'..='9'))).then(|| key.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -169,6 +181,23 @@ mod tests {
         ] {
             assert_eq!(applied(state, patch).as_deref(), Some(wanted), "{patch}");
         }
+    }
+
+    #[test]
+    fn numbers_keep_their_digits_whatever_their_size() {
+        let state = r#"{"far":1e999,"price":1.10,"id":12345678901234567890123,"a":1}"#;
+        for (patch, wanted) in [
+            (r#"[{"op":"replace","path":"/a","value":2}]"#, state.replace(r#""a":1"#, r#""a":2"#)),
+            (r#"[{"op":"replace","path":"/a","value":-1e999}]"#, state.replace(r#""a":1"#, r#""a":-1e999"#)),
+            (r#"[{"op":"test","path":"/far","value":1e999}]"#, state.to_owned()),
+            (
+                r#"[{"op":"copy","from":"/id","path":"/b"}]"#,
+                state.replace(r#""a":1"#, r#""a":1,"b":12345678901234567890123"#),
+            ),
+        ] {
+            assert_eq!(applied(state, patch).as_deref(), Some(&*wanted), "{patch}");
+        }
+        assert_eq!(applied(state, r#"[{"op":"test","path":"/far","value":1e998}]"#), None);
     }
 
     #[test]

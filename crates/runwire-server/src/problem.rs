@@ -7,11 +7,12 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use runwire_check::Finding;
-use runwire_log::{Breach, Fault, FrameProblem, LogError, Resolution};
+use runwire_log::{Breach, Fault, FrameProblem, LogError};
 use runwire_model::dialect::{DecodeError, Dialect};
 use runwire_model::event::Decision;
 use runwire_model::framing::FramingError;
-use serde_json::{Map, Value};
+use runwire_model::json::{Json, ObjectWriter};
+use serde_json::Value;
 
 mod codes;
 
@@ -25,7 +26,7 @@ pub struct Problem {
     code: &'static Code,
     status: u16,
     detail: String,
-    members: Map<String, Value>,
+    members: Vec<(String, Json)>,
 }
 
 impl Problem {
@@ -34,7 +35,7 @@ impl Problem {
         let known = CODES.iter().find(|known| known.code == code);
         debug_assert!(known.is_some(), "`{code}` is not in the table of codes");
         let code = known.unwrap_or(&codes::INTERNAL);
-        Self { code, status: code.status, detail: detail.into(), members: Map::new() }
+        Self { code, status: code.status, detail: detail.into(), members: Vec::new() }
     }
 
     /// Makes the problem of frames that do not name their session, where nothing else does.
@@ -63,8 +64,15 @@ impl Problem {
 
     /// Adds a member.
     #[must_use]
-    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
-        self.members.insert(member.to_owned(), value.into());
+    pub fn with(self, member: &str, value: impl Into<Value>) -> Self {
+        self.with_json(member, Json::from_value(&value.into()))
+    }
+
+    /// Adds a member whose text is kept as it is.
+    #[must_use]
+    pub fn with_json(mut self, member: &str, value: Json) -> Self {
+        self.members.retain(|(known, _)| known != member);
+        self.members.push((member.to_owned(), value));
         self
     }
 
@@ -92,25 +100,56 @@ impl Problem {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Tells everything as members of a JSON object, for wires that have an envelope of their own.
-    pub fn into_members(self) -> Map<String, Value> {
-        let mut object = Map::new();
-        let code = self.code;
-        object.insert("type".into(), code.page().into());
-        object.insert("title".into(), code.title.into());
-        object.insert("status".into(), self.status.into());
-        object.insert("code".into(), code.code.into());
-        object.insert("detail".into(), self.detail.into());
-        object.insert("hint".into(), code.hint.into());
-        object.extend(self.members);
-        object
+    /// Returns what is wrong, for people.
+    pub fn detail(&self) -> &str {
+        &self.detail
     }
+
+    /// Looks up a member.
+    pub fn member(&self, name: &str) -> Option<&Json> {
+        self.members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// Writes everything as members of a JSON object, for wires that have an envelope of their own.
+    pub fn write(&self, object: &mut ObjectWriter<'_>) {
+        object.str("type", &self.code.page());
+        object.str("title", self.code.title);
+        object.u64("status", self.status.into());
+        object.str("code", self.code.code);
+        object.str("detail", &self.detail);
+        if self.member("hint").is_none() {
+            object.str("hint", self.code.hint);
+        }
+        for (name, value) in &self.members {
+            object.json(name, value);
+        }
+    }
+
+    /// Returns the JSON text of an object with all members.
+    pub fn to_text(&self) -> String {
+        text_of(|object| self.write(object))
+    }
+
+    /// Returns all members as trees.
+    #[cfg(test)]
+    pub(crate) fn into_members(self) -> serde_json::Map<String, Value> {
+        serde_json::from_str(&self.to_text()).expect("a problem is a JSON object")
+    }
+}
+
+/// Writes one JSON object as text.
+pub(crate) fn text_of(write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::begin(&mut out);
+    write(&mut object);
+    object.end();
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status();
-        let body = Value::Object(self.into_members()).to_string();
+        let body = self.to_text();
         let headers = [
             (CONTENT_TYPE, HeaderValue::from_static("application/problem+json")),
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -159,7 +198,11 @@ impl From<LogError> for Problem {
             LogError::RunTrimmed { run, oldest } => problem.with("run_id", run).with("oldest", oldest),
             LogError::ThreadBusy { thread, run } => problem.with("thread_id", thread).with("run_id", run),
             LogError::RunClosed { run, answer, .. } => {
-                problem.with("run_id", run).with_some("answer", answer.map(|answer| told(*answer)))
+                let problem = problem.with("run_id", run);
+                match answer {
+                    Some(answer) => problem.with_json("answer", AnswerView::from(*answer).to_json()),
+                    None => problem,
+                }
             }
             LogError::InteractionUnknown { run, interaction } => {
                 problem.with("run_id", run).with("interaction_id", interaction)
@@ -168,7 +211,7 @@ impl From<LogError> for Problem {
                 let hint = (answer.decision == Decision::Expired)
                     .then_some("Nobody answered in time, and the run went on without; a new run asks again.");
                 let problem = problem.with("interaction_id", interaction).with_some("hint", hint);
-                problem.with("answer", told(*answer))
+                problem.with_json("answer", AnswerView::from(*answer).to_json())
             }
             LogError::ProducerGap { expected, got } => problem.with("expected", expected).with("got", got),
             LogError::ProducerFenced { epoch } => problem.with("epoch", epoch),
@@ -201,11 +244,6 @@ pub(crate) fn tell_operator(reason: &str) {
     }
 }
 
-/// Tells the answer that a question has.
-fn told(answer: Resolution) -> Value {
-    serde_json::to_value(AnswerView::from(answer)).unwrap_or_default()
-}
-
 impl From<DecodeError> for Problem {
     fn from(error: DecodeError) -> Self {
         Self::new(error.code(), error.to_string()).with_some("field", error.field())
@@ -234,7 +272,7 @@ impl From<Fault> for Problem {
             FrameProblem::Document(breach) => (*breach).into(),
         };
         // What the problem itself names is told before where its frame belongs.
-        let known = |member: &str| problem.members.contains_key(member);
+        let known = |member: &str| problem.members.iter().any(|(name, _)| name == member);
         let thread = fault.thread.filter(|_| !known("thread_id"));
         let run = fault.run.filter(|_| !known("run_id"));
         let problem = problem.with_some("thread_id", thread.map(|id| id.to_string()));
@@ -250,6 +288,7 @@ impl From<FramingError> for Problem {
 
 #[cfg(test)]
 mod tests {
+    use runwire_log::Resolution;
     use runwire_model::json::{FieldError, FrameFault, Object};
     use runwire_model::run::{Refusal, Status};
 
@@ -318,6 +357,38 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_in_a_problem_keeps_its_bytes() {
+        let values = r#"{"price": 1.10,"far":1e999,"id":12345678901234567890123}"#;
+        let answer = || {
+            Box::new(Resolution {
+                decision: Decision::Submitted,
+                values: Json::parse(values).ok(),
+                reason: None,
+                by: None,
+                at: runwire_model::Timestamp(0),
+            })
+        };
+        for error in [
+            LogError::InteractionClosed { interaction: "q".into(), answer: answer() },
+            LogError::RunClosed { run: "r".into(), status: Status::Completed, answer: Some(answer()) },
+        ] {
+            let text = Problem::from(error).to_text();
+            assert!(
+                text.contains(&format!(r#""answer":{{"decision":"submitted","values":{values},"#)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_member_stands_once_and_a_hint_of_its_own_takes_the_place_of_the_codes() {
+        let problem =
+            Problem::bad_query("limit", "x").with("limit", 1).with("limit", 2).with("hint", "do it");
+        let text = problem.to_text();
+        assert!(text.ends_with(r#""detail":"x","parameter":"limit","limit":2,"hint":"do it"}"#), "{text}");
+    }
+
+    #[test]
     fn what_the_store_says_of_itself_stays_with_the_operator() {
         let reason = || "/srv/secret/runwire.db".to_owned();
         let errors = [
@@ -329,7 +400,7 @@ mod tests {
             assert_eq!(crate::outage::is_outage(&error), passes);
             let problem = Problem::from(error);
             assert_eq!(problem.is_outage(), passes);
-            assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));
+            assert!(!problem.to_text().contains("secret"));
         }
     }
 }

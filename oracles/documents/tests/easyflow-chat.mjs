@@ -101,6 +101,10 @@ export const tests = {
     const order = frames.map((frame) => `${kind(frame)} ${frame.payload.state ?? ""}`.trim());
     assert.ok(order.indexOf("interaction/form_request") < order.indexOf("system/status suspended"), order.join(", "));
     assert.equal(order.filter((each) => each === "system/status suspended").length, 1, order.join(", "));
+    const first = await roundTrip(server, "first", [running, event("system", "status", { state: "suspended" }), event("interaction", "form_request", FORM)]);
+    const told = first.map((frame) => `${kind(frame)} ${frame.payload.state ?? ""}`.trim()).filter((each) => !each.startsWith("debug/"));
+    assert.deepEqual(told, ["system/status running", "interaction/form_request", "system/status suspended"]);
+    assert.equal((await server.get("/v1/runs/ef-first")).status, "suspended");
   },
 
   async a_reload_shows_the_open_form(server) {
@@ -349,6 +353,16 @@ export const tests = {
     const states = ["start", "suspend", "resume", "end"].map((state) => event("workflow", "status", { node_id: "node_1", state, reason: "approval" }));
     const frames = await roundTrip(server, "reasons", [running, ...states, event("system", "done", {})]);
     assert.deepEqual(payloads(frames, "workflow/status").map(({ reason }) => reason), ["approval", "approval", "approval", "approval"]);
+  },
+
+  async a_node_is_suspended_once(server) {
+    const node = (state, reason) => event("workflow", "status", { node_id: "node_1", state, reason });
+    const form = event("interaction", "form_request", FORM);
+    for (const [name, ...said] of [["before", node("suspend", "approval"), form], ["after", form, node("suspend", "approval")]]) {
+      const frames = await roundTrip(server, `once-${name}`, [running, node("start"), ...said]);
+      assert.equal(payloads(frames, "workflow/status").filter(({ state }) => state === "suspend").length, 1, name);
+      assert.ok(frames.some(({ payload }) => (payload.extra ?? payload).reason === "approval"), name);
+    }
   },
 
   async a_node_that_is_suspended_is_not_the_run(server) {

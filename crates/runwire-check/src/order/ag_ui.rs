@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::open::{Open, short};
+use super::open::{Open, Used, short};
 use super::social_app::SocialApp;
 use super::{ALREADY_OPEN, Seen, after_end, already_open, not_first, not_open};
 use crate::finding::Finding;
@@ -28,7 +28,7 @@ struct Run {
     thoughts: Open,
     calls: Open,
     subagents: Open,
-    left_subagents: Open,
+    left_subagents: Used,
 }
 
 impl AgUi {
@@ -118,7 +118,7 @@ impl Run {
                 format!("the subagent `{id}` has been here before; each call of one has an id of its own");
             findings.push(Finding::problem("already_used", message).at(pointer).section(section()));
         } else if kind.ends_with("_START") || kind.ends_with("_STARTED") {
-            if !open.open(id) {
+            if !open.open(id, frame.memory) {
                 findings.push(already_open(&section(), pointer, what, id));
             }
         } else {
@@ -127,7 +127,7 @@ impl Run {
             if !was_open {
                 findings.push(not_open(&section(), pointer, what, id));
             } else if ends && what == "subagent" {
-                self.left_subagents.open(id);
+                self.left_subagents.add(id, frame.memory);
             }
         }
     }

@@ -39,13 +39,13 @@ impl Agio {
         let tool = frame.text(&["data", "tool_call_id"]);
         let step = frame.at(&["data", "step"]);
         match (frame.kind, tool.as_deref(), step) {
-            ("tool_call_started", Some(tool), _) if !self.tools.open(tool) => {
+            ("tool_call_started", Some(tool), _) if !self.tools.open(tool, frame.memory) => {
                 findings.push(already_open("事件详细说明 3", "/data/tool_call_id", "call", tool));
             }
             ("tool_call_completed" | "tool_call_failed", Some(tool), _) if !self.tools.close(tool) => {
                 findings.push(not_open("事件详细说明 4", "/data/tool_call_id", "call", tool));
             }
-            ("step_started", _, Some(step)) if !run.steps.open(step) => {
+            ("step_started", _, Some(step)) if !run.steps.open(step, frame.memory) => {
                 findings.push(already_open(TYPES, "/data/step", "step", step));
             }
             ("step_completed", _, Some(step)) if !run.steps.close(step) => {

@@ -1,17 +1,21 @@
-//! EasyFlow chat: `specs/easyflow-chat.md` §3, §4, §13, §14.
+//! EasyFlow chat: `specs/easyflow-chat.md` §3, §4, §10, §11, §13, §14.
 
 use serde::{Deserialize, Serialize};
 
-use super::open::{PerRun, short};
-use super::{Seen, after_end, not_increasing};
+use super::open::{Nodes, Open, PerRun, short};
+use super::{Seen, after_end, not_increasing, not_open};
 use crate::finding::Finding;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct EasyflowChat {
     conversation: Option<String>,
     has_frames: bool,
     ended_by: Option<String>,
     messages: PerRun<Message>,
+    nodes: Nodes,
+    /// Forms that were asked; people answer them, which a producer's frames do not show.
+    forms: Open,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,7 @@ impl EasyflowChat {
         self.has_frames = true;
         self.check_conversation(frame, findings);
         self.check_index(frame, findings);
+        self.check_ends(frame, state.as_deref(), findings);
         if is_done(frame) {
             self.ended_by = Some("system/done".to_owned());
         } else if is_terminal_error(frame) {
@@ -68,6 +73,38 @@ impl EasyflowChat {
             && index <= last
         {
             findings.push(not_increasing("§4.2", "/index", index, last));
+        }
+    }
+}
+
+impl EasyflowChat {
+    /// Checks that what ends has begun: a node, and a form that is withdrawn.
+    fn check_ends(&mut self, frame: &Seen<'_>, state: Option<&str>, findings: &mut Vec<Finding>) {
+        let named = |snake: &str, camel: &str| {
+            frame.text(&["payload", snake]).or_else(|| frame.text(&["payload", camel]))
+        };
+        match (frame.kind, state.map(str::to_lowercase).as_deref()) {
+            ("workflow/status", Some(state @ ("start" | "end"))) => {
+                let Some(node) = named("node_id", "nodeId") else { return };
+                if state == "start" {
+                    self.nodes.enter(&node, frame.memory);
+                } else if !self.nodes.exit(&node) {
+                    findings.push(not_open("§10", "/payload/node_id", "node", &node));
+                }
+            }
+            ("interaction/form_request", _) => {
+                if let Some(form) = named("form_id", "formId") {
+                    self.forms.open(&form, frame.memory);
+                }
+            }
+            ("interaction/form_cancel", _) => {
+                if let Some(form) = named("form_id", "formId")
+                    && !self.forms.has(&form)
+                {
+                    findings.push(not_open("§11.2", "/payload/form_id", "form", &form));
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::open::Open;
+use super::open::Nodes;
 use super::{Seen, after_end, not_increasing, not_open};
 use crate::finding::Finding;
 
@@ -20,13 +20,6 @@ struct Run {
     has_replied: bool,
     last_event_id: Option<f64>,
     nodes: Nodes,
-}
-
-/// Two runs of one node may be open at once, so the ids are names with a count.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Nodes {
-    open: Open,
-    again: Open,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +92,7 @@ impl Loom {
         }
         match event {
             Event::Reply => run.has_replied = true,
-            Event::NodeEnter(Some(node)) => run.nodes.enter(&node),
+            Event::NodeEnter(Some(node)) => run.nodes.enter(&node, frame.memory),
             Event::NodeExit(Some(node)) if !run.nodes.exit(&node) => {
                 let pointer = if self.form == Form::Typed { "/id" } else { "/TaskEnd/node_id" };
                 findings.push(not_open("§4.2", pointer, "node", &node));
@@ -115,17 +108,5 @@ impl Loom {
     /// Makes the rules for the next run.
     pub(super) fn next(&self) -> Self {
         Self { form: self.form, run: Run::default() }
-    }
-}
-
-impl Nodes {
-    fn enter(&mut self, node: &str) {
-        if !self.open.open(node) {
-            self.again.open(node);
-        }
-    }
-
-    fn exit(&mut self, node: &str) -> bool {
-        self.again.close(node) || self.open.close(node)
     }
 }

@@ -1,6 +1,7 @@
 //! The rules about the order of frames, one file a dialect: what JSON Schema cannot say.
 //!
-//! Everything that is remembered is bounded, and what was forgotten is never held against the stream.
+//! Everything that is remembered is bounded, and what was not remembered is told once and never held against the
+//! stream.
 
 mod ag_ui;
 mod agio;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::Side;
 use crate::finding::Finding;
 use crate::members::Members;
+pub(super) use open::Memory;
 
 /// A frame as the rules see it.
 pub(super) struct Seen<'a> {
@@ -28,6 +30,8 @@ pub(super) struct Seen<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) members: &'a Members<'a>,
     pub(super) side: Side,
+    /// What may be remembered of it.
+    pub(super) memory: &'a Memory,
 }
 
 impl<'a> Seen<'a> {
@@ -51,6 +55,10 @@ impl<'a> Seen<'a> {
 ///
 /// It is stored by the variant's place, so new ones go to the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each open run; boxes would cost an allocation a load"
+)]
 pub(crate) enum Order {
     Loom(loom::Loom),
     StreamingEngine(streaming_engine::StreamingEngine),

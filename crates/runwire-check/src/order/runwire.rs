@@ -125,9 +125,9 @@ impl Run {
             match what {
                 // People answer it, which the producer's frames do not show.
                 "question" => return,
-                // A producer may leave the starts out; the guard adds them.
-                "text" | "thinking" if !matches!(phase, Begins) => {
-                    open.open(id);
+                // A producer may leave the starts out; the guard adds them before the first piece.
+                "text" | "thinking" if matches!(phase, GoesOn) => {
+                    open.open(id, frame.memory);
                 }
                 _ => {}
             }
@@ -139,7 +139,7 @@ impl Run {
                 open.close(id);
                 None
             }
-            Begins => (!open.open(id)).then(|| already_open("§4", pointer, what, id)),
+            Begins => (!open.open(id, frame.memory)).then(|| already_open("§4", pointer, what, id)),
             GoesOn => (!open.has(id)).then(|| not_open("§4", pointer, what, id)),
             Ends => (!open.close(id)).then(|| not_open("§4", pointer, what, id)),
         };

@@ -90,7 +90,7 @@ impl Run {
             ("RUN_FINISHED" | "RUN_ERROR", _) => self.ended_by = Some(frame.kind.to_owned()),
             ("STEP_STARTED", _) => {
                 if let Some(step) = step_of(frame)
-                    && !self.steps.open(&step)
+                    && !self.steps.open(&step, frame.memory)
                 {
                     findings.push(already_open("§3.2", "/stepName", "step", &step));
                 }
@@ -103,9 +103,9 @@ impl Run {
                 }
             }
             ("TOOL_CALL_START", Some(call)) => {
-                calls.unanswered.open(call);
-                let is_new = calls.used.add(call);
-                if !self.calls.open(call) {
+                calls.unanswered.open(call, frame.memory);
+                let is_new = calls.used.add(call, frame.memory);
+                if !self.calls.open(call, frame.memory) {
                     findings.push(already_open("§3.3", "/toolCallId", "call", call));
                 } else if !is_new {
                     let message = format!("`{call}` was used for another call before");

@@ -49,7 +49,7 @@ impl StreamingEngine {
         let nested = frame.text(&["data", "tool_id"]);
         let tool = nested.or_else(|| frame.text(&["tool_id"]));
         match (frame.kind, tool.as_deref()) {
-            ("tool_call_start" | "tool_call", Some(tool)) if !self.tools.open(tool) => {
+            ("tool_call_start" | "tool_call", Some(tool)) if !self.tools.open(tool, frame.memory) => {
                 findings.push(already_open("§1.3", "/data/tool_id", "call", tool));
             }
             ("tool_call_progress", Some(tool)) if !self.tools.has(tool) => {

@@ -84,6 +84,114 @@ fn a_tool_call_id_that_is_used_again_is_found() {
 }
 
 #[test]
+fn the_end_of_what_never_began_is_found_in_every_dialect() {
+    let agio = |kind: &str, data: &str| {
+        format!(r#"{{"type":"{kind}","run_id":"r","timestamp":"2026-11-12T08:15:00.120Z","data":{data}}}"#)
+    };
+    let easyflow = |domain: &str, kind: &str, payload: &str| {
+        let envelope = r#""protocol":"easyflow-chat","version":"1.1","conversation_id":"c""#;
+        format!(r#"{{{envelope},"domain":"{domain}","type":"{kind}","payload":{payload}}}"#)
+    };
+    let running = easyflow("system", "status", r#"{"state":"running"}"#);
+    let node = |state| easyflow("workflow", "status", &format!(r#"{{"node_id":"n","state":"{state}"}}"#));
+    let form = |kind| easyflow("interaction", kind, r#"{"form_id":"f","schema":{"type":"object"}}"#);
+    let ag_ui = |kind: &str, id: &str| format!(r#"{{"type":"{kind}",{id}}}"#);
+    let begin = ag_ui("RUN_STARTED", r#""threadId":"t","runId":"r""#);
+    let (message, step) = (r#""messageId":"m""#, r#""stepName":"n""#);
+    for (dialect, first, start, end, pointer) in [
+        (Dialect::EasyflowChat, &running, node("start"), node("end"), "/payload/node_id"),
+        (Dialect::EasyflowChat, &running, node("START"), node("END"), "/payload/node_id"),
+        (
+            Dialect::Agio,
+            &agio("run_started", r#"{"query":"?"}"#),
+            agio("step_started", r#"{"step":1}"#),
+            agio("step_completed", r#"{"step":1}"#),
+            "/data/step",
+        ),
+        (
+            Dialect::Loom,
+            &r#"{"type":"run_start","run_id":"r","message":"?","agent":"a"}"#.to_owned(),
+            r#"{"type":"node_enter","id":"n"}"#.to_owned(),
+            r#"{"type":"node_exit","id":"n","result":"Ok"}"#.to_owned(),
+            "/id",
+        ),
+        (Dialect::AgUi, &begin, ag_ui("STEP_STARTED", step), ag_ui("STEP_FINISHED", step), "/stepName"),
+        (
+            Dialect::AgUi,
+            &begin,
+            ag_ui("TEXT_MESSAGE_START", message),
+            ag_ui("TEXT_MESSAGE_END", message),
+            "/messageId",
+        ),
+        (
+            Dialect::Runwire,
+            &r#"{"type":"run.started"}"#.to_owned(),
+            r#"{"type":"text.started","message_id":"m"}"#.to_owned(),
+            r#"{"type":"text.finished","message_id":"m"}"#.to_owned(),
+            "/message_id",
+        ),
+        (
+            Dialect::Runwire,
+            &r#"{"type":"run.started"}"#.to_owned(),
+            r#"{"type":"step.started","name":"n","step_id":"n"}"#.to_owned(),
+            r#"{"type":"step.finished","name":"n","step_id":"n"}"#.to_owned(),
+            "/step_id",
+        ),
+    ] {
+        let codes = |frames: &[&str]| {
+            let mut found = found(dialect, frames);
+            found.retain(|(code, _)| *code == "not_open");
+            found
+        };
+        assert_eq!(codes(&[first, &end]), one("not_open", pointer), "{dialect}: {end}");
+        assert_eq!(codes(&[first, &start, &end]), [], "{dialect}: {end}");
+        assert_eq!(codes(&[first, &start, &end, &end]), one("not_open", pointer), "{dialect}: {end}");
+    }
+    assert_eq!(
+        found(Dialect::EasyflowChat, &[&running, &form("form_cancel")]),
+        one("not_open", "/payload/form_id")
+    );
+    // Between the two a person may have answered.
+    let twice = [&*running, &form("form_request"), &form("form_cancel"), &form("form_cancel")];
+    assert_eq!(found(Dialect::EasyflowChat, &twice), []);
+    // A node that runs inside itself ends as often as it begins.
+    let (enter, exit) = (node("start"), node("end"));
+    assert_eq!(found(Dialect::EasyflowChat, &[&running, &enter, &enter, &enter, &exit, &exit, &exit]), []);
+}
+
+#[test]
+fn a_check_that_cannot_remember_all_ids_says_so_once_and_goes_on() {
+    let frame = |kind: &str, more: &str| format!(r#"{{"type":"{kind}","threadId":"t","runId":"r"{more}}}"#);
+    let part = |kind: &str, id: usize| {
+        frame(kind, &format!(r#","toolCallId":"{id}","toolCallName":"n","messageId":"m","stage":"worker""#))
+    };
+    let result = |id: usize| {
+        let more = r#""toolCallName":"n","messageId":"m","stage":"worker","status":"success","result":"","error":null"#;
+        frame("TOOL_CALL_RESULT", &format!(r#","tool_call_id":"{id}",{more}"#))
+    };
+    let ids = 3 * runwire_check::limits::REMEMBERED_IDS;
+    for (side, notes) in [(Side::Producer, 1), (Side::Reader, 0)] {
+        let mut state = CheckState::new(Dialect::SocialApp);
+        let mut codes = |frame: &str| -> Vec<&str> {
+            let findings = state.check(Frame { name: None, data: frame.as_bytes() }, 0, side);
+            findings.iter().map(|finding| finding.code).filter(|code| *code != "missing_field").collect()
+        };
+        assert_eq!(codes(&frame("RUN_STARTED", "")), [""; 0]);
+        let mut told = Vec::new();
+        for id in 0..ids {
+            told.extend(codes(&part("TOOL_CALL_START", id)));
+            told.extend(codes(&part("TOOL_CALL_END", id)));
+            told.extend(codes(&result(id)));
+        }
+        assert_eq!(told, vec![runwire_check::UNJUDGED; notes], "{side:?}");
+        // What is remembered is judged as before.
+        assert_eq!(codes(&part("TOOL_CALL_START", 0)), ["already_used"], "{side:?}");
+        let last = if notes == 0 { vec!["already_used"] } else { vec![] };
+        assert_eq!(codes(&part("TOOL_CALL_START", ids - 1)), last, "{side:?}");
+    }
+}
+
+#[test]
 fn another_writer_or_an_answer_may_begin_and_count_anew() {
     let start = engine(0, "session_start", r#"{"session_id":"s","request_id":"q"}"#);
     let content = engine(7, "content", r#"{"content":"x"}"#);

@@ -128,6 +128,36 @@ pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
     }
 }
 
+/// The limit of what the check remembers is a warning too, and refuses nothing.
+pub async fn a_check_that_cannot_remember_more_is_a_warning_once(bed: &dyn Bed) {
+    let stage = Stage::open(bed).await;
+    let social = |kind: &str, more: &str| {
+        format!(r#"{{"type":"{kind}","threadId":"t","runId":"r","messageId":"m","stage":"worker"{more}}}"#)
+    };
+    let called = |id: usize| {
+        let call = format!(r#","toolCallId":"{id}","toolCallName":"n""#);
+        let result = format!(
+            r#","tool_call_id":"{id}","tool_name":"n","tool_call_args":{{}},"role":"tool","status":"success","result":"","error":null"#
+        );
+        [
+            social("TOOL_CALL_START", &call),
+            social("TOOL_CALL_END", &call),
+            social("TOOL_CALL_RESULT", &result),
+        ]
+    };
+    let calls = runwire_check::limits::REMEMBERED_IDS + 2;
+    let started = r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#.to_owned();
+    let frames: Vec<String> = std::iter::once(started).chain((0..calls).flat_map(called)).collect();
+    for (run, check) in [("strict", Check::Refuse), ("warned", Check::Warn)] {
+        let body = Append { dialect: Some(Dialect::SocialApp), check, ..to_run(run, &frames) };
+        let appended = stage.log.append(body).await.expect("an answer");
+        assert_eq!(appended.fault.map(|fault| format!("{:?}", fault.problem)), None);
+        let warnings = stage.info(run).await.summary.warnings;
+        let [warning] = &warnings.first[..] else { panic!("{warnings:?}") };
+        assert_eq!((warning.code.as_str(), warnings.count), (runwire_check::UNJUDGED, 1));
+    }
+}
+
 /// Also where the frame would end one run and begin another.
 pub async fn a_frame_that_would_begin_a_run_is_refused_before_anything_happens(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;

@@ -99,6 +99,7 @@ macro_rules! log_conformance {
             checking::a_frame_that_breaks_its_document_uses_up_no_index,
             checking::what_breaks_a_document_is_counted_once_as_a_warning,
             checking::warnings_of_a_run_are_bounded,
+            checking::a_check_that_cannot_remember_more_is_a_warning_once,
             checking::a_frame_that_would_begin_a_run_is_refused_before_anything_happens,
             checking::frames_that_are_not_to_be_checked_are_not,
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,

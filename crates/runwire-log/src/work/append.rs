@@ -204,11 +204,11 @@ impl<S: Store> Work<S> {
     ) -> Tried<S, Result<(), FrameProblem>> {
         self.begin(thread, run)?;
         let dialect = decoder.dialect_with(&opened);
-        let mut checked = None;
+        let mut checked = (None, Vec::new());
         // A run that has ended takes nothing, whatever its document says.
         if checking.mode == Check::Refuse && !run.head.state.status.is_closed() {
             match checking.refuse(run, dialect, frame) {
-                Ok(state) => checked = Some(Box::new(state)),
+                Ok((state, findings)) => checked = (Some(Box::new(state)), findings),
                 Err(refused) => return Ok(Err(refused)),
             }
         }
@@ -226,7 +226,11 @@ impl<S: Store> Work<S> {
         match checking.mode {
             Check::Off => {}
             Check::Warn => checking.warn(run, dialect, frame, thread.seq + 1),
-            Check::Refuse => run.head.check = checked,
+            Check::Refuse => {
+                let (state, findings) = checked;
+                run.head.check = state;
+                run.head.summary.warnings.add(thread.seq + 1, dialect, findings);
+            }
         }
         let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
         let name = frame.name.map(Into::into);

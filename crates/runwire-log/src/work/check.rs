@@ -3,7 +3,7 @@
 //! What the check remembers is part of the run's head, so that a body may arrive in pieces and on different nodes. A
 //! frame that was written before is passed over before it comes here, so that nothing is counted twice.
 
-use runwire_check::{CheckState, Finding, Frame, Side};
+use runwire_check::{CheckState, Finding, Frame, Side, UNJUDGED};
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 
@@ -27,13 +27,14 @@ impl Checking {
         Self { mode: append.check, whole: append.whole, writer }
     }
 
-    /// Refuses a frame that its document does not allow, and tells the state of the check after one that it does.
+    /// Refuses a frame that its document does not allow; returns the state of the check after one that it does, and
+    /// what is to be kept as a warning all the same.
     pub(crate) fn refuse(
         self,
         run: &RunHead,
         dialect: Dialect,
         frame: FrameIn<'_>,
-    ) -> Result<CheckState, FrameProblem> {
+    ) -> Result<(CheckState, Vec<Finding>), FrameProblem> {
         let mut state = match &run.head.check {
             Some(state) => {
                 let mut state = (**state).clone();
@@ -42,8 +43,9 @@ impl Checking {
             }
             None => begin(run, dialect),
         };
-        breach(dialect, self.findings(run, &mut state, frame))?;
-        Ok(state)
+        let findings = self.findings(run, &mut state, frame);
+        breach(dialect, &findings)?;
+        Ok((state, findings))
     }
 
     /// Counts what a frame that was written breaks of its document.
@@ -64,7 +66,7 @@ impl Checking {
     }
 
     fn findings(self, run: &RunHead, state: &mut CheckState, frame: FrameIn<'_>) -> Vec<Finding> {
-        problems(state, frame, self.writer_of(run))
+        warnings(state, frame, self.writer_of(run))
     }
 
     /// Returns a number for who writes: another one after an answer, when a producer may begin anew.
@@ -74,17 +76,17 @@ impl Checking {
     }
 }
 
-/// Lists what a frame of a producer breaks of its document.
-fn problems(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
+/// Lists what a frame of a producer breaks of its document, and that the check may miss something from there on.
+fn warnings(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
     let mut findings = state.check(Frame { name: frame.name, data: frame.data }, writer, Side::Producer);
-    findings.retain(Finding::is_problem);
+    findings.retain(|finding| finding.is_problem() || finding.code == UNJUDGED);
     findings
 }
 
 /// Refuses a frame for the first thing that it breaks.
-fn breach(dialect: Dialect, findings: Vec<Finding>) -> Result<(), FrameProblem> {
-    match findings.into_iter().next() {
-        Some(finding) => Err(FrameProblem::Document(Box::new(Breach { dialect, finding }))),
+fn breach(dialect: Dialect, findings: &[Finding]) -> Result<(), FrameProblem> {
+    match findings.iter().find(|finding| finding.is_problem()) {
+        Some(finding) => Err(FrameProblem::Document(Box::new(Breach { dialect, finding: finding.clone() }))),
         None => Ok(()),
     }
 }
@@ -119,7 +121,7 @@ impl<S: Store> Work<S> {
             }
             self.heads.put_run(latest);
         }
-        Ok(breach(dialect, problems(&mut state, frame, checking.writer)))
+        Ok(breach(dialect, &warnings(&mut state, frame, checking.writer)))
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::{
     DecodeError, DecoderState, Envelope, Opened, owned, slot_event, take_residue, weave_residue,
 };
-use super::registry::{Ending, NamedIds, Read, Rule, Spec, StartRequest};
+use super::registry::{Ending, NamedIds, Read, Refinement, Rule, Spec, StartRequest};
 use super::{APPROVAL_SCHEMA, Dialect, Weave, asks_for_approval, social_app};
 use crate::event::{
     ActivityPatched, ActivitySnapshot, Body, Custom, ErrorInfo, Event, Extra, Foreign, InteractionKind,
@@ -53,7 +53,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 4, matches: is_ag_ui }],
         ending,
-        refines_to: Some((Dialect::SocialApp, social_app::shows)),
+        refinement: Some(Refinement { dialect: Dialect::SocialApp, shows: social_app::shows }),
         resumes_as_new_run: true,
         start: StartRequest::RunAgentInput,
     }),

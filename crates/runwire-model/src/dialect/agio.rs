@@ -27,7 +27,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 5, matches: is_agio }],
         ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: false,
         start: StartRequest::Flat(start_request),
     }),

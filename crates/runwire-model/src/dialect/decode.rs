@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::registry::Refinement;
 use super::{Dialect, Weave, ag_ui};
 use crate::event::{Body, Event};
 use crate::json::{FieldError, FrameFault, Json, Object, check_frame};
@@ -123,9 +124,9 @@ impl Decoder {
 
     /// Tells the dialect that a frame will be read in: with it, `ag-ui` may turn out to be `social-app`.
     pub fn dialect_with(&self, frame: &Opened<'_>) -> Dialect {
-        let refined = self.dialect.spec().read.as_ref().and_then(|read| read.refines_to);
-        match refined {
-            Some((dialect, shows)) if shows(&frame.object) => dialect,
+        let refinement = self.dialect.spec().read.as_ref().and_then(|read| read.refinement);
+        match refinement {
+            Some(Refinement { dialect, shows }) if shows(&frame.object) => dialect,
             _ => self.dialect,
         }
     }
@@ -157,10 +158,11 @@ impl Decoder {
 
     fn weave(&mut self, frame: Opened<'_>, weave: &mut Weave<'_>) -> Result<(), DecodeError> {
         self.dialect = self.dialect_with(&frame);
-        match &self.dialect.spec().read {
-            Some(read) => (read.decode)(&mut self.state, frame, weave),
+        let state = &mut self.state;
+        weave.read(frame.whole(), frame.name, |weave| match &self.dialect.spec().read {
+            Some(read) => (read.decode)(state, frame, weave),
             None => Ok(weave.foreign(frame.whole(), frame.name)?),
-        }
+        })
     }
 }
 

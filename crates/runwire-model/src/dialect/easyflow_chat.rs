@@ -30,6 +30,9 @@ const FORM_ID: &str = "own.form_id";
 /// Keeps the message that a frame names without being a piece of it.
 const MESSAGE_ID: &str = "own.message_id";
 
+/// Keeps the error of a call or a node that its source wrote in another form than the model does.
+const ERROR: &str = "own.error";
+
 /// Names the node that a `run.status` is about.
 const NODE_ID: &str = "node_id";
 
@@ -46,7 +49,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 1, matches: is_easyflow }],
         ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: false,
         start: StartRequest::Flat(start_request),
     }),
@@ -176,13 +179,13 @@ enum Said {
     Text { id: Option<String>, content: String },
     WholeText { id: Option<String>, content: String },
     Called { id: Option<String>, called: ToolCalled },
-    Finished { id: Option<String>, finished: ToolFinished },
+    Finished { id: Option<String>, finished: ToolFinished, error: Option<Json> },
     Failed { error: ErrorInfo, summary: Option<Summary> },
     Notice(Notice),
     Status(String),
     Completed(Option<Summary>),
     Cancelled { reason: Option<String>, summary: Option<Summary> },
-    Node { name: String, state: String, reason: Option<String>, error: Option<ErrorInfo> },
+    Node { name: String, state: String, reason: Option<String>, error: Option<Json> },
     Asked(InteractionRequested),
     Withdrawn { form_id: String },
     Slot(Box<Event>),
@@ -234,11 +237,11 @@ impl Reader<'_> {
                     }
                 };
                 let result = payload.take_present("result").map(Json::from_raw);
-                let error =
-                    payload.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw)));
+                let error = payload.take_present("error").map(Json::from_raw);
                 Said::Finished {
                     id,
-                    finished: ToolFinished { name, status, result, error, ..Default::default() },
+                    finished: ToolFinished { name, status, result, ..Default::default() },
+                    error,
                 }
             }
             ("system" | "business", "error") => {
@@ -265,7 +268,7 @@ impl Reader<'_> {
                 name: payload.take_required_id(payload.name_of("node_id", "nodeId"))?,
                 state: payload.take_str("state")?.to_lowercase(),
                 reason: owned(payload.take_opt_str("reason")?),
-                error: payload.take_present("error").map(|raw| ErrorInfo::read_lenient(&Json::from_raw(raw))),
+                error: payload.take_present("error").map(Json::from_raw),
             },
             ("interaction", "form_request") => Said::Asked(form(payload)?),
             ("interaction", "form_cancel") => {
@@ -368,7 +371,10 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
         Said::Text { id, content } => weave.text(id, content.into(), None, extra)?,
         Said::WholeText { id, content } => whole_text(id, &content, extra, weave)?,
         Said::Called { id, called } => weave.called(id, called, extra)?,
-        Said::Finished { id, finished } => weave.tool_finished(id, finished, extra)?,
+        Said::Finished { id, mut finished, error } => {
+            finished.error = error.map(|error| read_error(error, &mut extra));
+            weave.tool_finished(id, finished, extra)?;
+        }
         Said::Failed { error, summary } => {
             weave.fail(Some(error), RunFailed { summary, ..Default::default() }, extra)?;
         }
@@ -395,6 +401,7 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
                 && weave.state.current_step().is_some_and(|step| step.name == name)
                 && reason.as_deref().is_none_or(|reason| reason == INTERACTION)
                 && extra.is_empty();
+            let error = error.map(|error| read_error(error, &mut extra));
             if let Some(reason) = reason {
                 extra.set(REASON, Json::string(&reason));
             }
@@ -425,6 +432,20 @@ fn weave_said(said: Said, mut extra: Extra, weave: &mut Weave<'_>) -> Result<(),
         Said::Slot(event) => weave.slot(*event)?,
     }
     Ok(())
+}
+
+/// Reads an error, and keeps it as it came where the model would write it in another form, such as a text.
+fn read_error(json: Json, extra: &mut Extra) -> ErrorInfo {
+    let error = ErrorInfo::read_lenient(&json);
+    let mut written = Vec::new();
+    let mut object = ObjectWriter::begin(&mut written);
+    super::write_error(&mut object, "error", &error);
+    object.end();
+    let source = Json::from_valid(&format!(r#"{{"error":{}}}"#, json.text()));
+    if !Json::from_written(written).is_same_value(&source) {
+        extra.set(ERROR, json);
+    }
+    error
 }
 
 /// Tells whether a question is asked by a form: one that is asked again has the form's id and a number.
@@ -468,6 +489,8 @@ pub(super) struct Encoder {
     waiting: Vec<Waiting>,
     /// The node that the run's own resumption told to go on.
     resumed: Option<Waiting>,
+    /// Whether the source has said that the run waits before it has asked anything.
+    waits_early: bool,
     /// The piece told last.
     last: Option<Shown>,
     /// The text told last.
@@ -479,6 +502,8 @@ pub(super) struct Encoder {
 struct Waiting {
     node: String,
     reason: Option<String>,
+    /// Whether the run's own suspension told it, rather than the source.
+    is_added: bool,
 }
 
 /// A message, and how it was shown.
@@ -565,7 +590,7 @@ impl<'a> Outline<'a> {
                 }
             }
             None => {
-                object.opt_json("message_id", turn.event().extra.get(MESSAGE_ID).filter(|_| turn.own));
+                object.opt_json("message_id", turn.own_field(MESSAGE_ID));
             }
         }
         object
@@ -573,6 +598,14 @@ impl<'a> Outline<'a> {
 }
 
 fn nothing(_: &mut ObjectWriter<'_>) {}
+
+/// Writes the error of a call or a node; in its own dialect, as it came.
+fn write_error(turn: &Turn<'_>, payload: &mut ObjectWriter<'_>, error: &ErrorInfo) {
+    match turn.own_field(ERROR) {
+        Some(own) => payload.json("error", own),
+        None => super::write_error(payload, "error", error),
+    }
+}
 
 impl Waiting {
     fn reason(&self) -> &str {
@@ -677,7 +710,7 @@ impl Encoder {
                 payload.str("node_id", name);
                 payload.str("state", state);
                 if let Some(error) = error {
-                    super::write_error(payload, "error", error);
+                    write_error(turn, payload, error);
                 }
             },
             nothing,
@@ -692,7 +725,7 @@ impl Encoder {
             return;
         }
         if self.waiting.iter().all(|waiting| waiting.node != step.name) {
-            let waiting = Waiting { node: step.name.clone(), reason: None };
+            let waiting = Waiting { node: step.name.clone(), reason: None, is_added: true };
             node(turn, out, &waiting, "suspend");
             self.wait(waiting);
         }
@@ -708,20 +741,36 @@ impl Encoder {
         }
     }
 
-    /// Tells what a source says of a node, unless the run's own resumption has said it.
+    /// Tells that a run waits which its source said to wait before it asked.
+    fn tell_early_wait(&mut self, turn: &Turn<'_>, out: &mut Frames) {
+        if std::mem::take(&mut self.waits_early) {
+            turn.beside_event(|| {
+                self.status(turn, out, "suspended");
+                self.suspend_node(turn, out);
+            });
+        }
+    }
+
+    /// Tells what a source says of a node, once: where the run's own suspension or resumption has told it, another
+    /// reason goes to the slot.
     fn node_status(&mut self, turn: &Turn<'_>, out: &mut Frames, name: &str, state: &str) {
-        let extra = &turn.event().extra;
-        let reason = extra.get(REASON).and_then(Json::as_string).map(Cow::into_owned);
-        let says = Waiting { node: name.to_owned(), reason };
+        let reason = turn.event().extra.get(REASON).and_then(Json::as_string).map(Cow::into_owned);
+        let says = Waiting { node: name.to_owned(), reason, is_added: false };
+        let told = match state {
+            "suspend" => self.waiting.iter_mut().find(|told| told.is_added && told.node == name),
+            "resume" => self.resumed.as_mut().filter(|told| told.node == name),
+            _ => None,
+        };
+        if let Some(told) = told {
+            if says.reason.is_some() && says.reason() != told.reason() {
+                told.reason = says.reason;
+                self.slot(turn, out);
+            }
+            return;
+        }
         match state {
             "suspend" => self.wait(says.clone()),
-            "resume" => {
-                let told = self.resumed.as_ref().filter(|resumed| resumed.node == name);
-                if told.is_some_and(|told| says.reason.is_none() || says.reason() == told.reason()) {
-                    return;
-                }
-                self.waiting.retain(|waiting| waiting.node != name);
-            }
+            "resume" => self.waiting.retain(|waiting| waiting.node != name),
             _ => {}
         }
         Outline::new("workflow", "status").write(
@@ -865,11 +914,19 @@ impl Encode for Encoder {
                 Some(node) => self.node_status(turn, out, &node, &status.state),
                 None => self.status(turn, out, &status.state),
             },
+            // A client of the document is suspended by a form: it is told of one that is still to come first.
+            Body::RunSuspended(_)
+                if turn.own && turn.entry.by == By::Producer && track.questions.is_empty() =>
+            {
+                self.waits_early = true;
+                self.slot(turn, out);
+            }
             Body::RunSuspended(_) => {
                 self.status(turn, out, "suspended");
                 self.suspend_node(turn, out);
             }
             Body::RunResumed(_) => {
+                self.tell_early_wait(turn, out);
                 self.status(turn, out, "resumed");
                 self.resume_node(turn, out);
             }
@@ -960,7 +1017,7 @@ impl Encode for Encoder {
                             (None, true) => {}
                         }
                         match (&finished.error, failed) {
-                            (Some(error), _) => super::write_error(payload, "error", error),
+                            (Some(error), _) => write_error(turn, payload, error),
                             (None, true) if finished.result.is_none() => {
                                 super::write_error(payload, "error", &ErrorInfo::message("failed"));
                             }
@@ -970,7 +1027,10 @@ impl Encode for Encoder {
                     nothing,
                 );
             }
-            Body::InteractionRequested(asked) => ask(turn, out, asked),
+            Body::InteractionRequested(asked) => {
+                ask(turn, out, asked);
+                self.tell_early_wait(turn, out);
+            }
             Body::InteractionResolved(resolved) => {
                 let plain = resolved.values.is_none() && resolved.reason.is_none() && resolved.by.is_none();
                 let id = resolved.interaction_id.as_str();
@@ -980,7 +1040,7 @@ impl Encode for Encoder {
                 if resolved.decision != Decision::Cancelled || !plain || !meant {
                     return self.slot(turn, out);
                 }
-                let own = turn.event().extra.get(FORM_ID).filter(|_| turn.own);
+                let own = turn.own_field(FORM_ID);
                 Outline::new("interaction", "form_cancel").write(
                     turn,
                     out,
@@ -1066,7 +1126,7 @@ fn says_no_schema(schema: Option<&Json>) -> bool {
 /// Asks by a form; an approval is a form with a boolean `approved`.
 fn ask(turn: &Turn<'_>, out: &mut Frames, asked: &InteractionRequested) {
     let approval = asked.kind == InteractionKind::Approval;
-    let own = turn.event().extra.get(FORM_ID).filter(|_| turn.own);
+    let own = turn.own_field(FORM_ID);
     let fits = asked.schema.as_ref().is_some_and(Json::is_object);
     let reads_as_approval = asked.schema.as_ref().map_or(approval, super::asks_for_approval);
     if approval != reads_as_approval

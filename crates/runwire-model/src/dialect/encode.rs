@@ -432,6 +432,11 @@ impl Turn<'_> {
         matches!(self.event().body, Body::TextFinished(_)) && self.neighbours().1.iter().any(is_piece)
     }
 
+    /// Returns what the source said in its own dialect and the model has no field for, where that is written.
+    pub(super) fn own_field(&self, name: &str) -> Option<&Json> {
+        self.event().extra.get(name).filter(|_| self.own && !self.bare.get())
+    }
+
     /// Writes, in its own dialect, what the source said beyond its document in one object of the envelope.
     ///
     /// The object is named by what stands before the dot (`metadata.`); without a name it is the payload.

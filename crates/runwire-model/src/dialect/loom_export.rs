@@ -54,7 +54,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 8, matches: is_loom_export }],
         ending: loom::ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: false,
         start: StartRequest::Flat(loom::start_request),
     }),

@@ -73,11 +73,18 @@ pub(super) struct Read {
     /// Returns how a frame says that its run ends, if it does.
     pub(super) ending: fn(&Object<'_>, Option<&str>) -> Option<Ending>,
     /// The dialect that a stream turns out to be by one of its later frames.
-    pub(super) refines_to: Option<(Dialect, fn(&Object<'_>) -> bool)>,
+    pub(super) refinement: Option<Refinement>,
     /// Whether a suspended run goes on under another run id.
     pub(super) resumes_as_new_run: bool,
     /// The request that starts an agent of the dialect over HTTP.
     pub(super) start: StartRequest,
+}
+
+/// A profile of a dialect, and how one of its frames shows it.
+#[derive(Clone, Copy)]
+pub(super) struct Refinement {
+    pub(super) dialect: Dialect,
+    pub(super) shows: fn(&Object<'_>) -> bool,
 }
 
 /// A rule that recognises a dialect by a frame. Rules apply in the order of their ranks.

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 2, matches: is_runwire }],
         ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: false,
         start: StartRequest::Nested(start_request),
     }),

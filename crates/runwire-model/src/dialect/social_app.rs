@@ -34,7 +34,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 3, matches: is_social_app }],
         ending: ag_ui::ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: true,
         start: StartRequest::RunAgentInput,
     }),

@@ -37,7 +37,7 @@ pub(super) const SPEC: Spec = Spec {
         decode,
         detect: &[Rule { rank: 6, matches: has_envelope }, Rule { rank: 7, matches: is_legacy }],
         ending,
-        refines_to: None,
+        refinement: None,
         resumes_as_new_run: false,
         start: StartRequest::Flat(start_request),
     }),

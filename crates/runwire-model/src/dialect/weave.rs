@@ -32,6 +32,8 @@ pub struct Weave<'a> {
     whole: WholePolicy,
     /// The open step that the frame names.
     named_step: Option<String>,
+    /// Whether the frame ends something that never began.
+    ends_nothing: bool,
     out: &'a mut Vec<Entry>,
 }
 
@@ -48,7 +50,17 @@ impl<'a> Weave<'a> {
         seq: u64,
         out: &'a mut Vec<Entry>,
     ) -> Self {
-        Self { state, earlier, authority, dialect, seq, whole: WholePolicy::Add, named_step: None, out }
+        Self {
+            state,
+            earlier,
+            authority,
+            dialect,
+            seq,
+            whole: WholePolicy::Add,
+            named_step: None,
+            ends_nothing: false,
+            out,
+        }
     }
 
     /// Sets what becomes of a whole text that differs from what the run has told.
@@ -94,8 +106,12 @@ impl<'a> Weave<'a> {
         self.state.steps.iter().rfind(is_named).or_else(|| self.state.current_step())
     }
 
-    /// Adds a whole event as it is.
+    /// Adds a whole event as it is. The end of something that never began is left out: the frame is kept instead.
     pub(crate) fn event(&mut self, event: Event, by: By) -> Woven {
+        if by == By::Producer && self.state.ends_nothing(&event) {
+            self.ends_nothing = true;
+            return self.state.check_open();
+        }
         self.state.apply(event, by, self.authority, self.seq, self.earlier, self.out)
     }
 
@@ -229,7 +245,24 @@ impl<'a> Weave<'a> {
         })
     }
 
-    /// Adds a frame of a type that its dialect does not define.
+    /// Reads a frame, and keeps it as `foreign` where all that it says is the end of something that never began.
+    pub(crate) fn read<E: From<Refusal>>(
+        &mut self,
+        frame: &str,
+        name: Option<&str>,
+        read: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let before = self.out.len();
+        self.ends_nothing = false;
+        read(self)?;
+        let says_more = self.out[before..].iter().any(|entry| entry.by == By::Producer);
+        if self.ends_nothing && !says_more {
+            self.foreign(frame, name)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a frame that the model has no event for.
     pub(crate) fn foreign(&mut self, frame: &str, name: Option<&str>) -> Woven {
         let dialect = self.dialect.name().to_owned();
         let frame = Json::from_valid(frame);

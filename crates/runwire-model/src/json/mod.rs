@@ -6,11 +6,13 @@
 
 mod object;
 mod scan;
+mod tree;
 mod value;
 mod write;
 
 pub use object::{Field, FieldError, Object, Unreadable};
 pub use scan::{FrameFault, check_frame, check_nested};
+pub(crate) use tree::Tree;
 pub use value::{Json, ValueError};
 pub use write::ObjectWriter;
 pub(crate) use write::write_str;

@@ -3,7 +3,7 @@
 //! `apply` is a pure function of the run's state and an event. It runs where the event is written, under
 //! the thread's single writer, so the first commit wins every race.
 
-use super::state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status};
+use super::state::{CallPhase, OpenCall, OpenStep, OpenText, Question, RunState, Status, hash_of};
 use crate::event::{
     Body, Decision, ErrorInfo, Event, Foreign, InteractionRequested, InteractionResolved, RunCompleted,
     RunFailed, RunResumed, RunStarted, RunStatus, RunSuspended, StepFinished, TextDelta, TextFinished,
@@ -130,6 +130,34 @@ impl RunState {
             return Err(Refusal::TooMany { what: "questions", limit: limits::RUN_INTERACTIONS });
         }
         self.check_held(bytes)
+    }
+
+    /// Returns whether an event only ends something that never began, as far as the ids that are remembered tell.
+    pub(crate) fn ends_nothing(&self, event: &Event) -> bool {
+        let is_new = |id: &str, now: &str, open: &[OpenText]| {
+            !self.recent.contains(&hash_of(id)) && open.iter().all(|text| text.id != now)
+        };
+        match &event.body {
+            Body::StepFinished(finished) => {
+                self.find_step(event.step_id.as_deref(), &finished.name).is_none()
+            }
+            Body::TextFinished(TextFinished { message_id: id, .. }) => {
+                is_new(id, self.text_id(id), &self.texts) && self.told.last_id.as_ref() != Some(id)
+            }
+            Body::ThinkingFinished(ThinkingFinished { message_id: id, .. }) => {
+                is_new(id, self.thought_id(id), &self.thoughts)
+            }
+            Body::InteractionResolved(resolved) => {
+                resolved.decision == Decision::Cancelled && !self.asked.contains(&resolved.interaction_id)
+            }
+            _ => false,
+        }
+    }
+
+    /// Finds an open step by its id, else the innermost of a name.
+    fn find_step(&self, id: Option<&str>, name: &str) -> Option<usize> {
+        let by_id = self.steps.iter().rposition(|step| Some(step.id.as_str()) == id);
+        by_id.or_else(|| self.steps.iter().rposition(|step| step.name == name))
     }
 
     fn check_held(&self, more: usize) -> Result<(), Refusal> {
@@ -306,7 +334,7 @@ impl Writer<'_> {
                 self.state.steps.push(OpenStep { id, name, subagent: scope, source_id: None });
             }
             Body::StepFinished(finished) => {
-                let open = self.find_step(event.step_id.as_deref(), &finished.name);
+                let open = self.state.find_step(event.step_id.as_deref(), &finished.name);
                 let Some(at) = open else { return false };
                 self.boundary(&scope);
                 let step = self.state.steps.remove(at);
@@ -387,17 +415,10 @@ impl Writer<'_> {
                 self.find_call(call_id).map(|at| &state.calls[at].subagent)
             }
             Body::StepFinished(finished) => {
-                self.find_step(event.step_id.as_deref(), &finished.name).map(|at| &state.steps[at].subagent)
+                state.find_step(event.step_id.as_deref(), &finished.name).map(|at| &state.steps[at].subagent)
             }
             _ => None,
         }
-    }
-
-    /// Finds an open step by its id, else the innermost of a name.
-    fn find_step(&self, id: Option<&str>, name: &str) -> Option<usize> {
-        let steps = &self.state.steps;
-        let by_id = steps.iter().rposition(|step| Some(step.id.as_str()) == id);
-        by_id.or_else(|| steps.iter().rposition(|step| step.name == name))
     }
 
     // Texts and thoughts

@@ -108,7 +108,7 @@ fn suspended_never_precedes_its_form() {
                 "workflow/status suspend interaction",
             ],
         ),
-        // What the source says again of what was said for it is not told twice; another reason is.
+        // What the source says again of what was said for it is not told twice; another reason is in the slot.
         (
             vec![form(), node("suspend", Some("interaction")), status("suspended")],
             vec![
@@ -118,12 +118,31 @@ fn suspended_never_precedes_its_form() {
             ],
         ),
         (
-            vec![form(), node("suspend", Some("approval"))],
+            vec![form(), node("suspend", Some("approval")), node("suspend", Some("approval"))],
             vec![
                 "interaction/form_request",
                 "system/status suspended",
                 "workflow/status suspend interaction",
+                "debug/runwire suspend",
+            ],
+        ),
+        // What was said too early goes to the slot, and is told where it belongs.
+        (
+            vec![status("suspended"), form()],
+            vec![
+                "debug/runwire",
+                "interaction/form_request",
+                "system/status suspended",
+                "workflow/status suspend interaction",
+            ],
+        ),
+        (
+            vec![status("suspended"), node("suspend", Some("approval")), form(), status("suspended")],
+            vec![
+                "debug/runwire",
                 "workflow/status suspend approval",
+                "interaction/form_request",
+                "system/status suspended",
             ],
         ),
     ] {
@@ -132,6 +151,57 @@ fn suspended_never_precedes_its_form() {
         assert_eq!(told[2..2 + expected.len()], expected);
         let ends = ["interaction/form_cancel", "workflow/status end", "system/error"];
         assert!(told[2 + expected.len()..].iter().all(|word| ends.contains(&word.as_str())), "{told:?}");
+    }
+}
+
+#[test]
+fn a_run_that_waits_without_a_form_is_told_to_have_waited_when_it_goes_on() {
+    let input = [status("initializing"), status("running"), status("suspended"), status("resumed")];
+    let words = [
+        "system/status initializing",
+        "system/status running",
+        "debug/runwire",
+        "system/status suspended",
+        "system/status resumed",
+    ];
+    let frames = shown(&input);
+    assert_eq!(told(&frames)[..5], words);
+    assert_eq!(frames[2]["payload"]["type"], "run.suspended");
+    // What readers are told means the same again.
+    assert_eq!(told(&shown(&frames))[..5], words);
+}
+
+#[test]
+fn an_error_comes_back_in_the_form_that_its_source_gave_it() {
+    let failed = |error: Value| {
+        let call = json!({"tool_call_id": "t", "name": "find", "arguments": {}});
+        let result = json!({"tool_call_id": "t", "status": "error", "error": error});
+        [
+            node("start", None),
+            frame("tool", "tool_call", call),
+            frame("tool", "tool_result", result),
+            frame("workflow", "status", json!({"node_id": "n", "state": "end", "error": error})),
+        ]
+    };
+    for error in [
+        json!("it broke"),
+        json!({"message": "it broke", "code": "E1", "hint": {"n": 1}}),
+        json!({"code": 7}),
+        json!(["it", "broke"]),
+    ] {
+        let frames = shown(&failed(error.clone()));
+        let told: Vec<_> = frames.iter().map(|frame| &frame["payload"]["error"]).collect();
+        assert_eq!(told.iter().filter(|told| ***told == error).count(), 2, "{frames:?}");
+    }
+    // Others read an error of the model.
+    let input = failed(json!("it broke"));
+    let input: Vec<_> = input.iter().map(|frame| (None, frame.to_string().into_bytes())).collect();
+    let options = Options { from: Some(Dialect::EasyflowChat), ..Options::to(Dialect::Runwire) };
+    for (_, _, data) in convert(&input, options).unwrap().frames {
+        let event: Value = serde_json::from_slice(&data).unwrap();
+        if matches!(event["type"].as_str(), Some("tool.finished" | "step.finished")) {
+            assert_eq!(event["error"], json!({"message": "it broke"}));
+        }
     }
 }
 
@@ -150,26 +220,28 @@ fn a_node_that_waits_does_not_suspend_its_run() {
 
 #[test]
 fn a_resumption_tells_the_node_why_it_waited_and_its_source_does_not_tell_it_again() {
-    let input = [
-        status("running"),
-        node("start", None),
-        node("suspend", Some("approval")),
-        form(),
-        frame("interaction", "form_cancel", json!({"form_id": "f"})),
-        status("resumed"),
-        node("resume", Some("approval")),
-        node("end", None),
-    ];
-    assert_eq!(
-        told(&shown(&input))[4..8],
-        [
-            "system/status suspended",
+    // Whether the source gives the reason before its form or after it.
+    for waits in [[node("suspend", Some("approval")), form()], [form(), node("suspend", Some("approval"))]] {
+        let goes_on = vec![
+            frame("interaction", "form_cancel", json!({"form_id": "f"})),
+            status("resumed"),
+            node("resume", Some("approval")),
+            node("resume", Some("granted")),
+            node("end", None),
+        ];
+        let begun = vec![status("running"), node("start", None)];
+        let frames = shown(&[begun, waits.to_vec(), goes_on].concat());
+        let at = frames.iter().position(|frame| frame["type"] == "form_cancel").unwrap();
+        let words = [
             "interaction/form_cancel",
             "system/status resumed",
-            "workflow/status resume approval"
-        ]
-    );
-    assert_eq!(told(&shown(&input))[8], "workflow/status end");
+            "workflow/status resume approval",
+            "debug/runwire resume",
+            "workflow/status end",
+        ];
+        assert_eq!(told(&frames)[at..at + 5], words);
+        assert_eq!(frames[at + 3]["payload"]["extra"], json!({"node_id": "n", "reason": "granted"}));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod attach;
 mod compact;
 mod docs;
 mod easyflow_chat;
+mod ends;
 mod ids;
 mod loom;
 mod model_schema;

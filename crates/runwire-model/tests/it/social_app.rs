@@ -302,3 +302,30 @@ fn what_chunks_of_ag_ui_tell_is_told_at_its_end() {
     assert_eq!(frames[2]["answer"], "Hello");
     assert_eq!(frames[4]["args"], json!({"a": 1}));
 }
+
+#[test]
+fn a_state_with_a_number_beyond_f64_is_patched_like_any_other() {
+    let frames: Vec<_> = [
+        r#"{"type":"RUN_STARTED","threadId":"t","runId":"r"}"#,
+        r#"{"type":"STATE_SNAPSHOT","snapshot":{"far":1e999,"price":1.10,"at":1}}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"replace","path":"/at","value":2}]}"#,
+        r#"{"type":"STATE_DELTA","delta":[{"op":"add","path":"/farther","value":-1e999}]}"#,
+    ]
+    .iter()
+    .map(|frame| (None, frame.as_bytes().to_vec()))
+    .collect();
+    let told = |to| {
+        let options = Options { from: Some(Dialect::AgUi), ..Options::to(to) };
+        let frames = convert(&frames, options).unwrap().frames;
+        let texts = frames.into_iter().map(|(_, _, data)| String::from_utf8(data).unwrap());
+        texts.filter(|text| text.contains("far")).collect::<Vec<_>>()
+    };
+    for to in [Dialect::SocialApp, Dialect::Loom] {
+        let states = told(to);
+        assert!(states[1].contains(r#"{"far":1e999,"price":1.10,"at":2}"#), "{states:?}");
+        let last = r#"{"far":1e999,"price":1.10,"at":2,"farther":-1e999}"#;
+        assert!(states[2].contains(last), "{states:?}");
+        assert!(states.iter().all(|text| !text.contains("runwire")), "{states:?}");
+    }
+    assert!(told(Dialect::AgUi)[1].starts_with(r#"{"type":"STATE_DELTA""#));
+}

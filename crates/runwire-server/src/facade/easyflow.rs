@@ -20,7 +20,7 @@ use super::refusal;
 use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, newest_run, start};
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
-use crate::problem::Problem;
+use crate::problem::{Problem, text_of};
 use crate::read::last_event_id;
 use crate::{Wire, ids, interactions};
 
@@ -144,12 +144,11 @@ pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: F
 
 /// Writes that a message of a socket was refused, with all that the problem says.
 fn error_message(form_id: Option<&str>, problem: Problem) -> String {
-    let mut members = problem.into_members();
-    members.insert("op".to_owned(), "error".into());
-    if let Some(form_id) = form_id {
-        members.insert("form_id".to_owned(), form_id.into());
-    }
-    serde_json::Value::Object(members).to_string()
+    text_of(|object| {
+        problem.write(object);
+        object.str("op", "error");
+        object.opt_str("form_id", form_id);
+    })
 }
 
 async fn answer_form(

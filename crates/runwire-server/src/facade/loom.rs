@@ -27,7 +27,7 @@ use crate::auth::tenant_of;
 use crate::feed::{Next, Reader};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
-use crate::problem::Problem;
+use crate::problem::{Problem, text_of};
 use crate::query::Query;
 use crate::socket::{self, Outbox};
 use crate::{Wire, limits};
@@ -234,21 +234,18 @@ fn told(id: &Json, frame: &str) -> String {
 }
 
 fn message(kind: &str, id: Option<&Json>, write: impl FnOnce(&mut ObjectWriter<'_>)) -> String {
-    let mut out = Vec::new();
-    let mut object = ObjectWriter::begin(&mut out);
-    object.str("type", kind);
-    object.opt_json("id", id);
-    write(&mut object);
-    object.end();
-    String::from_utf8_lossy(&out).into_owned()
+    text_of(|object| {
+        object.str("type", kind);
+        object.opt_json("id", id);
+        write(object);
+    })
 }
 
 /// Writes an error: what a person reads, and everything else that the problem says.
 fn error(id: Option<&Json>, problem: Problem) -> String {
-    let members = serde_json::Value::Object(problem.into_members());
     message("error", id, |object| {
-        object.str("error", members["detail"].as_str().unwrap_or_default());
-        object.raw("problem", &members.to_string());
+        object.str("error", problem.detail());
+        object.raw("problem", &problem.to_text());
     })
 }
 

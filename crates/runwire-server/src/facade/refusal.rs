@@ -8,78 +8,72 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use runwire_model::Timestamp;
 use runwire_model::framing::{Framing, write_frame};
-use serde_json::{Map, Value, json};
+use runwire_model::json::{Json, ObjectWriter};
 
-use crate::problem::Problem;
+use crate::problem::{Problem, text_of};
 
 /// Refuses as Agio's `error` event.
 pub(super) fn agio(problem: Problem) -> Response {
-    respond(problem, None, |members, message| {
-        json!({
-            "type": "error",
-            "run_id": members.get("run_id").cloned().unwrap_or_else(|| "".into()),
-            "timestamp": now().to_string(),
-            "data": {"error": message, "error_type": members["code"]},
-            "metadata": {"problem": members},
-        })
+    respond(&problem, None, |object| {
+        object.str("type", "error");
+        let run = problem.member("run_id");
+        object.str("run_id", &run.map(Json::text_form).unwrap_or_default());
+        object.str("timestamp", &now().to_string());
+        let mut data = object.object("data");
+        data.str("error", problem.detail());
+        data.str("error_type", problem.code());
+        data.end();
+        let mut metadata = object.object("metadata");
+        metadata.raw("problem", &problem.to_text());
+        metadata.end();
     })
 }
 
 /// Refuses as StreamingEngine's `error` event.
 pub(super) fn streaming_engine(problem: Problem) -> Response {
-    respond(problem, None, |members, message| {
-        let is_ours = members["status"].as_u64() >= Some(500);
-        json!({
-            "type": "error",
-            "data": {
-                "error_type": if is_ours { "system" } else { "validation" },
-                "message": message,
-                "details": members,
-                "recoverable": false,
-            },
-            "metadata": {"timestamp": now().0, "sequence": 0},
-        })
+    respond(&problem, None, |object| {
+        object.str("type", "error");
+        let mut data = object.object("data");
+        data.str("error_type", if problem.status().is_server_error() { "system" } else { "validation" });
+        data.str("message", problem.detail());
+        data.raw("details", &problem.to_text());
+        data.bool("recoverable", false);
+        data.end();
+        let mut metadata = object.object("metadata");
+        metadata.u64("timestamp", now().0);
+        metadata.u64("sequence", 0);
+        metadata.end();
     })
 }
 
 /// Refuses as EasyFlow's `system/error`, which ends a stream.
 pub(super) fn easyflow(problem: Problem, conversation: &str) -> Response {
-    respond(problem, Some("error"), |members, message| easyflow_error(members, message, conversation))
+    respond(&problem, Some("error"), |object| easyflow_error(object, &problem, conversation))
 }
 
 /// Writes the same frame, for a socket.
 pub(super) fn easyflow_frame(problem: Problem, conversation: &str) -> String {
-    let members = problem.into_members();
-    easyflow_error(&members, &members["detail"], conversation).to_string()
+    text_of(|object| easyflow_error(object, &problem, conversation))
 }
 
-fn easyflow_error(members: &Map<String, Value>, message: &Value, conversation: &str) -> Value {
-    json!({
-        "protocol": "easyflow-chat",
-        "version": "1.1",
-        "domain": "system",
-        "type": "error",
-        "conversation_id": conversation,
-        "payload": {
-            "code": members["code"],
-            "message": message,
-            "retryable": members["status"].as_u64() >= Some(500),
-            "detail": members,
-        },
-    })
+fn easyflow_error(object: &mut ObjectWriter<'_>, problem: &Problem, conversation: &str) {
+    object.str("protocol", "easyflow-chat");
+    object.str("version", "1.1");
+    object.str("domain", "system");
+    object.str("type", "error");
+    object.str("conversation_id", conversation);
+    let mut payload = object.object("payload");
+    payload.str("code", problem.code());
+    payload.str("message", problem.detail());
+    payload.bool("retryable", problem.status().is_server_error());
+    payload.raw("detail", &problem.to_text());
+    payload.end();
 }
 
-fn respond(
-    problem: Problem,
-    name: Option<&str>,
-    frame: impl FnOnce(&Map<String, Value>, &Value) -> Value,
-) -> Response {
-    let status = problem.status();
-    let members = problem.into_members();
-    let frame = frame(&members, &members["detail"]).to_string();
+fn respond(problem: &Problem, name: Option<&str>, frame: impl FnOnce(&mut ObjectWriter<'_>)) -> Response {
     let mut body = Vec::new();
-    write_frame(Framing::Sse, &mut body, None, name, frame.as_bytes());
-    let mut response = (status, [(CONTENT_TYPE, "text/event-stream")], body).into_response();
+    write_frame(Framing::Sse, &mut body, None, name, text_of(frame).as_bytes());
+    let mut response = (problem.status(), [(CONTENT_TYPE, "text/event-stream")], body).into_response();
     crate::problem::hint_at_retry(&mut response);
     response
 }

@@ -73,6 +73,13 @@ struct AnswerWith {
     decisions: &'static [Decision],
 }
 
+impl AnswerView {
+    /// Returns the JSON text, in which the values are as they were stored.
+    pub(crate) fn to_json(&self) -> runwire_model::Json {
+        serde_json::to_string(self).and_then(|text| runwire_model::Json::parse(&text)).unwrap_or_default()
+    }
+}
+
 impl From<Resolution> for AnswerView {
     fn from(answer: Resolution) -> Self {
         let Resolution { decision, values, reason, by, at } = answer;

@@ -185,7 +185,7 @@ pub(super) fn acknowledgement(id: &str, appended: &Appended) -> String {
 }
 
 pub(super) fn error(id: Option<&str>, problem: Problem) -> String {
-    let members = serde_json::Value::Object(problem.into_members()).to_string();
+    let members = problem.to_text();
     let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
     // The members are an object of their own; its fields go into ours.
     format!(r#"{{"op":"error",{id}{}"#, &members[1..])

@@ -38,6 +38,27 @@ async fn types(served: &Served, run: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_answer_that_won_is_told_with_the_digits_that_it_was_given_with() {
+    let served = Served::start().await;
+    let form =
+        r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{"type":"object"}}"#;
+    ask(&served, "r", form).await;
+    let path = "/v1/runs/r/interactions/q";
+    let values = r#"{"price": 1.10,"id":12345678901234567890123}"#;
+    let won = format!(r#"{{"decision":"submitted","values":{values}}}"#);
+    assert_eq!(served.post(path, &won).await.status, StatusCode::OK);
+    let late = r#"{"decision":"submitted","values":{}}"#;
+    let answers = |refused: &Answer| refused.text.contains(&format!(r#""values":{values}"#));
+    let refused = served.post(path, late).await;
+    refused.problem(409, "interaction_closed");
+    assert!(answers(&refused), "{refused:?}");
+    served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
+    let refused = served.post(path, late).await;
+    refused.problem(409, "run_closed");
+    assert!(answers(&refused), "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_first_valid_answer_wins_and_the_next_caller_gets_it() {
     let served = Served::start().await;
     ask(&served, "r", FORM).await;

@@ -43,6 +43,40 @@ async fn a_strict_write_is_refused_with_line_field_rule_and_section() {
 }
 
 #[tokio::test]
+async fn the_end_of_what_never_began_is_refused_or_a_warning() {
+    let served = Served::start().await;
+    let easyflow = |domain: &str, kind: &str, payload: Value| json!({"protocol": "easyflow-chat", "version": "1.1", "domain": domain, "type": kind, "conversation_id": "c", "payload": payload});
+    let agio = |kind: &str, data: Value| json!({"type": kind, "run_id": "r", "timestamp": "2026-11-12T08:15:00.120Z", "data": data});
+    let started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+    let cases = [
+        (
+            easyflow("system", "status", json!({"state": "running"})),
+            easyflow("workflow", "status", json!({"node_id": "n", "state": "end"})),
+            "payload.node_id",
+        ),
+        (
+            json!({"type": "run_start", "run_id": "r", "message": "?", "agent": "a", "session_id": "s"}),
+            json!({"type": "node_exit", "id": "n", "result": "Ok", "session_id": "s"}),
+            "id",
+        ),
+        (agio("run_started", json!({"query": "?"})), agio("step_completed", json!({"step": 1})), "data.step"),
+        (started.clone(), json!({"type": "STEP_FINISHED", "stepName": "n"}), "stepName"),
+        (started, json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}), "messageId"),
+    ];
+    for (at, (first, end, field)) in cases.into_iter().enumerate() {
+        let body = format!("{first}\n{end}\n");
+        let strict = served.post(&format!("/v1/runs/strict-{at}/events?strict=true"), &body).await;
+        let problem = strict.problem(422, "breaks_document");
+        assert_eq!((&problem["line"], &problem["accepted"]), (&2.into(), &1.into()), "{problem}");
+        assert_eq!((&problem["field"], &problem["rule"]), (&field.into(), &"not_open".into()), "{problem}");
+        served.post(&format!("/v1/runs/warned-{at}/events"), &body).await.written(2, 0);
+        let warnings = &served.get(&format!("/v1/runs/warned-{at}")).await.json()["warnings"];
+        assert_eq!((&warnings["count"], &warnings["first"][0]["code"]), (&1.into(), &"not_open".into()));
+        assert_eq!(warnings["first"][0]["field"], field);
+    }
+}
+
+#[tokio::test]
 async fn a_strict_write_over_the_websocket_is_refused_too() {
     let served = Served::start().await;
     let mut socket = served.socket().await;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::super::encode::{Encode, Turn};
 use super::super::track::Tokens;
@@ -516,25 +517,25 @@ fn kept_whole<'p>(turn: &Turn<'_>, patch: &'p Json) -> Cow<'p, Json> {
 
 /// Tells whether the official client would take this for a JSON Patch.
 fn is_patch(patch: &Json) -> bool {
-    let Ok(serde_json::Value::Array(operations)) = patch.to_value() else { return false };
-    let is_pointer = |pointer: &serde_json::Value| {
-        pointer.as_str().is_some_and(|text| {
+    let Ok(operations) = serde_json::from_str::<Vec<&RawValue>>(patch.text()) else { return false };
+    let is_pointer = |pointer: Option<Cow<'_, str>>| {
+        pointer.is_some_and(|text| {
             let escapes = text
                 .match_indices('~')
                 .all(|(at, _)| matches!(text.as_bytes().get(at + 1), Some(b'0' | b'1')));
             (text.is_empty() || text.starts_with('/')) && escapes
         })
     };
-    let fits = |operation: &serde_json::Value| {
-        let rest = match operation["op"].as_str() {
-            Some("add" | "replace" | "test") => operation.get("value").is_some(),
-            Some("move" | "copy") => is_pointer(&operation["from"]),
+    let fits = |operation: Object<'_>| {
+        let rest = match operation.get_str("op").as_deref() {
+            Some("add" | "replace" | "test") => operation.has("value"),
+            Some("move" | "copy") => is_pointer(operation.get_str("from")),
             Some("remove") => true,
             _ => false,
         };
-        rest && is_pointer(&operation["path"])
+        rest && is_pointer(operation.get_str("path"))
     };
-    operations.iter().all(fits)
+    operations.into_iter().all(|operation| Object::of(operation).is_some_and(fits))
 }
 
 impl Encode for Encoder {
