@@ -73,7 +73,7 @@ impl Failure {
             {
                 Some("if the server wants TLS, its address begins with `https://`")
             }
-            Self::Server(Error::Strange { .. }) => Some("--url or RUNWIRE_URL names the server"),
+            Self::Server(Error::Protocol { .. }) => Some("--url or RUNWIRE_URL names the server"),
             Self::Import { error, .. } => match error.problem() {
                 Some(problem) => problem.hint(),
                 None => Some("repeating the import goes on where it stopped"),

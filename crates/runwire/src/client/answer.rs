@@ -206,7 +206,7 @@ async fn converse(run: &RunHandle, asked: &Interaction, reason: Option<&str>) ->
             Ok(settled) => return Ok(Settled::Yes(Box::new(settled))),
             // What was typed is not lost: it can be sent again when the server is back.
             Err(error) if error.is_temporary() => screen::say_problem(plain(&error), None),
-            Err(error) => match error.problem().map(runwire_client::Problem::wrong_fields) {
+            Err(error) => match error.problem().map(runwire_client::Problem::field_problems) {
                 Some(wrong) if !wrong.is_empty() => asking.correct(wrong),
                 _ => return refused(error).map(Settled::No),
             },
@@ -235,7 +235,7 @@ fn tell(arguments: &AnswerArguments, settled: &Interaction) -> Result<(), Failur
 /// Says why the answer was not taken: which fields are wrong, or which answer won.
 fn refused(error: Error) -> Result<Verdict, Failure> {
     let Some(problem) = error.problem() else { return Err(error.into()) };
-    let wrong = problem.wrong_fields();
+    let wrong = problem.field_problems();
     if !wrong.is_empty() {
         screen::say_problem("the answer does not fit", None);
         for field in wrong {

@@ -47,7 +47,7 @@ const SLOW_TIME: Duration = Duration::from_secs(3);
 
 /// Makes the client of a command. A server that is not there at the very beginning is told at once.
 pub(crate) fn connect(server: &ServerArguments) -> Result<Client, Failure> {
-    Ok(builder(server)?.first_tries(1).build()?)
+    Ok(builder(server)?.connect_attempts(1).build()?)
 }
 
 /// Begins the client of a command; a person is told when the server takes its time.
@@ -56,7 +56,8 @@ pub(crate) fn builder(server: &ServerArguments) -> Result<ClientBuilder, Failure
     if !std::io::stderr().is_terminal() {
         return Ok(builder);
     }
-    Ok(builder.when_slow(SLOW_TIME, |url| screen::say_note(format_args!("waiting for {url} to answer"))))
+    Ok(builder
+        .on_slow_response(SLOW_TIME, |url| screen::say_note(format_args!("waiting for {url} to answer"))))
 }
 
 /// Runs a command that waits for one connection at a time: a thread is enough for it.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use runwire_client::Frame;
+use runwire_client::ReceivedFrame;
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::{Framing, write_frame};
 
@@ -75,7 +75,7 @@ impl Printer {
     }
 
     /// Gathers a frame; what has come together is printed together.
-    pub(super) fn gather(&mut self, frame: &Frame) -> Result<(), Failure> {
+    pub(super) fn gather(&mut self, frame: &ReceivedFrame) -> Result<(), Failure> {
         let (data, out) = (&frame.data[..], &mut self.gathered);
         match self.form {
             Form::Lines => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use runwire_client::{Error, Problem, Written};
+use runwire_client::{Error, Problem, UploadReceipt};
 use runwire_model::framing::Framing;
 use tokio::sync::mpsc;
 
@@ -105,7 +105,7 @@ async fn send_once(
     place: &Place,
     first: First,
     input: Reading,
-) -> Result<Written, Unsent> {
+) -> Result<UploadReceipt, Unsent> {
     let mut upload = place.upload().framing(first.framing).end(arguments.end).parallel(arguments.parallel);
     if let Some(dialect) = arguments.dialect.named() {
         upload = upload.dialect(dialect);
@@ -145,7 +145,7 @@ fn in_input(problem: &Problem, line: Option<u64>) -> String {
     line.map_or_else(|| said.to_owned(), |line| format!("line {line}: {said}"))
 }
 
-fn print(written: &Written, as_json: bool) -> Result<(), Failure> {
+fn print(written: &UploadReceipt, as_json: bool) -> Result<(), Failure> {
     let line = if as_json {
         serde_json::to_string(written).map_err(|error| Failure::Write(error.into()))?
     } else {

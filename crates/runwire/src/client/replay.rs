@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use runwire_client::{Client, Events, Frames};
+use runwire_client::{Client, EventStream, FrameStream};
 use runwire_model::Timestamp;
 
 use super::interrupt::{BY_SIGNAL, Interrupt};
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
 async fn play_events(
     arguments: &ReplayArguments,
     client: &Client,
-    mut events: Events,
+    mut events: EventStream,
     mut pace: Pace,
     mut watch: Watch,
 ) -> Result<Verdict, Failure> {
@@ -68,10 +68,10 @@ async fn play_events(
         let received = tokio::select! {
             biased;
             cause = interrupt.come_or_no_reader() => {
-                let signal = cause?;
+                let update = cause?;
                 watch.finish()?;
                 say_left("replay", client, &arguments.run, false, "", cursor);
-                return Ok(Verdict::Exit(BY_SIGNAL + signal));
+                return Ok(Verdict::Exit(BY_SIGNAL + update));
             }
             received = next => received?,
         };
@@ -86,7 +86,7 @@ async fn play_events(
 async fn play_frames(
     arguments: &ReplayArguments,
     client: &Client,
-    mut frames: Frames,
+    mut frames: FrameStream,
     mut times: Times,
     mut pace: Pace,
     form: Form,
@@ -110,10 +110,10 @@ async fn play_frames(
         let frame = tokio::select! {
             biased;
             cause = interrupt.come_or_no_reader() => {
-                let signal = cause?;
+                let update = cause?;
                 printer.finish()?;
                 say_left("replay", client, &arguments.run, false, "", cursor);
-                return Ok(Verdict::Exit(BY_SIGNAL + signal));
+                return Ok(Verdict::Exit(BY_SIGNAL + update));
             }
             frame = next => frame?,
         };
@@ -159,12 +159,12 @@ impl Pace {
 
 /// The times of a run's records, read beside its frames: few dialects tell them.
 struct Times {
-    events: Events,
+    events: EventStream,
     last: Option<(u64, Timestamp)>,
 }
 
 impl Times {
-    fn new(events: Events) -> Self {
+    fn new(events: EventStream) -> Self {
         Self { events, last: None }
     }
 

@@ -1,7 +1,7 @@
 //! `push` of a producer that has a name: sent again until it is acknowledged, written once.
 
 use bytes::Bytes;
-use runwire_client::{Error, Written};
+use runwire_client::{Error, UploadReceipt};
 use runwire_model::framing::{Framing, Unframer};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ pub(super) async fn push(
     first: First,
     mut input: Reading,
     end: bool,
-) -> Result<Written, Unsent> {
+) -> Result<UploadReceipt, Unsent> {
     let mut sending = Sending::new(writer, first.framing);
     sending.unframer.push(&first.bytes);
     loop {
@@ -58,7 +58,7 @@ struct Sending {
     writer: Writer,
     unframer: Unframer,
     batch: Batch,
-    last: Option<Written>,
+    last: Option<UploadReceipt>,
     accepted: u64,
     duplicates: u64,
 }
@@ -126,7 +126,7 @@ impl Sending {
     }
 
     /// Tells what became of the whole input.
-    fn written(self) -> Written {
+    fn written(self) -> UploadReceipt {
         let mut written = self.last.unwrap_or_default();
         (written.accepted, written.duplicates) = (self.accepted, self.duplicates);
         written.threads = self.writer.place.threads();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use futures_util::FutureExt;
-use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal, Slots};
+use runwire_client::{Client, Cursor, FrameDecoder, FrameStream, RunStatus, RunStream, Slots, StreamUpdate};
 
 use super::answer;
 use super::interrupt::{BY_SIGNAL, Interrupt, or_leave};
@@ -106,9 +106,9 @@ impl Shown {
     /// Says how to come back, or how the run ended.
     async fn leave(&self, watched: Watched) -> Result<Verdict, Failure> {
         match watched {
-            Watched::Left { signal, cursor } => {
+            Watched::Left { update, cursor } => {
                 say_left("tail", &self.client, &self.id, self.is_thread, &self.flags, cursor);
-                Ok(Verdict::Exit(BY_SIGNAL + signal))
+                Ok(Verdict::Exit(BY_SIGNAL + update))
             }
             Watched::Whole if self.exit_status => {
                 let status = self.client.run(&self.id).info().await?.status;
@@ -157,7 +157,7 @@ fn slots_flags(arguments: &TailArguments) -> String {
 }
 
 /// Asks for what the command line says.
-fn asked<F: Read>(reading: Reading<F>, arguments: &TailArguments) -> Reading<F> {
+fn asked<F: FrameDecoder>(reading: RunStream<F>, arguments: &TailArguments) -> RunStream<F> {
     let reading = reading.follow(!arguments.no_follow).compact(arguments.compact).attach(arguments.attach);
     match arguments.after {
         Some(after) => reading.after(after),
@@ -175,40 +175,40 @@ fn say_connected(is_cut: &mut bool) {
 
 /// Prints frames as they come, in as large pieces as they come in.
 async fn print_frames(
-    frames: &mut Frames,
+    frames: &mut FrameStream,
     mut printer: Printer,
     interrupt: &mut Interrupt,
 ) -> Result<Watched, Failure> {
     // Whether a person has been told that the connection is gone.
     let mut is_cut = false;
     loop {
-        let signal = match frames.signal().now_or_never() {
-            Some(signal) => signal,
+        let update = match frames.next_update().now_or_never() {
+            Some(update) => update,
             None => {
                 // What has come is shown before more is waited for.
                 printer.flush()?;
                 tokio::select! {
                     biased;
                     cause = interrupt.come_or_no_reader() => {
-                        let signal = cause?;
-                        return Ok(Watched::Left { signal, cursor: frames.cursor() });
+                        let update = cause?;
+                        return Ok(Watched::Left { update, cursor: frames.cursor() });
                     }
-                    signal = frames.signal() => signal,
+                    update = frames.next_update() => update,
                 }
             }
         };
-        match signal.transpose()? {
-            Some(Signal::Item(frame)) => {
+        match update.transpose()? {
+            Some(StreamUpdate::Item(frame)) => {
                 say_connected(&mut is_cut);
                 printer.gather(&frame)?;
             }
-            Some(Signal::Interrupted(error)) => {
+            Some(StreamUpdate::Interrupted(error)) => {
                 if !std::mem::replace(&mut is_cut, true) {
                     printer.flush()?;
                     screen::say_note(format_args!("trying again: {}", plain(&error)));
                 }
             }
-            Some(Signal::CaughtUp) => say_connected(&mut is_cut),
+            Some(StreamUpdate::CaughtUp) => say_connected(&mut is_cut),
             Some(_) => {}
             None => break,
         }

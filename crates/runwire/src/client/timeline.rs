@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use futures_util::TryStreamExt;
-use runwire_client::{Body, Received, RunHandle};
+use runwire_client::{Body, ReceivedEvent, RunHandle};
 use runwire_model::Timestamp;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(super) async fn print(run: &RunHandle, json: bool) -> Result<Verdict, Failur
     Ok(Verdict::Fine)
 }
 
-fn line_of(event: &Received, began: Timestamp) -> String {
+fn line_of(event: &ReceivedEvent, began: Timestamp) -> String {
     let after = span(event.at.0.saturating_sub(began.0));
     let cursor = event.cursor.map_or_else(|| event.seq.to_string(), |cursor| cursor.to_string());
     let said: String =
@@ -46,7 +46,7 @@ fn line_of(event: &Received, began: Timestamp) -> String {
 }
 
 /// Tells the part of an event that a person looks for.
-fn gist(event: &Received) -> String {
+fn gist(event: &ReceivedEvent) -> String {
     match &event.body {
         Body::TextDelta(delta) => delta.content.clone(),
         Body::ThinkingDelta(delta) => delta.content.clone(),

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
-use runwire_client::{Cursor, Events, Received, Signal};
+use runwire_client::{Cursor, EventStream, ReceivedEvent, StreamUpdate};
 use runwire_model::json::Object;
 use runwire_model::{Body, Json, Timestamp};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ pub(crate) enum Watched {
     /// The run waits for a person, and there is one to ask.
     Asked,
     /// A signal ended it here.
-    Left { signal: u8, cursor: Option<Cursor> },
+    Left { update: u8, cursor: Option<Cursor> },
 }
 
 /// Draws events on standard output.
@@ -81,17 +81,17 @@ impl Watch {
     /// Draws events as they come, to their end or until it is interrupted.
     pub(crate) async fn follow(
         &mut self,
-        events: &mut Events,
+        events: &mut EventStream,
         interrupt: &mut Interrupt,
     ) -> Result<Watched, Failure> {
         loop {
             if let Some(cause) = interrupt.come_or_no_reader().now_or_never() {
-                let signal = cause?;
+                let update = cause?;
                 self.finish()?;
-                return Ok(Watched::Left { signal, cursor: events.cursor() });
+                return Ok(Watched::Left { update, cursor: events.cursor() });
             }
-            let signal = match events.signal().now_or_never() {
-                Some(signal) => signal,
+            let update = match events.next_update().now_or_never() {
+                Some(update) => update,
                 None => {
                     // What has come is shown before more is waited for.
                     self.view.flush().map_err(Failure::Write)?;
@@ -102,11 +102,11 @@ impl Watch {
                     tokio::select! {
                         biased;
                         cause = interrupt.come_or_no_reader() => {
-                            let signal = cause?;
+                            let update = cause?;
                             self.finish()?;
-                            return Ok(Watched::Left { signal, cursor: events.cursor() });
+                            return Ok(Watched::Left { update, cursor: events.cursor() });
                         }
-                        signal = events.signal() => signal,
+                        update = events.next_update() => update,
                         Some(note) = next_note(&mut self.notes) => {
                             self.say(&note)?;
                             continue;
@@ -118,8 +118,8 @@ impl Watch {
                     }
                 }
             };
-            match signal.transpose() {
-                Ok(Some(signal)) => self.take(signal)?,
+            match update.transpose() {
+                Ok(Some(update)) => self.take(update)?,
                 Ok(None) => break,
                 Err(error) => {
                     self.finish()?;
@@ -132,7 +132,7 @@ impl Watch {
     }
 
     /// Draws an event.
-    pub(crate) fn event(&mut self, received: &Received) -> Result<(), Failure> {
+    pub(crate) fn event(&mut self, received: &ReceivedEvent) -> Result<(), Failure> {
         let drawn = match &received.body {
             // A newer server's word: what an older one stored as foreign has its own type.
             Body::Foreign(foreign) if received.type_name() != "foreign" => {
@@ -163,9 +163,9 @@ impl Watch {
         self.view.finish().map_err(Failure::Write)
     }
 
-    fn take(&mut self, signal: Signal<Received>) -> Result<(), Failure> {
-        match signal {
-            Signal::Item(received) => {
+    fn take(&mut self, update: StreamUpdate<ReceivedEvent>) -> Result<(), Failure> {
+        match update {
+            StreamUpdate::Item(received) => {
                 if std::mem::take(&mut self.is_cut) {
                     self.say("connected again")?;
                 }
@@ -183,7 +183,7 @@ impl Watch {
                 }
                 self.event(&received)
             }
-            Signal::CaughtUp => {
+            StreamUpdate::CaughtUp => {
                 if std::mem::take(&mut self.is_cut) {
                     self.say("connected again")?;
                 } else if self.is_live && self.has_past {
@@ -192,7 +192,7 @@ impl Watch {
                 self.has_past = false;
                 Ok(())
             }
-            Signal::Interrupted(error) if !std::mem::replace(&mut self.is_cut, true) => {
+            StreamUpdate::Interrupted(error) if !std::mem::replace(&mut self.is_cut, true) => {
                 self.say(&format!("trying again: {}", plain(&error)))
             }
             _ => Ok(()),

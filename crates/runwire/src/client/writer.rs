@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream;
-use runwire_client::{Client, Error, Problem, RunHandle, ThreadHandle, Upload, Written};
+use runwire_client::{Client, Error, Problem, RunHandle, ThreadHandle, Upload, UploadReceipt};
 use runwire_model::dialect::Dialect;
 
 use super::batch::Batch;
@@ -61,7 +61,7 @@ impl Place {
     }
 
     /// Takes note of the threads that were written to.
-    fn wrote(&mut self, written: &Written) {
+    fn wrote(&mut self, written: &UploadReceipt) {
         if let Goal::All(threads) = &mut self.goal {
             threads.retain(|known| !written.threads.iter().any(|id| known.id() == id));
             threads.extend(written.threads.iter().map(|id| self.client.thread(id)));
@@ -139,7 +139,7 @@ impl Writer {
     /// Writes a batch, and returns once it is on disk; `end` ends the run after it.
     ///
     /// A server that is away, restarting or overloaded is tried again for as long as patience lasts.
-    pub(crate) async fn write(&mut self, batch: &Batch, end: bool) -> Result<Written, Fault> {
+    pub(crate) async fn write(&mut self, batch: &Batch, end: bool) -> Result<UploadReceipt, Fault> {
         let body = batch.body();
         let (begun, mut wait, mut is_cut) = (Instant::now(), WAITS.0, false);
         loop {
@@ -172,7 +172,7 @@ impl Writer {
         }
     }
 
-    async fn attempt(&self, batch: &Batch, body: Bytes, end: bool) -> Result<Written, Error> {
+    async fn attempt(&self, batch: &Batch, body: Bytes, end: bool) -> Result<UploadReceipt, Error> {
         let Producer { id, epoch, next } = &self.producer;
         let mut upload = self.place.upload().framing(batch.framing()).end(end).parallel(self.parallel);
         upload = upload.producer(id, *epoch, Some(*next));
@@ -195,7 +195,7 @@ impl Writer {
             return Ok(written);
         }
         let reason = format!("of {} frames it counts {counted}", batch.len());
-        Err(Error::Strange { url: self.place.client.url(), reason })
+        Err(Error::Protocol { url: self.place.client.url(), reason })
     }
 
     /// Tells what a refusal means for the frames, and counts those that are written nevertheless.

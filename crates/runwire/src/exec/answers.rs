@@ -1,7 +1,7 @@
 //! What people send back, read from the run and written to the program's standard input.
 
 use futures_util::StreamExt;
-use runwire_client::Events;
+use runwire_client::EventStream;
 use runwire_model::Body;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
@@ -12,7 +12,7 @@ use crate::failure::plain;
 
 /// Hands answers and requests to cancel to the program; of a cancel, the reason goes to whoever sends signals.
 pub(super) async fn hand_on(
-    mut events: Events,
+    mut events: EventStream,
     mut stdin: Option<ChildStdin>,
     cancels: mpsc::Sender<Option<String>>,
     notes: Notes,

@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<Verdict, Failure> {
 
 async fn exec(arguments: &ExecArguments) -> Result<u8, ExecError> {
     // Whether the server is there is found out by creating the run; after that it may come and go.
-    let client = builder(&arguments.server)?.first_tries(u32::MAX).build()?;
+    let client = builder(&arguments.server)?.connect_attempts(u32::MAX).build()?;
     let run = open_run(&client, arguments).await?;
     if arguments.quiet {
         writeln!(io::stdout().lock(), "{}", run.run_id).map_err(Failure::Write)?;

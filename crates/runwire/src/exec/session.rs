@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use runwire_client::{Client, Error, Events, RunInfo, RunStatus};
+use runwire_client::{Client, Error, EventStream, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
 use runwire_server::limits::AGENT_READING_TIME;
 use runwire_server::programs::{Group, Stopping};
@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
     }
 
     /// Reads the run from here on.
-    fn events(&self) -> Events {
+    fn events(&self) -> EventStream {
         let events = self.client.run(&self.run.run_id).events();
         match self.run.cursor {
             Some(cursor) if self.run.status != RunStatus::Pending => events.after(cursor),

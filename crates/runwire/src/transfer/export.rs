@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use futures_util::TryStreamExt;
-use runwire_client::{Client, Records};
+use runwire_client::{Client, ThreadExport};
 use serde_json::json;
 
 use super::destination::Destination;
@@ -80,7 +80,7 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
 }
 
 async fn copy(
-    mut lines: Records,
+    mut lines: ThreadExport,
     out: &mut Destination,
     counts: &mut Counts,
     progress: &Progress,

@@ -1,7 +1,7 @@
 //! Whether a server gives back what a file says, run by run.
 
 use futures_util::StreamExt;
-use runwire_client::{Client, Cursor, Dialect, Error, Frames};
+use runwire_client::{Client, Cursor, Dialect, Error, FrameStream};
 
 use super::sum::{Expected, Runs, Sum};
 
@@ -51,7 +51,7 @@ pub(super) async fn verify(client: &Client, runs: &Runs) -> Result<Vec<Differenc
 }
 
 /// Adds a stream up, as far as the file goes: a run that is open may have gone on.
-async fn read(mut frames: Frames, expected: &Expected) -> Result<Sum, Error> {
+async fn read(mut frames: FrameStream, expected: &Expected) -> Result<Sum, Error> {
     let mut sum = Sum::default();
     while let Some(frame) = frames.next().await {
         let frame = frame?;

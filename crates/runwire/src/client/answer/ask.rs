@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use anstyle::{AnsiColor, Style};
-use runwire_client::{Answer, Interaction, Json, WrongField};
+use runwire_client::{Answer, FieldProblem, Interaction, Json};
 use runwire_model::event::InteractionKind;
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes what the server finds wrong: those fields are asked for again.
-    pub(super) fn correct(&mut self, wrong: Vec<WrongField>) {
+    pub(super) fn correct(&mut self, wrong: Vec<FieldProblem>) {
         self.ask_again(wrong.into_iter().map(|field| (field.pointer, field.message)).collect());
     }
 

@@ -1,4 +1,4 @@
-//! Thought trees and thought graphs.
+//! `emit_*` methods for trees and graphs of thoughts.
 
 use runwire_model::Json;
 use runwire_model::event::{
@@ -6,33 +6,37 @@ use runwire_model::event::{
     TotExpanded,
 };
 
-use super::frame::check_id;
-use super::state::Sent;
+use super::emission::check_id;
+use super::state::PendingAck;
 use super::value::IntoJson;
 use super::{EmitError, StreamingEngine};
 
 impl StreamingEngine {
-    /// Says that a thought tree grows by candidates.
-    pub async fn emit_tot_expanded(&self, candidates: impl IntoJson) -> Result<Sent, EmitError> {
+    /// Emits candidates of a thought tree.
+    pub async fn emit_tot_expanded(&self, candidates: impl IntoJson) -> Result<PendingAck, EmitError> {
         self.emit(TotExpanded { candidates: candidates.into_json() }).await
     }
 
-    /// Says how the thoughts of a tree are judged, and which was chosen, from 0.
-    pub async fn emit_tot_evaluated(&self, chosen: u64, scores: impl IntoJson) -> Result<Sent, EmitError> {
+    /// Emits the scores of a thought tree, and the index of the chosen thought.
+    pub async fn emit_tot_evaluated(
+        &self,
+        chosen: u64,
+        scores: impl IntoJson,
+    ) -> Result<PendingAck, EmitError> {
         self.emit(TotEvaluated { chosen: number(chosen), scores: scores.into_json() }).await
     }
 
-    /// Says that a thought tree goes back to a depth, and why.
+    /// Emits that a thought tree backtracks to a depth.
     pub async fn emit_tot_backtracked(
         &self,
         to_depth: u64,
         reason: impl Into<Option<String>>,
-    ) -> Result<Sent, EmitError> {
+    ) -> Result<PendingAck, EmitError> {
         self.emit(TotBacktracked { reason: reason.into(), to_depth: number(to_depth) }).await
     }
 
-    /// Says that a thought graph is laid out.
-    pub async fn emit_got_planned<I>(&self, node_ids: I, edge_count: u64) -> Result<Sent, EmitError>
+    /// Emits the plan of a thought graph.
+    pub async fn emit_got_planned<I>(&self, node_ids: I, edge_count: u64) -> Result<PendingAck, EmitError>
     where
         I: IntoIterator,
         I::Item: Into<String>,
@@ -46,36 +50,36 @@ impl StreamingEngine {
         .await
     }
 
-    /// Says that a node of a thought graph begins.
-    pub async fn emit_got_node_start(&self, node_id: impl Into<String>) -> Result<Sent, EmitError> {
+    /// Emits the start of a thought graph's node.
+    pub async fn emit_got_node_start(&self, node_id: impl Into<String>) -> Result<PendingAck, EmitError> {
         self.emit(GotNodeStarted { node_id: id(node_id)? }).await
     }
 
-    /// Says that a node of a thought graph is done, and what it found.
+    /// Emits the end of a thought graph's node, with its result.
     pub async fn emit_got_node_end(
         &self,
         node_id: impl Into<String>,
         result_summary: impl Into<Option<String>>,
-    ) -> Result<Sent, EmitError> {
+    ) -> Result<PendingAck, EmitError> {
         self.emit(GotNodeCompleted { node_id: id(node_id)?, result_summary: result_summary.into() }).await
     }
 
-    /// Says that a node of a thought graph failed.
+    /// Emits the failure of a thought graph's node.
     pub async fn emit_got_node_failed(
         &self,
         node_id: impl Into<String>,
         error: impl Into<String>,
-    ) -> Result<Sent, EmitError> {
+    ) -> Result<PendingAck, EmitError> {
         self.emit(GotNodeFailed { node_id: id(node_id)?, error: error.into() }).await
     }
 
-    /// Says that a thought graph grows from a node.
+    /// Emits nodes and edges added to a thought graph.
     pub async fn emit_got_expanded(
         &self,
         node_id: impl Into<String>,
         nodes_added: impl IntoJson,
         edges_added: impl IntoJson,
-    ) -> Result<Sent, EmitError> {
+    ) -> Result<PendingAck, EmitError> {
         self.emit(GotExpanded {
             node_id: id(node_id)?,
             nodes_added: Some(nodes_added.into_json()),

@@ -1,5 +1,4 @@
-//! A server of its own for a test of writing: killed in the middle of things, started again where it was; and a
-//! connection to it that loses what it is told to lose.
+//! A real server that a test can kill and restart, and a proxy to it that loses responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,32 +18,32 @@ use tokio::runtime::Runtime;
 
 use futures_util::StreamExt;
 
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Upper bound for any passing test step.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Waits for what must happen soon.
-pub(crate) async fn patient<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("nothing happened for a long time")
+/// Waits for a future that must complete soon.
+pub(crate) async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TIMEOUT, future).await.expect("nothing happened for a long time")
 }
 
-/// Waits until something is so.
-pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
-    patient(async {
-        while !is_so() {
+/// Waits until a condition holds.
+pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
+    within_timeout(async {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
 }
 
-pub(crate) struct Stage {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     runtime: Option<Runtime>,
     directory: TempDir,
     lease: Duration,
 }
 
-impl Stage {
+impl TestServer {
     pub(crate) async fn start() -> Self {
         Self::with_lease(Options::default().lease).await
     }
@@ -55,12 +54,12 @@ impl Stage {
         Self { address, runtime: Some(runtime), directory, lease }
     }
 
-    /// Ends the server at once: every connection breaks, nothing is said or flushed.
+    /// Kills the server: every connection breaks, nothing is flushed.
     pub(crate) fn kill(&mut self) {
         self.runtime.take().expect("the server runs").shutdown_background();
     }
 
-    /// Starts a server that was killed again: the same port, the same store.
+    /// Restarts a killed server with the same port and store.
     pub(crate) async fn restart(&mut self) {
         assert!(self.runtime.is_none());
         let (runtime, address) = serve(&self.directory, self.address, self.lease).await;
@@ -73,20 +72,20 @@ impl Stage {
     }
 
     pub(crate) fn builder(&self, run: &str) -> EngineBuilder {
-        StreamingEngine::builder(run).patience(PATIENCE)
+        StreamingEngine::builder(run).retry_timeout(TIMEOUT)
     }
 
     pub(crate) fn engine(&self, run: &str) -> StreamingEngine {
         self.builder(run).server(&self.client()).unwrap()
     }
 
-    /// Reads what a run has come to so far.
+    /// Reads the events of a run so far.
     pub(crate) async fn events(&self, run: &str) -> Vec<Event> {
         let events = self.client().run(run).events().follow(false);
-        patient(events.map(|received| received.unwrap().event).collect()).await
+        within_timeout(events.map(|received| received.unwrap().event).collect()).await
     }
 
-    /// Reads the texts of the run, one after another.
+    /// Reads the text of the run so far.
     pub(crate) async fn text(&self, run: &str) -> String {
         use runwire_client::model::Body;
         let events = self.events(run).await;
@@ -98,7 +97,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -108,16 +107,16 @@ impl Drop for Stage {
 
 pub(crate) fn client_of(address: SocketAddr) -> Client {
     let wait = Duration::from_millis(10);
-    Client::builder().url(format!("http://{address}")).waits(wait, 10 * wait).build().unwrap()
+    Client::builder().url(format!("http://{address}")).retry_delays(wait, 10 * wait).build().unwrap()
 }
 
-/// Starts a server on a runtime of its own, which can be ended like a process.
+/// Starts a server on its own runtime, which can be killed like a process.
 async fn serve(directory: &TempDir, listen: SocketAddr, lease: Duration) -> (Runtime, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let path = directory.path().join("runwire.db");
-    let server = patient(async {
+    let server = within_timeout(async {
         loop {
-            // The store and the port of the one before are free a moment after it is gone.
+            // The former server frees its store and port a moment after it was killed.
             let path = path.clone();
             let started = runtime.spawn(async move {
                 let log = Sqlite::open(&path, Options { lease, ..Options::default() })
@@ -138,15 +137,15 @@ async fn serve(directory: &TempDir, listen: SocketAddr, lease: Duration) -> (Run
     (runtime, address)
 }
 
-/// A way to a server that can lose answers: the request arrives, and its sender never learns of it.
-pub(crate) struct Lossy {
+/// A proxy that can lose responses: the request arrives, and its sender never learns of it.
+pub(crate) struct LossyProxy {
     pub(crate) address: SocketAddr,
     lose: Arc<AtomicUsize>,
     lost: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Lossy {
+impl LossyProxy {
     pub(crate) async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -154,13 +153,13 @@ impl Lossy {
         let (losing, losing_count) = (lose.clone(), lost.clone());
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass_on(client, server, losing.clone(), losing_count.clone()));
+                tokio::spawn(forward(client, server, losing.clone(), losing_count.clone()));
             }
         });
         Self { address, lose, lost, task }
     }
 
-    /// Loses the next answers, and the connections that they come on.
+    /// Loses the next responses and their connections.
     pub(crate) fn lose(&self, answers: usize) {
         self.lose.store(answers, Ordering::SeqCst);
     }
@@ -170,13 +169,13 @@ impl Lossy {
     }
 }
 
-impl Drop for Lossy {
+impl Drop for LossyProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn pass_on(client: TcpStream, server: SocketAddr, lose: Arc<AtomicUsize>, lost: Arc<AtomicUsize>) {
+async fn forward(client: TcpStream, server: SocketAddr, lose: Arc<AtomicUsize>, lost: Arc<AtomicUsize>) {
     let Ok(server) = TcpStream::connect(server).await else { return };
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
         (client.into_split(), server.into_split());

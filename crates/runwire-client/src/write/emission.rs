@@ -1,19 +1,19 @@
-//! One frame: what an `emit_*` method says, and how it stands on the wire.
+//! The argument of one `emit_*` call, and its encoding as a frame of the `streaming-engine` dialect.
 
 use runwire_model::event::{Body, Event, Summary};
 use runwire_model::json::{Object, ObjectWriter};
 use runwire_model::{Json, limits};
 
+use super::enums::{DataType, ErrorType, Format, SessionStatus, Stage};
 use super::value::ToolEnd;
-use super::words::{DataType, ErrorType, Format, SessionStatus, Stage};
 use super::{EmitError, ToolStatus};
 
-/// The type of the frames that carry an event which the document has no frame for.
+/// Frame type of slots, which carry events that the document has no frame for.
 const SLOT: &str = "runwire";
 
-/// What one frame says.
+/// The event of one frame.
 #[derive(Debug)]
-pub(super) enum Says {
+pub(super) enum Emission {
     SessionStart {
         session_id: String,
     },
@@ -56,12 +56,12 @@ pub(super) enum Says {
         status: SessionStatus,
         summary: Option<Summary>,
     },
-    /// An event beyond the document.
+    /// A canonical event that the document has no frame for.
     Event(Box<Event>),
 }
 
-impl Says {
-    /// Tells the frame's type, for logs: of a slot, the event's.
+impl Emission {
+    /// Returns the frame's type for logs; of a slot, the event's type.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Event(event) => event.body.type_name(),
@@ -84,8 +84,8 @@ impl Says {
         }
     }
 
-    /// Tells whether nothing may follow.
-    pub(super) fn ends_the_session(&self) -> bool {
+    /// Returns true if nothing may follow.
+    pub(super) fn ends_session(&self) -> bool {
         match self {
             Self::SessionEnd { .. } => true,
             Self::Event(event) => event.body.is_terminal(),
@@ -93,7 +93,7 @@ impl Says {
         }
     }
 
-    /// Checks what can be checked without knowing the run.
+    /// Checks the fields alone, without the run's state.
     pub(super) fn check_fields(&self) -> Result<(), EmitError> {
         match self {
             Self::SessionStart { session_id } => check_path_id("session_id", session_id),
@@ -119,7 +119,7 @@ impl Says {
         }
     }
 
-    /// Writes the frame, with the metadata that the document asks for.
+    /// Encodes the frame with the document's metadata.
     pub(super) fn write(&self, out: &mut Vec<u8>, request_id: &str, timestamp: u64, sequence: u64) {
         let mut frame = ObjectWriter::begin(out);
         frame.str("type", self.frame_type());
@@ -196,7 +196,7 @@ impl Says {
     }
 }
 
-/// Checks an id that stands in a frame only.
+/// Checks an id that is only used in frames.
 pub(super) fn check_id(field: &str, id: &str) -> Result<(), EmitError> {
     match id.len() {
         0 => Err(EmitError::field(field, "must not be empty")),
@@ -208,10 +208,10 @@ pub(super) fn check_id(field: &str, id: &str) -> Result<(), EmitError> {
     }
 }
 
-/// Bytes of an id that stands in a path of the server.
+/// Limits the bytes of an id in a URL path.
 const PATH_ID_BYTES: usize = 256;
 
-/// Checks an id that the server has in its paths: of a thread, a run, a producer.
+/// Checks an id that is used in URL paths: of a thread, a run, a producer.
 pub(super) fn check_path_id(field: &str, id: &str) -> Result<(), EmitError> {
     let within = (1..=PATH_ID_BYTES).contains(&id.len()) && !id.chars().any(char::is_control);
     within.then_some(()).ok_or_else(|| {
@@ -238,7 +238,7 @@ fn check_summary(summary: Option<&Summary>) -> Result<(), EmitError> {
     check_duration("summary.response_latency_ms", summary.response_latency_ms)
 }
 
-/// Checks that an event can be read back: JSON has no number that is not finite, and ids have a length.
+/// Checks that an event can be decoded again: numbers must be finite, ids within limits.
 fn check_event(event: &Event) -> Result<(), EmitError> {
     match &event.body {
         Body::ToolProgress(progress) => check_duration("progress", progress.progress)?,

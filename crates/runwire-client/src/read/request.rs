@@ -1,4 +1,4 @@
-//! What a reader asks for.
+//! The parameters of a stream, as an SSE request or a WebSocket subscription.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderValue};
@@ -6,48 +6,48 @@ use runwire_model::dialect::{Dialect, Slots};
 use serde_json::{Map, Value};
 
 use super::cursor::Cursor;
-use crate::http::{Http, Target};
+use crate::http::{Endpoint, Http};
 
-/// How frames come over the wire; what comes is the same.
+/// The transport of a stream. The frames are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Transport {
     /// Server-sent events: one request a stream.
     #[default]
     Sse,
-    /// A WebSocket, for networks that gather long answers before they pass them on.
+    /// A WebSocket, for proxies that buffer long responses.
     WebSocket,
 }
 
-/// What is read.
+/// The resource that is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Resource {
     Run(String),
     Thread(String),
 }
 
-impl Place {
-    /// Tells the address.
-    pub(crate) fn target(&self, http: &Http) -> Target {
+impl Resource {
+    /// Returns its endpoint.
+    pub(crate) fn endpoint(&self, http: &Http) -> Endpoint {
         let (kind, id) = match self {
             Self::Run(id) => ("runs", id),
             Self::Thread(id) => ("threads", id),
         };
-        http.target().segment("v1").segment(kind).segment(id)
+        http.endpoint().segment("v1").segment(kind).segment(id)
     }
 }
 
-/// What a reader asks for.
+/// The parameters of a stream.
 #[derive(Debug, Clone)]
-pub(super) struct Ask {
-    pub(super) place: Place,
+pub(super) struct ReadRequest {
+    pub(super) resource: Resource,
     pub(super) dialect: Dialect,
-    /// The last place that was handed out, or where to begin.
+    /// Cursor of the last delivered item, or where to start.
     pub(super) after: Option<Cursor>,
-    /// Whether to begin at the end while no place is known.
+    /// Whether to start at the end if there is no cursor yet.
     pub(super) from_end: bool,
     pub(super) follow: bool,
-    /// Frames that are still wanted.
+    /// Frames left until the caller's limit.
     pub(super) limit: Option<u64>,
     pub(super) compact: bool,
     pub(super) attach: bool,
@@ -57,10 +57,10 @@ pub(super) struct Ask {
     pub(super) transport: Transport,
 }
 
-impl Ask {
-    pub(super) fn new(place: Place, dialect: Dialect) -> Self {
+impl ReadRequest {
+    pub(super) fn new(resource: Resource, dialect: Dialect) -> Self {
         Self {
-            place,
+            resource,
             dialect,
             after: None,
             from_end: false,
@@ -75,69 +75,70 @@ impl Ask {
         }
     }
 
-    /// Whoever has a cursor has the past: a snapshot would tell it again.
-    fn attaches(&self) -> bool {
-        self.attach && self.start().is_none()
+    /// Returns true if the stream starts with a snapshot: a reader with a cursor has the past already.
+    fn wants_snapshot(&self) -> bool {
+        self.attach && self.after_parameter().is_none()
     }
 
-    /// Tells where to begin, as the server is told.
-    fn start(&self) -> Option<String> {
+    /// Returns the `after` parameter.
+    fn after_parameter(&self) -> Option<String> {
         self.after.map(|after| after.to_string()).or_else(|| self.from_end.then(|| "end".to_owned()))
     }
 
-    /// Returns what is asked for of the extension frames, unless it is all of them.
+    /// Returns the `slots` parameter, unless it is the default.
     fn slots(&self) -> Option<&'static str> {
         Some(self.slots.name()).filter(|_| self.slots != Slots::All)
     }
 
-    /// Tells the address of the frames.
-    pub(super) fn target(&self, http: &Http) -> Target {
-        self.place
-            .target(http)
+    /// Returns the endpoint of the frames with all parameters.
+    pub(super) fn endpoint(&self, http: &Http) -> Endpoint {
+        self.resource
+            .endpoint(http)
             .segment("events")
             .parameter("dialect", self.dialect.name())
-            .parameter_if("after", self.start())
+            .parameter_if("after", self.after_parameter())
             .parameter_if("follow", (!self.follow).then_some("false"))
             .parameter_if("limit", self.limit)
             .flag("compact", self.compact)
-            .parameter_if("attach", self.attaches().then_some("snapshot"))
+            .parameter_if("attach", self.wants_snapshot().then_some("snapshot"))
             .parameter_if("fidelity", self.full.then_some("full"))
             .parameter_if("slots", self.slots())
             .flag("raw", self.raw)
     }
 
-    /// Lists what the head of a request for a stream says.
+    /// Returns the headers of an SSE request.
     pub(super) fn headers() -> HeaderMap {
         HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/event-stream"))])
     }
 
-    /// Writes the message that subscribes on a WebSocket.
-    pub(super) fn subscription(&self) -> String {
-        let (kind, id) = match &self.place {
-            Place::Run(id) => ("run", id),
-            Place::Thread(id) => ("thread", id),
+    /// Returns the subscribe message of a WebSocket.
+    pub(super) fn subscribe_message(&self) -> String {
+        let (kind, id) = match &self.resource {
+            Resource::Run(id) => ("run", id),
+            Resource::Thread(id) => ("thread", id),
         };
         let mut message = Map::new();
-        let mut say = |name: &str, value: Value| message.insert(name.to_owned(), value);
-        say("op", "subscribe".into());
-        say("id", 1.into());
-        say(kind, id.as_str().into());
-        say("dialect", self.dialect.name().into());
-        if let Some(start) = self.start() {
-            say("after", start.into());
+        let mut add = |name: &str, value: Value| message.insert(name.to_owned(), value);
+        add("op", "subscribe".into());
+        add("id", 1.into());
+        add(kind, id.as_str().into());
+        add("dialect", self.dialect.name().into());
+        if let Some(start) = self.after_parameter() {
+            add("after", start.into());
         }
         if let Some(slots) = self.slots() {
-            say("slots", slots.into());
+            add("slots", slots.into());
         }
         for (name, holds) in [("compact", self.compact), ("raw", self.raw)] {
             if holds {
-                say(name, true.into());
+                add(name, true.into());
             }
         }
-        for (name, word, holds) in [("attach", "snapshot", self.attaches()), ("fidelity", "full", self.full)]
+        for (name, word, holds) in
+            [("attach", "snapshot", self.wants_snapshot()), ("fidelity", "full", self.full)]
         {
             if holds {
-                say(name, word.into());
+                add(name, word.into());
             }
         }
         Value::Object(message).to_string()

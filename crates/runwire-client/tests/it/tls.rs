@@ -1,4 +1,4 @@
-//! Servers behind TLS: those that are trusted, and those that are not.
+//! Servers behind TLS with trusted and untrusted certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use crate::reading_way::{COMPLETED, all, delta, write};
-use crate::writing_stage::{Stage, patient};
+use crate::fake_servers::{COMPLETED, all, delta, write};
+use crate::test_server::{TestServer, within_timeout};
 
-/// Stands before a server as a proxy with a certificate does, and tells its address and the certificate.
-async fn secured(server: SocketAddr) -> (SocketAddr, String) {
+/// Starts a TLS proxy for a server; returns its address and certificate.
+async fn tls_proxy(server: SocketAddr) -> (SocketAddr, String) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
     let provider = Arc::new(ring::default_provider());
@@ -40,30 +40,32 @@ async fn secured(server: SocketAddr) -> (SocketAddr, String) {
 
 #[tokio::test]
 async fn a_trusted_server_is_read_and_written_through_tls() {
-    let stage = Stage::start().await;
-    let (address, certificate) = secured(stage.address).await;
+    let server = TestServer::start().await;
+    let (address, certificate) = tls_proxy(server.address).await;
     let url = format!("https://localhost:{}", address.port());
-    let client = Client::builder().url(&url).trust(certificate.as_bytes()).build().unwrap();
+    let client = Client::builder().url(&url).root_certificates(certificate.as_bytes()).build().unwrap();
     write(&client.run("r1"), &(delta("one") + COMPLETED)).await;
-    let plain = all(stage.client().run("r1").frames(Dialect::AgUi)).await;
-    for carrier in [Transport::Sse, Transport::WebSocket] {
-        assert_eq!(all(client.run("r1").frames(Dialect::AgUi).transport(carrier)).await, plain);
+    let plain = all(server.client().run("r1").frames(Dialect::AgUi)).await;
+    for transport in [Transport::Sse, Transport::WebSocket] {
+        assert_eq!(all(client.run("r1").frames(Dialect::AgUi).transport(transport)).await, plain);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_trusted_is_told_at_once() {
-    let stage = Stage::start().await;
-    let (address, certificate) = secured(stage.address).await;
-    let (_, another) = secured(stage.address).await;
+async fn an_untrusted_certificate_is_an_error_at_once() {
+    let server = TestServer::start().await;
+    let (address, certificate) = tls_proxy(server.address).await;
+    let (_, another) = tls_proxy(server.address).await;
     for (host, trusted) in [("localhost", another), ("127.0.0.1", certificate)] {
         let url = format!("https://{host}:{}", address.port());
-        let client = Client::builder().url(url).trust(trusted.as_bytes()).build().unwrap();
-        let error = patient(client.run("r1").events().next()).await.unwrap().unwrap_err();
+        let client = Client::builder().url(url).root_certificates(trusted.as_bytes()).build().unwrap();
+        let error = within_timeout(client.run("r1").events().next()).await.unwrap().unwrap_err();
         assert!(matches!(&error, Error::Tls(_)) && !error.is_temporary(), "{error}");
     }
     assert!(matches!(
-        Client::builder().trust(b"-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----").build(),
+        Client::builder()
+            .root_certificates(b"-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----")
+            .build(),
         Err(Error::Tls(_))
     ));
 }

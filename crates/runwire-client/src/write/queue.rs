@@ -1,39 +1,39 @@
-//! Frames that wait to be sent, as the bytes that will be sent.
+//! The send queue of an engine: encoded frames, grouped into batches.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Bytes after which a batch takes no more frames: what a server commits at once.
+/// A batch of this many bytes is full: a server commits as much at once.
 const BATCH_BYTES: usize = 256 << 10;
-/// Frames after which a batch takes no more, however wide the window is.
+/// Limits the frames of a batch, however wide the window is.
 const BATCH_FRAMES: u64 = 1024;
 
-/// Frames of the `streaming-engine` dialect, one a line, in the order of their sequence.
+/// Frames of the `streaming-engine` dialect as NDJSON, in the order of their sequence.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct FrameBatch {
     first: u64,
     lines: Bytes,
     ends: Vec<usize>,
 }
 
-impl Batch {
-    /// Tells the sequence of the first frame.
+impl FrameBatch {
+    /// Returns the sequence of the first frame.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// Tells how many frames there are.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns true if there are no frames.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Tells all frames as NDJSON.
+    /// Returns all frames as NDJSON.
     pub fn lines(&self) -> &Bytes {
         &self.lines
     }
@@ -49,30 +49,30 @@ impl Batch {
     }
 }
 
-/// What was emitted and not yet taken to be sent.
+/// Emitted frames that are not sent yet.
 #[derive(Debug)]
-pub(super) struct Queue {
-    full: VecDeque<Open>,
-    open: Open,
-    /// Frames of one batch.
-    most: usize,
+pub(super) struct SendQueue {
+    full: VecDeque<OpenBatch>,
+    open: OpenBatch,
+    /// Limits the frames of one batch.
+    max_frames: usize,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenBatch {
     first: u64,
     lines: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Queue {
-    /// Makes a queue whose batches have no more frames than the window allows.
+impl SendQueue {
+    /// Creates a queue whose batches have no more frames than the window.
     pub(super) fn new(window: u64) -> Self {
-        let most = window.min(BATCH_FRAMES) as usize;
-        Self { full: VecDeque::new(), open: Open::default(), most }
+        let max_frames = window.min(BATCH_FRAMES) as usize;
+        Self { full: VecDeque::new(), open: OpenBatch::default(), max_frames }
     }
 
-    /// Adds a frame if what it says is admitted; otherwise nothing has changed. Tells how long it is.
+    /// Appends a frame if `admit` accepts it, and returns its length; otherwise nothing changes.
     pub(super) fn push<E>(
         &mut self,
         sequence: u64,
@@ -83,7 +83,7 @@ impl Queue {
         write(&mut self.open.lines);
         if let Err(refused) = admit(&self.open.lines[from..]) {
             self.open.lines.truncate(from);
-            // What was much too long must not be remembered either.
+            // Free the memory of a refused frame that was too long.
             self.open.lines.shrink_to(2 * BATCH_BYTES);
             return Err(refused);
         }
@@ -93,20 +93,20 @@ impl Queue {
         }
         self.open.ends.push(self.open.lines.len());
         let length = self.open.lines.len() - from;
-        if self.open.lines.len() >= BATCH_BYTES || self.open.ends.len() >= self.most {
+        if self.open.lines.len() >= BATCH_BYTES || self.open.ends.len() >= self.max_frames {
             self.full.push_back(std::mem::take(&mut self.open));
         }
         Ok(length)
     }
 
-    /// Takes what can be sent at once.
-    pub(super) fn take(&mut self) -> Option<Batch> {
+    /// Takes the next batch.
+    pub(super) fn take(&mut self) -> Option<FrameBatch> {
         let open = match self.full.pop_front() {
             Some(full) => full,
             None if self.open.ends.is_empty() => return None,
             None => std::mem::take(&mut self.open),
         };
-        Some(Batch { first: open.first, lines: open.lines.into(), ends: open.ends })
+        Some(FrameBatch { first: open.first, lines: open.lines.into(), ends: open.ends })
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_refused_frame_leaves_no_trace() {
-        let mut queue = Queue::new(8);
+        let mut queue = SendQueue::new(8);
         let admit = |_: &[u8]| Ok::<_, ()>(());
         queue.push(0, |out| out.extend_from_slice(b"{}"), admit).unwrap();
         queue.push(1, |out| out.extend_from_slice(b"{\"long\":1}"), |_| Err(())).unwrap_err();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_batch_has_no_more_frames_than_the_window_allows() {
-        let mut queue = Queue::new(64);
+        let mut queue = SendQueue::new(64);
         let admit = |_: &[u8]| Ok::<_, ()>(());
         for sequence in 0..3000 {
             queue.push(sequence, |out| out.extend_from_slice(b"{}"), admit).unwrap();

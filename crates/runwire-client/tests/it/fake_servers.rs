@@ -1,4 +1,4 @@
-//! Ways to a server that break, and servers that are not what they should be.
+//! Test doubles: a proxy that breaks connections, and a server that plays scripted responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use runwire_client::{Client, ClientBuilder, Cursor, Error, Frame, RunHandle, Written};
+use runwire_client::{Client, ClientBuilder, Cursor, Error, ReceivedFrame, RunHandle, UploadReceipt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::writing_stage::patient;
+use crate::test_server::within_timeout;
 
-/// Makes a client that does not wait for long between attempts.
-pub(crate) fn quick(address: SocketAddr) -> ClientBuilder {
+/// Returns a client with short retry delays.
+pub(crate) fn fast_retry_client(address: SocketAddr) -> ClientBuilder {
     let wait = Duration::from_millis(5);
-    Client::builder().url(format!("http://{address}")).waits(wait, 4 * wait)
+    Client::builder().url(format!("http://{address}")).retry_delays(wait, 4 * wait)
 }
 
 /// Writes frames of the `runwire` dialect.
-pub(crate) async fn write(run: &RunHandle, frames: &str) -> Written {
+pub(crate) async fn write(run: &RunHandle, frames: &str) -> UploadReceipt {
     let bytes = stream::iter([Ok::<_, std::io::Error>(Bytes::copy_from_slice(frames.as_bytes()))]);
-    patient(run.upload().dialect(runwire_client::Dialect::Runwire).send(bytes)).await.unwrap()
+    within_timeout(run.upload().dialect(runwire_client::Dialect::Runwire).send(bytes)).await.unwrap()
 }
 
 pub(crate) fn delta(content: &str) -> String {
@@ -31,23 +31,23 @@ pub(crate) fn delta(content: &str) -> String {
 
 pub(crate) const COMPLETED: &str = "{\"type\":\"run.completed\"}\n";
 
-/// A frame's place and what it says.
-pub(crate) type Told = (Option<Cursor>, String);
+/// A frame's cursor and text.
+pub(crate) type CursorAndText = (Option<Cursor>, String);
 
-pub(crate) fn told(frame: &Frame) -> Told {
+pub(crate) fn cursor_and_text(frame: &ReceivedFrame) -> CursorAndText {
     (frame.cursor, frame.text().into_owned())
 }
 
 /// Reads a stream of frames to its end.
-pub(crate) async fn all(frames: impl Stream<Item = Result<Frame, Error>>) -> Vec<Told> {
-    patient(frames.map(|frame| told(&frame.unwrap())).collect()).await
+pub(crate) async fn all(frames: impl Stream<Item = Result<ReceivedFrame, Error>>) -> Vec<CursorAndText> {
+    within_timeout(frames.map(|frame| cursor_and_text(&frame.unwrap())).collect()).await
 }
 
-/// Numbers that are the same in every run of the tests.
+/// A deterministic random number generator.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seeded(pub(crate) u64);
+pub(crate) struct SeededRandom(pub(crate) u64);
 
-impl Seeded {
+impl SeededRandom {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -56,16 +56,16 @@ impl Seeded {
     }
 }
 
-/// A way to a server on which every connection breaks after some bytes of the answer.
-pub(crate) struct Brittle {
+/// A proxy that breaks each connection after some bytes of the response.
+pub(crate) struct BreakingProxy {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Brittle {
-    /// Cuts each connection after at most so many bytes.
-    pub(crate) async fn to(server: SocketAddr, mut seed: Seeded, most: usize) -> Self {
+impl BreakingProxy {
+    /// Breaks each connection after at most this many bytes.
+    pub(crate) async fn to(server: SocketAddr, mut seed: SeededRandom, max_bytes: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -73,7 +73,7 @@ impl Brittle {
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(pass_on(client, server, seed.below(most)));
+                tokio::spawn(forward(client, server, seed.below(max_bytes)));
             }
         });
         Self { address, connections, task }
@@ -84,13 +84,13 @@ impl Brittle {
     }
 }
 
-impl Drop for Brittle {
+impl Drop for BreakingProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn pass_on(mut client: TcpStream, server: SocketAddr, mut left: usize) {
+async fn forward(mut client: TcpStream, server: SocketAddr, mut left: usize) {
     let Ok(mut server) = TcpStream::connect(server).await else { return };
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
         (client.split(), server.split());
@@ -100,8 +100,8 @@ async fn pass_on(mut client: TcpStream, server: SocketAddr, mut left: usize) {
     let back = async {
         let mut bytes = vec![0; 4096];
         while left > 0 {
-            let most = left.min(bytes.len());
-            let count = from_server.read(&mut bytes[..most]).await.unwrap_or(0);
+            let max_bytes = left.min(bytes.len());
+            let count = from_server.read(&mut bytes[..max_bytes]).await.unwrap_or(0);
             if count == 0 || to_client.write_all(&bytes[..count]).await.is_err() {
                 return;
             }
@@ -111,21 +111,21 @@ async fn pass_on(mut client: TcpStream, server: SocketAddr, mut left: usize) {
     tokio::select! { () = there => {}, () = back => {} }
 }
 
-/// A server that plays answers it was given, one a connection, and then listens no more.
-pub(crate) struct Scripted {
+/// A server that plays scripted responses, one per connection, and then stops listening.
+pub(crate) struct ScriptedServer {
     pub(crate) address: SocketAddr,
     task: tokio::task::JoinHandle<Vec<String>>,
 }
 
-/// What follows an answer.
+/// What follows a response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum Ending {
     Close,
     Silence,
 }
 
-impl Scripted {
-    pub(crate) async fn play(answers: Vec<(String, Then)>) -> Self {
+impl ScriptedServer {
+    pub(crate) async fn play(answers: Vec<(String, Ending)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
@@ -135,8 +135,8 @@ impl Scripted {
                 requests.push(head(&mut stream).await);
                 stream.write_all(answer.as_bytes()).await.unwrap();
                 match then {
-                    Then::Close => stream.shutdown().await.unwrap(),
-                    Then::Silence => silent.push(stream),
+                    Ending::Close => stream.shutdown().await.unwrap(),
+                    Ending::Silence => silent.push(stream),
                 }
             }
             requests
@@ -145,12 +145,12 @@ impl Scripted {
     }
 
     pub(crate) fn client(&self) -> ClientBuilder {
-        quick(self.address)
+        fast_retry_client(self.address)
     }
 
-    /// Tells the requests, once all answers were played.
+    /// Returns the requests, after all responses were played.
     pub(crate) async fn requests(self) -> Vec<String> {
-        patient(self.task).await.unwrap()
+        within_timeout(self.task).await.unwrap()
     }
 }
 
@@ -166,12 +166,12 @@ async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(read).unwrap()
 }
 
-/// An answer that is an event stream and ends where the text does.
+/// Returns an event stream that ends after the text.
 pub(crate) fn events(text: &str) -> String {
     answer("200 OK", "text/event-stream", text)
 }
 
-/// An event stream that breaks off.
+/// Returns an event stream that is truncated.
 pub(crate) fn cut(text: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{text}\r\n",

@@ -1,15 +1,15 @@
-//! A thread moves from one server to another, also over ways that break.
+//! Export and import of a thread, also over breaking connections.
 
 use bytes::Bytes;
 use futures_util::stream;
-use runwire_client::{Client, Error, Imported, Records};
+use runwire_client::{Client, Error, Imported, ThreadExport};
 
-use crate::reading_way::{Brittle, COMPLETED, Seeded, delta, quick, write};
-use crate::writing_stage::{Stage, patient};
+use crate::fake_servers::{BreakingProxy, COMPLETED, SeededRandom, delta, fast_retry_client, write};
+use crate::test_server::{TestServer, within_timeout};
 
-async fn lines(mut records: Records) -> Vec<Bytes> {
+async fn lines(mut records: ThreadExport) -> Vec<Bytes> {
     let mut lines = Vec::new();
-    while let Some(line) = patient(records.next_line()).await.unwrap() {
+    while let Some(line) = within_timeout(records.next_line()).await.unwrap() {
         lines.push(line);
     }
     lines
@@ -19,23 +19,23 @@ async fn import(client: &Client, thread: &str, lines: &[Bytes]) -> Result<Import
     let text: Vec<u8> = lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect();
     let pieces: Vec<_> =
         text.chunks(1000).map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
-    patient(client.thread(thread).import(stream::iter(pieces))).await
+    within_timeout(client.thread(thread).import(stream::iter(pieces))).await
 }
 
 /// Runs with many lines that follow records, and many records.
-async fn a_thread(stage: &Stage) {
+async fn a_thread(server: &TestServer) {
     for number in 0..12 {
-        let run = stage.client().run(format!("r{number}"));
+        let run = server.client().run(format!("r{number}"));
         let frames = (0..20).map(|_| delta("some tea")).collect::<String>() + COMPLETED;
         let bytes = stream::iter([Ok::<_, std::io::Error>(Bytes::from(frames))]);
         let upload = run.upload().thread("t").producer("p", None, Some(0));
-        patient(upload.send(bytes)).await.unwrap();
+        within_timeout(upload.send(bytes)).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn an_exported_thread_is_imported_whole_and_once() {
-    let (here, there) = (Stage::start().await, Stage::start().await);
+    let (here, there) = (TestServer::start().await, TestServer::start().await);
     a_thread(&here).await;
     let moved = lines(here.client().thread("t").records()).await;
     let imported = import(&there.client(), "t", &moved).await.unwrap();
@@ -52,29 +52,29 @@ async fn an_exported_thread_is_imported_whole_and_once() {
 }
 
 #[tokio::test]
-async fn an_export_over_a_way_that_breaks_is_the_same_line_by_line() {
-    let stage = Stage::start().await;
-    a_thread(&stage).await;
-    let whole = lines(stage.client().thread("t").records()).await;
+async fn an_export_over_breaking_connections_is_complete() {
+    let server = TestServer::start().await;
+    a_thread(&server).await;
+    let whole = lines(server.client().thread("t").records()).await;
     for seed in 1..=8 {
-        let way = Brittle::to(stage.address, Seeded(seed * 7919), 20_000).await;
-        let client = quick(way.address).first_tries(1000).build().unwrap();
+        let proxy = BreakingProxy::to(server.address, SeededRandom(seed * 7919), 20_000).await;
+        let client = fast_retry_client(proxy.address).connect_attempts(1000).build().unwrap();
         assert_eq!(lines(client.thread("t").records()).await, whole);
-        assert!(way.connections() > 3, "the way did not break");
+        assert!(proxy.connections() > 3, "no connection broke");
     }
 }
 
 #[tokio::test]
 async fn a_restarted_server_costs_an_export_no_line() {
-    let mut stage = Stage::start().await;
-    a_thread(&stage).await;
-    write(&stage.client().run("later"), &delta("x")).await;
-    let whole = lines(stage.client().thread("t").records()).await;
-    let mut records = quick(stage.address).build().unwrap().thread("t").records();
+    let mut server = TestServer::start().await;
+    a_thread(&server).await;
+    write(&server.client().run("later"), &delta("x")).await;
+    let whole = lines(server.client().thread("t").records()).await;
+    let mut records = fast_retry_client(server.address).build().unwrap().thread("t").records();
     let mut found = vec![records.next_line().await.unwrap().unwrap()];
-    stage.kill();
-    stage.restart().await;
-    while let Some(line) = patient(records.next_line()).await.unwrap() {
+    server.kill();
+    server.restart().await;
+    while let Some(line) = within_timeout(records.next_line()).await.unwrap() {
         found.push(line);
     }
     assert_eq!(found, whole);

@@ -1,4 +1,4 @@
-//! A run's message as it grows.
+//! A stream of the folded message of a run.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,49 +7,49 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use runwire_model::fold::MessageState;
 
-use super::ask::Transport;
-use super::follow::Signal;
-use super::reading::Events;
+use super::reconnect::StreamUpdate;
+use super::request::Transport;
+use super::run_stream::EventStream;
 use crate::error::Error;
 
-/// The state of a run's message, again whenever it has changed.
+/// A stream of a run's message state, with an item for each change.
 ///
-/// What arrives together is taken in together: there is one state for it. A state that is dropped before the
-/// next is asked for is grown in place, without a copy.
+/// Events that arrive together give one item. A state that is dropped before the next one is polled is changed
+/// in place, without a copy.
 #[derive(Debug)]
 #[must_use = "a stream does nothing until it is read"]
 pub struct MessageStates {
-    events: Events,
+    events: EventStream,
     state: Arc<MessageState>,
     has_changed: bool,
     failure: Option<Error>,
 }
 
 impl MessageStates {
-    pub(crate) fn new(run_id: &str, events: Events) -> Self {
-        // Pieces that lie behind would only be put together here again.
+    pub(crate) fn new(run_id: &str, events: EventStream) -> Self {
+        // The fold would merge past pieces anyway.
         let events = events.compact(true);
         Self { events, state: Arc::new(MessageState::new(run_id)), has_changed: false, failure: None }
     }
 
-    /// Sets whether to wait for more; without it, the stream does.
+    /// Sets whether to wait for new events; default true.
     pub fn follow(mut self, follow: bool) -> Self {
         self.events = self.events.follow(follow);
         self
     }
 
-    /// Sets what carries the stream; server-sent events without it.
+    /// Sets the transport; default server-sent events.
     pub fn transport(mut self, transport: Transport) -> Self {
         self.events = self.events.transport(transport);
         self
     }
 
-    /// Tells whether everything that was there has been taken in.
+    /// Returns true if all stored events have been folded.
     pub fn is_caught_up(&self) -> bool {
         self.events.is_caught_up()
     }
 
-    /// Gives the state as far as it has been read.
+    /// Returns the current state.
     pub fn current(&self) -> &Arc<MessageState> {
         &self.state
     }
@@ -67,13 +67,13 @@ impl Stream for MessageStates {
             return Poll::Ready(Some(Err(error)));
         }
         loop {
-            match self.events.poll_signal(context) {
-                Poll::Ready(Some(Ok(Signal::Item(received)))) => {
+            match self.events.poll_update(context) {
+                Poll::Ready(Some(Ok(StreamUpdate::Item(received)))) => {
                     let state = Arc::make_mut(&mut self.state);
                     state.apply(&received.event, received.at);
                     self.has_changed = true;
                 }
-                Poll::Ready(Some(Ok(Signal::CaughtUp | Signal::Interrupted(_)))) => {}
+                Poll::Ready(Some(Ok(StreamUpdate::CaughtUp | StreamUpdate::Interrupted(_)))) => {}
                 Poll::Ready(Some(Err(error))) => {
                     let changed = self.changed();
                     if changed.is_none() {

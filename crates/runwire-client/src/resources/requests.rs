@@ -1,4 +1,4 @@
-//! What can be asked of a server, beside reading and writing events.
+//! The bodies and filters of requests.
 
 use runwire_model::Json;
 use runwire_model::event::Decision;
@@ -6,75 +6,75 @@ use serde::Serialize;
 
 use super::info::RunStatus;
 
-/// What a new run is said to be; all of it may be left out.
+/// A request to create a run; all fields are optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NewRun {
-    /// Its id; the server makes one up without it. The same words again give the same run.
+    /// Its id; by default the server creates one. An identical request returns the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// The thread; without it the run gets one of its own.
+    /// Its thread; by default a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// Who shall work on it.
+    /// Its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What the person asks.
+    /// The person's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The id of that message, where the caller has given it one; it must be new in the thread.
+    /// Id of that message; it must be new in the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// What else the agent is given.
+    /// Further input of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
 }
 
-/// What a new thread is said to be.
+/// A request to create a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NewThread {
-    /// Its id; the server makes one up without it.
+    /// Its id; by default the server creates one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// Whether it may have several open runs.
+    /// Whether it may have several open runs at once.
     pub parallel: bool,
 }
 
-/// What a person says to a question.
+/// A person's answer to an interaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What becomes of the question.
+    /// The decision.
     pub decision: Decision,
-    /// What was filled in.
+    /// The values of a form.
     pub values: Option<Json>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
 }
 
 impl Answer {
-    /// Fills in a form.
+    /// Submits a form.
     pub fn submitted(values: Json) -> Self {
         Self { decision: Decision::Submitted, values: Some(values), reason: None }
     }
 
-    /// Allows what was asked.
+    /// Approves a request.
     pub fn approved() -> Self {
         Self { decision: Decision::Approved, values: None, reason: None }
     }
 
-    /// Withdraws the question, so that the agent decides how to go on.
+    /// Withdraws the interaction, so that the agent decides how to continue.
     pub fn cancelled() -> Self {
         Self { decision: Decision::Cancelled, values: None, reason: None }
     }
 
-    /// Forbids what was asked.
+    /// Rejects a request.
     pub fn rejected(reason: impl Into<String>) -> Self {
         Self { decision: Decision::Rejected, values: None, reason: Some(reason.into()) }
     }
 }
 
-/// An answer as it is sent.
+/// The JSON body of an answer.
 #[derive(Debug, Serialize)]
-pub(super) struct AnswerRequest<'a> {
+pub(super) struct AnswerBody<'a> {
     decision: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<&'a Json>,
@@ -82,24 +82,24 @@ pub(super) struct AnswerRequest<'a> {
     reason: Option<&'a str>,
 }
 
-impl<'a> From<&'a Answer> for AnswerRequest<'a> {
+impl<'a> From<&'a Answer> for AnswerBody<'a> {
     fn from(answer: &'a Answer) -> Self {
         let Answer { decision, values, reason } = answer;
         Self { decision: decision.as_str(), values: values.as_ref(), reason: reason.as_deref() }
     }
 }
 
-/// Which runs are listed, newest first; all without it.
+/// Filter of the list of runs, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only runs that stand like this.
+    /// Only runs with this status.
     pub status: Option<RunStatus>,
     /// Only runs of this agent.
     pub agent: Option<String>,
     /// Only runs of this thread.
     pub thread: Option<String>,
-    /// Only runs older than this one: the `next` of the page before.
+    /// Only runs older than this one: the `next` of another page.
     pub before: Option<String>,
-    /// How many a page has at most, up to 200.
+    /// Limits the page, up to 200.
     pub limit: Option<u32>,
 }

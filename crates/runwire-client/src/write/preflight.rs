@@ -1,7 +1,7 @@
-//! What the run would say to a frame: the server's own decoder and guard, before anything is sent.
+//! Preflight check: runs the server's decoder and guard on each frame before it is queued.
 //!
-//! What passes here, passes at the server, as far as the run is the engine's alone. What other producers and
-//! people do to the run, and what a resumed engine's predecessor has left open, only the server knows.
+//! A frame that passes is accepted by the server if the engine is the run's only producer. The check does not know
+//! what other producers and people write to the run, nor what a resumed engine's predecessor has left open.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use runwire_model::record::{ChatMessage, Earlier, Entry, Place};
 use runwire_model::run::{Authority, CallPhase, OpenCall, OpenStep, Refusal, RunState, RunText, Status};
 
 use super::EmitError;
-use super::frame::{Says, check_id};
+use super::emission::{Emission, check_id};
 
-/// How an engine comes to its run.
+/// Whether an engine creates its run or joins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// The run is its own.
+    /// The engine creates the run.
     Fresh,
-    /// The run is there already, and the producer has sent so many frames to it.
+    /// The run exists, and the producer has sent `next` frames to it.
     Joined { next: u64 },
 }
 
 impl Start {
-    /// Tells the sequence of the first event.
+    /// Returns the sequence of the first event.
     pub(super) fn sequence(self) -> u64 {
         match self {
             Self::Fresh => 0,
@@ -33,20 +33,20 @@ impl Start {
     }
 }
 
-/// The run as the engine knows it.
+/// The state of the run as the engine knows it.
 #[derive(Debug)]
-pub(super) struct Check {
+pub(super) struct Preflight {
     decoder: Decoder,
     state: RunState,
-    /// Every question's id: people answer them, so which are open only the server knows.
+    /// Ids of all requested interactions. People answer them, so only the server knows which are open.
     asked: HashSet<String>,
-    /// Whether others may have written to the run before, so that much of it is not known here.
+    /// Whether others may have written to the run before, so that its state is not known here.
     joined: bool,
     records: u64,
     entries: Vec<Entry>,
 }
 
-impl Check {
+impl Preflight {
     pub(super) fn new(run_id: &str, from: Start) -> Self {
         let mut state = RunState::new(run_id, run_id);
         let joined = from != Start::Fresh;
@@ -57,32 +57,32 @@ impl Check {
         Self { decoder, state, asked: HashSet::new(), joined, records: 0, entries: Vec::new() }
     }
 
-    /// Tells whether the run is the engine's own, as far as it knows.
+    /// Returns true if the engine creates the run.
     pub(super) fn is_fresh(&self) -> bool {
         !self.joined
     }
 
-    /// Tells the innermost open step.
+    /// Returns the innermost open step.
     pub(super) fn current_step(&self) -> Option<String> {
         self.state.current_step().map(|step| step.id.clone())
     }
 
-    /// Checks that what is said is about something that there is.
-    pub(super) fn check_meaning(&self, says: &Says) -> Result<(), EmitError> {
+    /// Checks that an emission refers to calls, steps and interactions that exist.
+    pub(super) fn check_references(&self, emission: &Emission) -> Result<(), EmitError> {
         if self.state.status.is_closed() {
             return Err(EmitError::Ended);
         }
-        match says {
-            Says::SessionStart { .. } if self.state.status != Status::Pending => {
+        match emission {
+            Emission::SessionStart { .. } if self.state.status != Status::Pending => {
                 Err(EmitError::field("type", "a session starts once, before anything else"))
             }
-            Says::ToolCallStart { tool_id, .. } if self.is_called(tool_id) => {
+            Emission::ToolCallStart { tool_id, .. } if self.is_called(tool_id) => {
                 Err(EmitError::field("tool_id", format!("the call `{tool_id}` is open already")))
             }
-            Says::ToolCallProgress { tool_id, .. } | Says::ToolCallEnd { tool_id, .. } => {
+            Emission::ToolCallProgress { tool_id, .. } | Emission::ToolCallEnd { tool_id, .. } => {
                 self.check_call("tool_id", tool_id)
             }
-            Says::Event(event) => self.check_event(event),
+            Emission::Event(event) => self.check_event(event),
             _ => Ok(()),
         }
     }
@@ -96,9 +96,9 @@ impl Check {
             Body::RunStarted(_) if self.state.status != Status::Pending => {
                 Err(EmitError::field("type", "a run starts once, before anything else"))
             }
-            Body::RunCancelRequested(_) => Err(not_a_producers()),
+            Body::RunCancelRequested(_) => Err(not_for_producers()),
             Body::InteractionResolved(resolved) if resolved.decision != Decision::Cancelled => {
-                Err(not_a_producers())
+                Err(not_for_producers())
             }
             Body::InteractionResolved(resolved) if !self.was_asked(&resolved.interaction_id) => {
                 let problem = format!("the question `{}` was not asked", resolved.interaction_id);
@@ -145,7 +145,7 @@ impl Check {
         }
     }
 
-    /// Finds an open call; the guard has put a number after an id that was used before.
+    /// Finds an open call; the guard appends a number to an id that was used before.
     fn call(&self, id: &str) -> Option<&OpenCall> {
         let is = |call: &&OpenCall| {
             call.id.strip_prefix(id).is_some_and(|rest| rest.is_empty() || is_number(rest))
@@ -157,7 +157,7 @@ impl Check {
         self.call(id).is_some()
     }
 
-    /// Tells whether a call is open of which not only the arguments have come.
+    /// Returns true if a call is open that is more than streamed arguments.
     fn is_called(&self, id: &str) -> bool {
         self.call(id).is_some_and(|call| call.phase != CallPhase::Arguments)
     }
@@ -172,13 +172,13 @@ impl Check {
         self.joined || self.asked.contains(id)
     }
 
-    /// Lets the run take a frame, or says why it may not; then nothing has changed.
-    pub(super) fn admit(&mut self, says: &Says, frame: &[u8]) -> Result<(), EmitError> {
+    /// Applies a frame to the run's state, or refuses it; then nothing changes.
+    pub(super) fn admit(&mut self, emission: &Emission, frame: &[u8]) -> Result<(), EmitError> {
         self.entries.clear();
         let opened = self.decoder.open(None, frame).map_err(refused)?;
         let mut weave = Weave::new(
             &mut self.state,
-            &Nothing,
+            &NoRecords,
             Authority::Producer,
             Dialect::StreamingEngine,
             self.records + 1,
@@ -186,12 +186,12 @@ impl Check {
         );
         self.decoder.decode(opened, &mut weave).map_err(refused)?;
         self.records += 1;
-        if let Says::Event(event) = says
+        if let Emission::Event(event) = emission
             && let Body::InteractionRequested(asked) = &event.body
         {
             self.asked.insert(asked.interaction_id.clone());
         }
-        // Answers are not seen here, so no question is held open: the server counts them.
+        // Answers are not seen here, so no interaction is kept open: the server counts them.
         self.state.questions.clear();
         if self.state.status == Status::Suspended {
             self.state.status = Status::Running;
@@ -200,12 +200,12 @@ impl Check {
     }
 }
 
-/// Tells whether this is what the guard puts after an id that is used again.
+/// Returns true if this is the suffix that the guard appends to a reused id.
 fn is_number(rest: &str) -> bool {
     rest.strip_prefix('#').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn not_a_producers() -> EmitError {
+fn not_for_producers() -> EmitError {
     EmitError::field("type", "only people and the server may say this")
 }
 
@@ -218,10 +218,10 @@ fn refused(error: DecodeError) -> EmitError {
     }
 }
 
-/// No earlier records: whether a frame may be written does not depend on what they said.
-struct Nothing;
+/// No earlier records: whether a frame is accepted does not depend on their contents.
+struct NoRecords;
 
-impl Earlier for Nothing {
+impl Earlier for NoRecords {
     fn text(&self, _: Place, _: &str) -> String {
         String::new()
     }

@@ -1,13 +1,13 @@
-//! The closed sets of StreamingEngine's document, as enums.
+//! Enums for the fixed values of StreamingEngine's document.
 
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant),* }
 
         impl $name {
-            /// Tells the word on the wire.
+            /// Returns the value on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),* }
             }
@@ -15,46 +15,46 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// How a tool call ended, as `emit_tool_call_end` says it.
+string_enum! {
+    /// The status of a finished tool call.
     ToolStatus {
-        /// It did what it was asked to.
+        /// It succeeded.
         Success = "success",
         /// It failed.
         Failed = "failed",
     }
 }
 
-words! {
-    /// How a session ended.
+string_enum! {
+    /// The final status of a session.
     SessionStatus {
-        /// It came to its end.
+        /// It completed.
         Completed = "completed",
-        /// It failed: with the last error that was not recoverable, if there was one.
+        /// It failed, with the last error that was not recoverable.
         Error = "error",
         /// It was cancelled.
         Cancelled = "cancelled",
     }
 }
 
-words! {
-    /// What kind of error it is.
+string_enum! {
+    /// The kind of an error.
     ErrorType {
-        /// Something given was wrong.
+        /// An input was invalid.
         Validation = "validation",
-        /// Something that was tried went wrong.
+        /// An operation failed.
         Execution = "execution",
-        /// Something took too long.
+        /// An operation timed out.
         Timeout = "timeout",
-        /// The system itself is at fault.
+        /// An internal error.
         System = "system",
     }
 }
 
-words! {
-    /// How a content is written.
+string_enum! {
+    /// The format of a piece of content.
     Format {
-        /// Markdown, which most front ends expect.
+        /// Markdown; most front ends expect it.
         Markdown = "markdown",
         /// Plain text.
         Text = "text",
@@ -63,20 +63,20 @@ words! {
     }
 }
 
-words! {
-    /// What kind of thinking it is.
+string_enum! {
+    /// The kind of thinking.
     Stage {
-        /// It draws conclusions.
+        /// Reasoning.
         Reasoning = "reasoning",
-        /// It plans what to do.
+        /// Planning.
         Planning = "planning",
-        /// It looks at what there is.
+        /// Analysis.
         Analyzing = "analyzing",
     }
 }
 
-words! {
-    /// What a block of data is.
+string_enum! {
+    /// The kind of a block of data.
     DataType {
         /// A table.
         Dataframe = "dataframe",
@@ -84,7 +84,7 @@ words! {
         Chart = "chart",
         /// An image.
         Image = "image",
-        /// Something of the agent's own.
+        /// A custom kind.
         Custom = "custom",
     }
 }
