@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::emission::check_path_id;
 use super::preflight::Start;
 use super::shared::{BufferLimits, Shared};
-use super::sink::{ProducerIdentity, ServerSink, Sink};
+use super::sink::{EngineSink, ProducerIdentity, ServerSink};
 use super::{EmitError, StreamingEngine};
 use crate::{Client, Error};
 
@@ -100,7 +100,7 @@ impl EngineBuilder {
     }
 
     /// Starts an engine with a sink. Must be called within a Tokio runtime.
-    pub fn sink(self, sink: impl Sink) -> Result<StreamingEngine, EmitError> {
+    pub fn sink(self, sink: impl EngineSink) -> Result<StreamingEngine, EmitError> {
         self.check()?;
         Ok(self.start(sink, None, Start::Fresh))
     }
@@ -153,7 +153,7 @@ impl EngineBuilder {
         self.thread.as_deref().map_or(Ok(()), |thread| check_path_id("thread", thread))
     }
 
-    fn start(self, sink: impl Sink, client: Option<Client>, start: Start) -> StreamingEngine {
+    fn start(self, sink: impl EngineSink, client: Option<Client>, start: Start) -> StreamingEngine {
         let shared = Shared::new(self.request_id, self.thread, self.limits, start);
         StreamingEngine::start(shared, sink, client, self.linger)
     }

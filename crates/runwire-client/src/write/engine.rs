@@ -10,7 +10,7 @@ use super::emission::Emission;
 use super::shared::{Closing, Shared};
 use super::signals::Signals;
 use super::state::{EngineState, PendingAck};
-use super::{EmitError, EngineBuilder, EngineFailure, Sink};
+use super::{EmitError, EngineBuilder, EngineFailure, EngineSink};
 use crate::Client;
 
 /// Writes one run, with an `emit_*` method for each kind of event.
@@ -45,7 +45,12 @@ impl StreamingEngine {
         EngineBuilder::new(request_id.into())
     }
 
-    pub(super) fn start(shared: Shared, sink: impl Sink, client: Option<Client>, linger: Duration) -> Self {
+    pub(super) fn start(
+        shared: Shared,
+        sink: impl EngineSink,
+        client: Option<Client>,
+        linger: Duration,
+    ) -> Self {
         let shared = Arc::new(shared);
         tokio::spawn(super::pump::run(shared.clone(), sink));
         let guard = HandleGuard { shared: shared.clone(), linger };

@@ -1,4 +1,4 @@
-//! Writing a run: [`StreamingEngine`] queues events, and a task sends them to a [`Sink`] in batches.
+//! Writing a run: [`StreamingEngine`] queues events, and a task sends them to an [`EngineSink`] in batches.
 //!
 //! # Frames
 //!
@@ -61,9 +61,9 @@ pub use builder::{EngineBuilder, ResumeError, WhenFull};
 pub use engine::StreamingEngine;
 pub use enums::{DataType, ErrorType, Format, SessionStatus, Stage, ToolStatus};
 pub use error::{EmitError, EngineFailure};
-pub use queue::FrameBatch;
+pub use queue::SendBatch;
 pub use signals::{Signal, Signals};
-pub use sink::{ChannelSink, Emitted, OutputSink, Receipt, SendError, Sink, SinkContext};
+pub use sink::{ChannelSink, Emitted, EngineSink, OutputSink, Receipt, SendError, SinkContext};
 pub use state::{ConnectionState, EngineState, PendingAck};
 pub use value::{InteractionRequest, IntoJson, ToolEnd};
 

@@ -6,10 +6,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, error};
 
 use super::shared::{Closing, Shared};
-use super::sink::{Sink, SinkContext};
+use super::sink::{EngineSink, SinkContext};
 
 /// Sends emitted frames until the engine is closed or fails.
-pub(super) async fn run<S: Sink>(shared: Arc<Shared>, sink: S) {
+pub(super) async fn run<S: EngineSink>(shared: Arc<Shared>, sink: S) {
     // Waiting callers must be woken, even if the runtime ends first.
     let stopped = StopGuard(shared);
     let shared = &stopped.0;
@@ -22,7 +22,7 @@ pub(super) async fn run<S: Sink>(shared: Arc<Shared>, sink: S) {
     }
 }
 
-async fn pump<S: Sink>(shared: &Shared, context: &SinkContext, mut sink: S) {
+async fn pump<S: EngineSink>(shared: &Shared, context: &SinkContext, mut sink: S) {
     let heartbeat = sink.heartbeat_interval();
     let mut last_heartbeat = Instant::now();
     loop {

@@ -11,13 +11,13 @@ const BATCH_FRAMES: u64 = 1024;
 
 /// Frames of the `streaming-engine` dialect as NDJSON, in the order of their sequence.
 #[derive(Debug, Clone)]
-pub struct FrameBatch {
+pub struct SendBatch {
     first: u64,
     lines: Bytes,
     ends: Vec<usize>,
 }
 
-impl FrameBatch {
+impl SendBatch {
     /// Returns the sequence of the first frame.
     pub fn first(&self) -> u64 {
         self.first
@@ -100,13 +100,13 @@ impl SendQueue {
     }
 
     /// Takes the next batch.
-    pub(super) fn take(&mut self) -> Option<FrameBatch> {
+    pub(super) fn take(&mut self) -> Option<SendBatch> {
         let open = match self.full.pop_front() {
             Some(full) => full,
             None if self.open.ends.is_empty() => return None,
             None => std::mem::take(&mut self.open),
         };
-        Some(FrameBatch { first: open.first, lines: open.lines.into(), ends: open.ends })
+        Some(SendBatch { first: open.first, lines: open.lines.into(), ends: open.ends })
     }
 }
 

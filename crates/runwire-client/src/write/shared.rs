@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::emission::Emission;
 use super::preflight::{Preflight, Start};
-use super::queue::{FrameBatch, SendQueue};
+use super::queue::{SendBatch, SendQueue};
 use super::state::{ConnectionState, EngineState};
 use super::{EmitError, EngineFailure, WhenFull};
 
@@ -259,7 +259,7 @@ impl Shared {
     }
 
     /// Takes the next batch.
-    pub(super) fn take(&self) -> Option<FrameBatch> {
+    pub(super) fn take(&self) -> Option<SendBatch> {
         let mut inner = self.lock();
         let batch = inner.queue.take()?;
         inner.in_flight_bytes = batch.lines().len();

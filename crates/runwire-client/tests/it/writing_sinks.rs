@@ -12,9 +12,9 @@ use runwire_client::model::run::{Authority, RunState};
 use runwire_client::model::window::Window;
 use runwire_client::model::{Event, Json};
 use runwire_client::write::{
-    ChannelSink, DataType, EmitError, Emitted, EngineFailure, ErrorType, Format, FrameBatch,
-    InteractionRequest, OutputSink, Receipt, SendError, SessionStatus, Sink, SinkContext, StreamingEngine,
-    ToolEnd,
+    ChannelSink, DataType, EmitError, Emitted, EngineFailure, EngineSink, ErrorType, Format,
+    InteractionRequest, OutputSink, Receipt, SendBatch, SendError, SessionStatus, SinkContext,
+    StreamingEngine, ToolEnd,
 };
 use serde_json::json;
 
@@ -27,8 +27,8 @@ type RecordedFrames = Arc<Mutex<Vec<Vec<u8>>>>;
 /// A custom sink that also records the frames.
 struct TeeSink<S>(S, RecordedFrames);
 
-impl<S: Sink> Sink for TeeSink<S> {
-    async fn send(&mut self, batch: &FrameBatch, context: &SinkContext) -> Result<Receipt, SendError> {
+impl<S: EngineSink> EngineSink for TeeSink<S> {
+    async fn send(&mut self, batch: &SendBatch, context: &SinkContext) -> Result<Receipt, SendError> {
         self.1.lock().unwrap().extend(batch.frames().map(|(_, frame)| frame.to_vec()));
         self.0.send(batch, context).await
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{FrameBatch, Receipt, SendError, Sink, SinkContext};
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
 use crate::write::EngineFailure;
 
 /// A frame of the `streaming-engine` dialect, as a [`ChannelSink`] sends it.
@@ -33,8 +33,8 @@ impl From<mpsc::Sender<Emitted>> for ChannelSink {
     }
 }
 
-impl Sink for ChannelSink {
-    async fn send(&mut self, batch: &FrameBatch, _: &SinkContext) -> Result<Receipt, SendError> {
+impl EngineSink for ChannelSink {
+    async fn send(&mut self, batch: &SendBatch, _: &SinkContext) -> Result<Receipt, SendError> {
         for (accepted, (sequence, frame)) in (0..).zip(batch.frames()) {
             let sent = self.0.send(Emitted { sequence, frame }).await;
             sent.map_err(|_| SendError { accepted, failure: EngineFailure::ReceiverDropped })?;

@@ -12,7 +12,7 @@ pub use output::OutputSink;
 pub(super) use server::{ProducerIdentity, ServerSink};
 
 use super::EngineFailure;
-use super::queue::FrameBatch;
+use super::queue::SendBatch;
 use super::shared::Shared;
 use super::state::ConnectionState;
 
@@ -20,15 +20,15 @@ use super::state::ConnectionState;
 ///
 /// One batch is in flight at a time. The engine does not retry: a sink that can does so itself, and reports it to the
 /// [`SinkContext`].
-pub trait Sink: Send + 'static {
+pub trait EngineSink: Send + 'static {
     /// Writes a batch, and returns once it is durable.
     fn send(
         &mut self,
-        batch: &FrameBatch,
+        batch: &SendBatch,
         context: &SinkContext,
     ) -> impl Future<Output = Result<Receipt, SendError>> + Send;
 
-    /// Returns the interval of [`Sink::send_heartbeat`]; `None` disables heartbeats.
+    /// Returns the interval of [`EngineSink::send_heartbeat`]; `None` disables heartbeats.
     fn heartbeat_interval(&self) -> Option<Duration> {
         None
     }

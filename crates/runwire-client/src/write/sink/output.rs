@@ -8,7 +8,7 @@ use runwire_model::framing::{Framing, write_frame};
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, Stdout};
 
-use super::{FrameBatch, Receipt, SendError, Sink, SinkContext};
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
 use crate::write::EngineFailure;
 
 /// Writes a run to a byte stream, exactly as `runwire convert` would.
@@ -74,8 +74,8 @@ impl<W: AsyncWrite + Unpin + Send + 'static> OutputSink<W> {
     }
 }
 
-impl<W: AsyncWrite + Unpin + Send + 'static> Sink for OutputSink<W> {
-    async fn send(&mut self, batch: &FrameBatch, _: &SinkContext) -> Result<Receipt, SendError> {
+impl<W: AsyncWrite + Unpin + Send + 'static> EngineSink for OutputSink<W> {
+    async fn send(&mut self, batch: &SendBatch, _: &SinkContext) -> Result<Receipt, SendError> {
         let (out, format) = (&mut self.out, self.format);
         for (sequence, frame) in batch.frames() {
             let pushed = self

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
-use super::{FrameBatch, Receipt, SendError, Sink, SinkContext};
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
 use crate::backoff::RetryBackoff;
 use crate::http::{Endpoint, boxed_body};
 use crate::write::EngineFailure;
@@ -81,8 +81,8 @@ impl ServerSink {
     }
 }
 
-impl Sink for ServerSink {
-    async fn send(&mut self, batch: &FrameBatch, context: &SinkContext) -> Result<Receipt, SendError> {
+impl EngineSink for ServerSink {
+    async fn send(&mut self, batch: &SendBatch, context: &SinkContext) -> Result<Receipt, SendError> {
         let endpoint = match &self.endpoint {
             Some(endpoint) => endpoint,
             None => {
@@ -175,7 +175,7 @@ async fn attempt(
     client: &Client,
     producer: &HeaderMap,
     endpoint: &Endpoint,
-    batch: &FrameBatch,
+    batch: &SendBatch,
 ) -> Result<WriteResponse, Error> {
     let http = &client.http;
     let mut headers = producer.clone();
