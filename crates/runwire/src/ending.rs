@@ -1,23 +1,23 @@
-//! Frames that say how a run ends.
+//! Recognises frames that end a run, to tell a repeated end from news.
 
 use runwire_model::dialect::Dialect;
 use runwire_model::json::Object;
 use runwire_model::run::Status;
 
-/// How a frame says that a run ends.
+/// How a frame ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// It is over, however it went.
+enum EndKind {
+    /// It ends, whatever the outcome.
     Over,
     /// It failed.
     Failed,
 }
 
-/// Tells whether a frame after the end only says the end again, as real producers do: EasyFlow's `done` after
-/// its error, AG-UI's `RUN_FINISHED` after `RUN_ERROR`.
+/// Returns true if a frame after the end repeats the end, as real producers do: EasyFlow's `done` after its error,
+/// AG-UI's `RUN_FINISHED` after `RUN_ERROR`.
 ///
-/// An error after a run that ended well says something new.
-pub(crate) fn says_the_end_again(
+/// An error after a completed run is not a repetition.
+pub(crate) fn repeats_the_end(
     dialect: Dialect,
     name: Option<&str>,
     data: &[u8],
@@ -25,40 +25,40 @@ pub(crate) fn says_the_end_again(
 ) -> bool {
     let Ok(frame) = Object::parse(data) else { return false };
     match ending(dialect, name, &frame) {
-        Some(Ending::Over) => true,
-        Some(Ending::Failed) => how_it_ended == Status::Failed,
+        Some(EndKind::Over) => true,
+        Some(EndKind::Failed) => how_it_ended == Status::Failed,
         None => false,
     }
 }
 
-fn ending(dialect: Dialect, name: Option<&str>, frame: &Object<'_>) -> Option<Ending> {
+fn ending(dialect: Dialect, name: Option<&str>, frame: &Object<'_>) -> Option<EndKind> {
     let kind = frame.get_str("type").map(|kind| kind.to_lowercase());
     let kind = kind.as_deref();
     match (dialect, kind) {
-        (Dialect::StreamingEngine, Some("session_end" | "done")) => Some(Ending::Over),
+        (Dialect::StreamingEngine, Some("session_end" | "done")) => Some(EndKind::Over),
         (Dialect::Agio, kind) => match kind.or(name) {
-            Some("run_completed" | "run_cancelled") => Some(Ending::Over),
-            Some("run_failed") => Some(Ending::Failed),
+            Some("run_completed" | "run_cancelled") => Some(EndKind::Over),
+            Some("run_failed") => Some(EndKind::Failed),
             _ => None,
         },
-        (Dialect::AgUi | Dialect::SocialApp, Some("run_finished")) => Some(Ending::Over),
-        (Dialect::AgUi | Dialect::SocialApp, Some("run_error")) => Some(Ending::Failed),
-        (Dialect::Runwire, Some("run.completed" | "run.cancelled")) => Some(Ending::Over),
-        (Dialect::Runwire, Some("run.failed")) => Some(Ending::Failed),
+        (Dialect::AgUi | Dialect::SocialApp, Some("run_finished")) => Some(EndKind::Over),
+        (Dialect::AgUi | Dialect::SocialApp, Some("run_error")) => Some(EndKind::Failed),
+        (Dialect::Runwire, Some("run.completed" | "run.cancelled")) => Some(EndKind::Over),
+        (Dialect::Runwire, Some("run.failed")) => Some(EndKind::Failed),
         (Dialect::EasyflowChat, kind) => {
             let system = frame.get_str("domain").is_some_and(|domain| domain.eq_ignore_ascii_case("system"));
             match (system, kind, name) {
-                (true, Some("done"), _) | (true, None, _) | (_, None, Some("done")) => Some(Ending::Over),
-                (true, Some("error"), _) | (_, _, Some("error")) => Some(Ending::Failed),
+                (true, Some("done"), _) | (true, None, _) | (_, None, Some("done")) => Some(EndKind::Over),
+                (true, Some("error"), _) | (_, _, Some("error")) => Some(EndKind::Failed),
                 _ => None,
             }
         }
-        // A second reply of Loom's is another answer.
+        // A second reply of Loom is another answer.
         _ => None,
     }
 }
 
-/// Tells whether a frame is the habit of ending an SSE stream with `[DONE]`, which no document here has.
+/// Returns whether a frame is the habit of ending an SSE stream with `[DONE]`, which no document here has.
 pub(crate) fn is_done_marker(data: &[u8]) -> bool {
     data.trim_ascii() == b"[DONE]"
 }
@@ -68,11 +68,11 @@ mod tests {
     use super::*;
 
     fn again(dialect: Dialect, data: &str, ended: Status) -> bool {
-        says_the_end_again(dialect, None, data.as_bytes(), ended)
+        repeats_the_end(dialect, None, data.as_bytes(), ended)
     }
 
     #[test]
-    fn the_end_said_twice_is_told_from_news() {
+    fn a_repeated_end_is_recognised() {
         let finished = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#;
         let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
         assert!(again(Dialect::AgUi, finished, Status::Failed));

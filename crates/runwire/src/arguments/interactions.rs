@@ -1,4 +1,4 @@
-//! What can be said to the commands that answer questions: `inbox`, `answer`.
+//! Arguments of the commands for interactions: `inbox`, `answer`.
 
 use clap::Args;
 

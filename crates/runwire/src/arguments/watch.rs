@@ -1,4 +1,4 @@
-//! What can be said to the commands that show a run: `tail`, `replay`, `run`; and to `cancel`.
+//! Arguments of the commands that watch or control a run: `tail`, `replay`, `run`, `cancel`, `retry`.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ have ended and have been started by the server. Its id is printed.";
 pub(crate) struct OutputArguments {
     /// How the run is printed [default: pretty; with --dialect, ndjson or text]
     #[arg(short, long, value_name = "FORM")]
-    pub(crate) output: Option<OutputForm>,
+    pub(crate) output: Option<OutputFormat>,
 
     /// The dialect to read in, for a program [default: runwire; text for `-o text`]
     #[arg(long, value_name = "DIALECT", value_parser = writable())]
@@ -99,7 +99,7 @@ pub(crate) struct OutputArguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputForm {
+pub(crate) enum OutputFormat {
     /// As a person reads it; on a terminal with colours, and lines that change in place
     Pretty,
     /// As a person reads it, without colours and changing lines
@@ -272,12 +272,12 @@ fn speed(text: &str) -> Result<Speed, String> {
     }
 }
 
-/// Reads seconds, with or without their `s`.
+/// Parses seconds, with or without the unit `s`.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    const MOST: f64 = 86_400.0;
+    const MAX_SECONDS: f64 = 86_400.0;
     match text.strip_suffix('s').unwrap_or(text).parse::<f64>() {
-        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("seconds, from 0 to {MOST}")),
+        Ok(seconds) if (0.0..=MAX_SECONDS).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("seconds, from 0 to {MAX_SECONDS}")),
     }
 }
 

@@ -1,36 +1,36 @@
-//! The signs of life in a body: lines to the server, and none of the input.
+//! Maps lines of an upload's body to lines of the input: keep-alive lines are only in the body.
 
 use std::collections::VecDeque;
 
 use runwire_model::framing::Framing;
 
-/// Places of signs that are remembered. The server refuses a line soon after it has come, so the newest are enough.
-const REMEMBERED: usize = 1024;
+/// Limits the remembered places. The server refuses a line soon after it arrives, so the newest are enough.
+const MAX_PLACES: usize = 1024;
 
-/// Tells which line of the input a line of the body is.
+/// Maps lines of the body to lines of the input.
 #[derive(Debug)]
-pub(super) struct Beats {
+pub(super) struct LineMap {
     framing: Framing,
-    /// Lines of the input that were sent whole.
+    /// Complete lines of the input sent so far.
     lines: u64,
     /// The last line ended in CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// Signs so far.
-    beats: u64,
-    /// Signs before those that are remembered.
+    /// Keep-alive lines sent so far.
+    keep_alives: u64,
+    /// Keep-alive lines before the remembered places.
     forgotten: u64,
-    /// After how many lines of the input signs were sent, and how many there were then.
+    /// Places of keep-alive lines: the input lines before, and the keep-alive lines up to there.
     places: VecDeque<(u64, u64)>,
 }
 
-impl Beats {
-    /// Begins a body.
+impl LineMap {
+    /// Creates the map of an empty body.
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, lines: 0, after_cr: false, beats: 0, forgotten: 0, places: VecDeque::new() }
+        Self { framing, lines: 0, after_cr: false, keep_alives: 0, forgotten: 0, places: VecDeque::new() }
     }
 
-    /// Notes that a piece of the input is sent.
-    pub(super) fn sent(&mut self, piece: &[u8]) {
+    /// Counts a chunk of the input.
+    pub(super) fn input(&mut self, piece: &[u8]) {
         for byte in piece {
             let ends = match (byte, self.framing) {
                 (b'\n', Framing::Sse) => !self.after_cr,
@@ -42,24 +42,24 @@ impl Beats {
         }
     }
 
-    /// Notes that a sign of life is sent, which is a line of its own.
-    pub(super) fn beat(&mut self) {
-        self.beats += 1;
+    /// Counts a keep-alive line.
+    pub(super) fn keep_alive(&mut self) {
+        self.keep_alives += 1;
         match self.places.back_mut() {
-            Some((lines, beats)) if *lines == self.lines => *beats = self.beats,
-            _ => self.places.push_back((self.lines, self.beats)),
+            Some((lines, keep_alives)) if *lines == self.lines => *keep_alives = self.keep_alives,
+            _ => self.places.push_back((self.lines, self.keep_alives)),
         }
-        if self.places.len() > REMEMBERED
-            && let Some((_, beats)) = self.places.pop_front()
+        if self.places.len() > MAX_PLACES
+            && let Some((_, keep_alives)) = self.places.pop_front()
         {
-            self.forgotten = beats;
+            self.forgotten = keep_alives;
         }
     }
 
-    /// Tells the line of the input that is this line of the body, both from 1.
-    pub(super) fn in_input(&self, line: u64) -> u64 {
-        let before = self.places.iter().rev().find(|(lines, beats)| lines + beats < line);
-        line.saturating_sub(before.map_or(self.forgotten, |(_, beats)| *beats))
+    /// Returns the input line of a body line, both from 1.
+    pub(super) fn input_line(&self, line: u64) -> u64 {
+        let before = self.places.iter().rev().find(|(lines, keep_alives)| lines + keep_alives < line);
+        line.saturating_sub(before.map_or(self.forgotten, |(_, keep_alives)| *keep_alives))
     }
 }
 
@@ -68,32 +68,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_body_is_told_as_the_line_of_the_input() {
-        let mut beats = Beats::new(Framing::Ndjson);
-        beats.beat();
-        beats.sent(b"{}\n{}\n");
-        beats.beat();
-        beats.beat();
-        beats.sent(b"{\r}\r\n{}");
-        assert_eq!([2, 3, 6, 7].map(|line| beats.in_input(line)), [1, 2, 3, 4]);
-        let mut beats = Beats::new(Framing::Sse);
+    fn body_lines_are_mapped_to_input_lines() {
+        let mut map = LineMap::new(Framing::Ndjson);
+        map.keep_alive();
+        map.input(b"{}\n{}\n");
+        map.keep_alive();
+        map.keep_alive();
+        map.input(b"{\r}\r\n{}");
+        assert_eq!([2, 3, 6, 7].map(|line| map.input_line(line)), [1, 2, 3, 4]);
+        let mut map = LineMap::new(Framing::Sse);
         for piece in ["data: a\r", "\n\r\r\n", "data: b\n"] {
-            beats.sent(piece.as_bytes());
+            map.input(piece.as_bytes());
         }
-        beats.beat();
-        assert_eq!([1, 4, 6].map(|line| beats.in_input(line)), [1, 4, 5]);
+        map.keep_alive();
+        assert_eq!([1, 4, 6].map(|line| map.input_line(line)), [1, 4, 5]);
     }
 
     #[test]
-    fn a_body_that_is_silent_between_all_its_lines_takes_no_memory() {
-        let mut beats = Beats::new(Framing::Ndjson);
-        for _ in 0..10 * REMEMBERED {
-            beats.beat();
-            beats.sent(b"{}\n");
+    fn memory_is_bounded_with_a_keep_alive_after_each_line() {
+        let mut map = LineMap::new(Framing::Ndjson);
+        for _ in 0..10 * MAX_PLACES {
+            map.keep_alive();
+            map.input(b"{}\n");
         }
-        assert!(beats.places.len() <= REMEMBERED);
-        let last = 10 * REMEMBERED as u64;
-        assert_eq!(beats.in_input(2 * last), last);
-        assert_eq!(beats.in_input(2 * (last - 100)), last - 100);
+        assert!(map.places.len() <= MAX_PLACES);
+        let last = 10 * MAX_PLACES as u64;
+        assert_eq!(map.input_line(2 * last), last);
+        assert_eq!(map.input_line(2 * (last - 100)), last - 100);
     }
 }

@@ -1,4 +1,4 @@
-//! `push` of a producer that has a name: sent again until it is acknowledged, written once.
+//! `push --producer`: uploads batches with retries; the producer's sequence makes each write exactly once.
 
 use bytes::Bytes;
 use runwire_client::{Error, UploadReceipt};
@@ -6,23 +6,23 @@ use runwire_model::framing::{Framing, Unframer};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::timeout;
 
-use super::batch::{Batch, Waiting};
-use super::push::{First, Reading, Unsent};
-use super::writer::{BEAT_TIME, Fault, Writer};
+use super::batch::{QueuedFrame, UploadBatch};
+use super::push::{FirstBytes, InputChunks, PushError};
+use super::writer::{BatchError, HEARTBEAT_INTERVAL, ProducerWriter};
 use crate::failure::Failure;
 use crate::hint;
 
-/// Frames that wait for one that tells the dialect.
+/// Limits the frames that wait until the server can detect the dialect.
 const UNDECIDED_FRAMES: usize = 16;
 
-/// Sends the input in pieces that are acknowledged one by one, each as soon as it is there.
+/// Sends the input in batches, each as soon as it is read.
 pub(super) async fn push(
-    writer: Writer,
-    first: First,
-    mut input: Reading,
+    writer: ProducerWriter,
+    first: FirstBytes,
+    mut input: InputChunks,
     end: bool,
-) -> Result<UploadReceipt, Unsent> {
-    let mut sending = Sending::new(writer, first.framing);
+) -> Result<UploadReceipt, PushError> {
+    let mut sending = ProducerPush::new(writer, first.framing);
     sending.unframer.push(&first.bytes);
     loop {
         sending.cut().await?;
@@ -31,10 +31,10 @@ pub(super) async fn push(
             Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => {
                 sending.write(false, false).await?;
-                match timeout(BEAT_TIME, input.pieces.recv()).await {
+                match timeout(HEARTBEAT_INTERVAL, input.pieces.recv()).await {
                     Ok(piece) => piece.transpose()?,
                     Err(_) => {
-                        sending.writer.place.beat().await;
+                        sending.writer.target.send_heartbeats().await;
                         continue;
                     }
                 }
@@ -47,43 +47,43 @@ pub(super) async fn push(
     }
     sending.unframer.finish();
     sending.cut().await?;
-    // An input without frames is a question too: how far the run is.
+    // An empty input still asks the server for the run's position.
     if end || !sending.batch.is_empty() || sending.last.is_none() {
         sending.write(true, end).await?;
     }
     Ok(sending.written())
 }
 
-struct Sending {
-    writer: Writer,
+struct ProducerPush {
+    writer: ProducerWriter,
     unframer: Unframer,
-    batch: Batch,
+    batch: UploadBatch,
     last: Option<UploadReceipt>,
     accepted: u64,
     duplicates: u64,
 }
 
-impl Sending {
-    fn new(writer: Writer, framing: Framing) -> Self {
-        let (unframer, batch) = (Unframer::new(framing), Batch::new(framing));
+impl ProducerPush {
+    fn new(writer: ProducerWriter, framing: Framing) -> Self {
+        let (unframer, batch) = (Unframer::new(framing), UploadBatch::new(framing));
         Self { writer, unframer, batch, last: None, accepted: 0, duplicates: 0 }
     }
 
-    /// Cuts what has come, and writes what is worth a request.
-    async fn cut(&mut self) -> Result<(), Unsent> {
+    /// Splits the received bytes into frames, and writes full batches.
+    async fn cut(&mut self) -> Result<(), PushError> {
         loop {
             match self.unframer.next() {
                 None => return Ok(()),
-                Some(Ok(frame)) => self.batch.push(Waiting {
+                Some(Ok(frame)) => self.batch.push(QueuedFrame {
                     line: frame.line,
                     name: frame.name.map(str::to_owned),
                     data: Bytes::copy_from_slice(frame.data),
                 }),
                 Some(Err(error)) => {
-                    // What came before it stays written, as it does where the server finds the fault.
+                    // Write the frames before it, as the server would.
                     self.write(true, false).await?;
                     let code = error.code();
-                    return Err(Unsent::NoFrame {
+                    return Err(PushError::NoFrame {
                         problem: format!("line {}: {error} [{code}]", error.line()),
                         hint: hint::for_code(code),
                         accepted: self.accepted,
@@ -96,8 +96,8 @@ impl Sending {
         }
     }
 
-    /// Writes what waits; before the input is over, frames that do not tell their dialect may wait for more.
-    async fn write(&mut self, is_over: bool, end: bool) -> Result<(), Unsent> {
+    /// Writes the batch; before the input ends, frames of an undetected dialect may wait for more.
+    async fn write(&mut self, is_over: bool, end: bool) -> Result<(), PushError> {
         if self.batch.is_empty() && !is_over {
             return Ok(());
         }
@@ -109,14 +109,14 @@ impl Sending {
                 self.batch.clear();
                 Ok(())
             }
-            Err(Fault::Frame { at, problem } | Fault::Closed { at, problem }) => {
+            Err(BatchError::Frame { at, problem } | BatchError::Closed { at, problem }) => {
                 let line = self.batch.take(at).map(|frame| frame.line);
                 let accepted = self.accepted + problem.accepted().unwrap_or(0);
                 let duplicates = self.duplicates + problem.duplicates().unwrap_or(0);
-                Err(Unsent::Refused { problem, line, accepted, duplicates })
+                Err(PushError::Refused { problem, line, accepted, duplicates })
             }
-            Err(Fault::Other(error)) if !is_over && self.may_wait(&error) => Ok(()),
-            Err(Fault::Other(error)) => Err(Failure::from(error).into()),
+            Err(BatchError::Other(error)) if !is_over && self.may_wait(&error) => Ok(()),
+            Err(BatchError::Other(error)) => Err(Failure::from(error).into()),
         }
     }
 
@@ -125,11 +125,11 @@ impl Sending {
         is_undecided && self.batch.len() < UNDECIDED_FRAMES && !self.batch.is_full()
     }
 
-    /// Tells what became of the whole input.
+    /// Returns the receipt of the whole input.
     fn written(self) -> UploadReceipt {
         let mut written = self.last.unwrap_or_default();
         (written.accepted, written.duplicates) = (self.accepted, self.duplicates);
-        written.threads = self.writer.place.threads();
+        written.threads = self.writer.target.threads();
         written
     }
 }

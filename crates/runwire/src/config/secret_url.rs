@@ -1,41 +1,41 @@
-//! The address of a server, with a password in it that is shown to nobody.
+//! A URL that may hold a password, which is never printed.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Display};
 
-/// What stands where a password was.
+/// Printed instead of a password.
 const HIDDEN: &str = "***";
 
-/// The address of a server; whoever shows it shows no password.
+/// The URL of a store or a tail; `Display` and `Debug` hide the password.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Address(String);
+pub(crate) struct SecretUrl(String);
 
-impl Address {
+impl SecretUrl {
     pub(super) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Gives it with its password, to connect with.
-    pub(crate) fn whole(&self) -> &str {
+    /// Returns the URL with its password, to connect.
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl Display for Address {
+impl Display for SecretUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&without_password(&self.0))
     }
 }
 
-impl Debug for Address {
+impl Debug for SecretUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         Debug::fmt(&without_password(&self.0), formatter)
     }
 }
 
-/// Shows what may be an address, right or wrong, without what may be a password in it.
+/// Replaces what may be a password in a text that may be a URL.
 ///
-/// What was typed wrongly is quoted in messages, so nothing is taken for granted: in doubt too much is hidden.
+/// Messages quote invalid input, so the text need not be a valid URL: in doubt too much is hidden.
 pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
     let start = text.find("://").map_or(0, |at| at + 3);
     let (scheme, rest) = text.split_at(start);
@@ -45,14 +45,14 @@ pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
             let (user, rest) = (&credentials[..colon], &rest[credentials.len()..]);
             Cow::Owned(format!("{scheme}{user}:{HIDDEN}{rest}"))
         }
-        // A name alone is what a password becomes where its colon was forgotten.
+        // A Redis URL whose colon was forgotten has the password as its user.
         Some((credentials, None)) if scheme.starts_with("redis") => {
             Cow::Owned(format!("{scheme}{HIDDEN}{}", &rest[credentials.len()..]))
         }
         _ => Cow::Borrowed(text),
     };
     let Some(at) = shown.to_ascii_lowercase().find("passw") else { return shown };
-    // One of several parameters in an address, or anything at all.
+    // A query parameter, or a key in a connection string.
     let value = at + shown[at..].find('=').map_or(0, |equals| equals + 1);
     let after = shown[value..].find('&').filter(|_| start > 0);
     let after = after.map_or("", |end| &shown[value + end..]);
@@ -80,8 +80,8 @@ mod tests {
             ("host=db password='se cret' user=ann", "host=db password=***"),
         ] {
             assert_eq!(without_password(written), shown);
-            assert_eq!(Address::new(written).to_string(), shown);
-            assert_eq!(format!("{:?}", Address::new(written)), format!("{shown:?}"));
+            assert_eq!(SecretUrl::new(written).to_string(), shown);
+            assert_eq!(format!("{:?}", SecretUrl::new(written)), format!("{shown:?}"));
         }
     }
 

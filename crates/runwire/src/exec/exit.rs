@@ -1,22 +1,22 @@
-//! What a program's exit means for its run, and for whoever started it.
+//! Maps a program's exit status to the end of its run and to this command's exit code.
 
 use std::process::ExitStatus;
 
 use runwire_server::programs::signal_of;
 use serde_json::json;
 
-use crate::client::interrupt::BY_SIGNAL;
+use crate::client::interrupt::SIGNAL_EXIT_BASE;
 
-/// How a run ends whose program has said nothing about it.
+/// How a run ends if the program's frames did not end it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum ProgramOutcome {
     Completed,
     Failed { code: &'static str, message: String, exit_code: Option<i32>, signal: Option<i32> },
     Cancelled { reason: Option<String> },
 }
 
-impl Ending {
-    /// Tells the end by the program's exit. A program that ends after it was asked to has been cancelled.
+impl ProgramOutcome {
+    /// Returns the outcome of an exit status. A program that exits after a cancel request was cancelled.
     pub(super) fn of(status: ExitStatus, cancelled: Option<Option<String>>) -> Self {
         if let Some(reason) = cancelled {
             return Self::Cancelled { reason };
@@ -33,12 +33,12 @@ impl Ending {
         Self::Failed { code, message, exit_code, signal }
     }
 
-    /// Tells the end of a run whose program never began.
+    /// Returns the outcome of a program that could not be started.
     pub(super) fn not_started(message: String) -> Self {
         Self::Failed { code: "not_started", message, exit_code: None, signal: None }
     }
 
-    /// Writes the event; a run that completes is ended by the server, which knows its last fatal notice.
+    /// Returns the terminal event. `None` for a run that completes: the server ends it, as it knows the last fatal notice.
     pub(super) fn frame(&self) -> Option<String> {
         let frame = match self {
             Self::Completed => return None,
@@ -58,12 +58,12 @@ impl Ending {
     }
 }
 
-/// Tells the exit code that a shell would give for a program's end.
+/// Returns the exit code of a shell for an exit status.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let by_signal = || signal_of(status).and_then(|signal| u8::try_from(signal).ok());
     match status.code() {
         Some(code) => u8::try_from(code & 0xff).unwrap_or(1),
-        None => by_signal().map_or(1, |signal| BY_SIGNAL.saturating_add(signal)),
+        None => by_signal().map_or(1, |signal| SIGNAL_EXIT_BASE.saturating_add(signal)),
     }
 }
 
@@ -92,26 +92,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_is_told_to_the_run_and_to_the_shell() {
+    fn an_exit_status_ends_the_run_and_sets_the_exit_code() {
         let exited = |code: i32| ExitStatus::from_raw(code << 8);
-        assert_eq!(Ending::of(exited(0), None), Ending::Completed);
+        assert_eq!(ProgramOutcome::of(exited(0), None), ProgramOutcome::Completed);
         assert_eq!((exit_code(exited(0)), exit_code(exited(3)), exit_code(exited(255))), (0, 3, 255));
-        let failed = Ending::of(exited(3), None).frame().unwrap();
+        let failed = ProgramOutcome::of(exited(3), None).frame().unwrap();
         let expected = r#"{"type":"run.failed","error":{"code":"exit_status","message":"the program ended with exit code 3","details":{"exit_code":3}}}"#;
         assert_eq!(failed, expected);
         let killed = ExitStatus::from_raw(9);
         assert_eq!(exit_code(killed), 137);
-        let said = Ending::of(killed, None).frame().unwrap();
-        assert!(said.contains("signal 9 (SIGKILL)") && said.contains(r#""details":{"signal":9}"#), "{said}");
+        let frame = ProgramOutcome::of(killed, None).frame().unwrap();
+        assert!(
+            frame.contains("signal 9 (SIGKILL)") && frame.contains(r#""details":{"signal":9}"#),
+            "{frame}"
+        );
     }
 
     #[test]
-    fn a_program_that_ends_when_it_is_asked_to_was_cancelled() {
+    fn a_program_that_exits_after_a_cancel_was_cancelled() {
         let reason = Some("no longer needed".to_owned());
-        let said = Ending::of(ExitStatus::from_raw(15), Some(reason)).frame().unwrap();
-        assert_eq!(said, r#"{"type":"run.cancelled","reason":"no longer needed"}"#);
+        let frame = ProgramOutcome::of(ExitStatus::from_raw(15), Some(reason)).frame().unwrap();
+        assert_eq!(frame, r#"{"type":"run.cancelled","reason":"no longer needed"}"#);
         assert_eq!(
-            Ending::of(ExitStatus::from_raw(0), Some(None)).frame().unwrap(),
+            ProgramOutcome::of(ExitStatus::from_raw(0), Some(None)).frame().unwrap(),
             r#"{"type":"run.cancelled"}"#
         );
     }

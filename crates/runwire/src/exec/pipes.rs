@@ -1,4 +1,4 @@
-//! A program's output, read no faster than it can be written.
+//! Reads the program's standard output and standard error, with backpressure.
 
 use std::time::Duration;
 
@@ -6,51 +6,51 @@ use runwire_model::framing::{Framing, Unframer};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 
-use super::sorter::{Said, Sorter};
+use super::output_parser::{OutputItem, OutputParser};
 use crate::client::notes::Notes;
-use crate::input::PIECE;
+use crate::input::CHUNK_BYTES;
 
-/// How long something that the program has left behind may be silent before its output counts as ended.
+/// How long output is read after the program's exit, as its children may still hold the pipe.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Hands on what a program writes, to the end of its output.
+/// Reads and parses standard output to its end.
 ///
-/// Where nobody takes it, the pipe fills and the program waits: that is what a slow server does to it.
-pub(super) async fn read(
+/// While the receiver is slow, the pipe fills and the program blocks.
+pub(super) async fn read_stdout(
     mut stdout: impl AsyncRead + Unpin,
-    mut sorter: Sorter,
-    said: mpsc::Sender<Vec<Said>>,
+    mut parser: OutputParser,
+    items: mpsc::Sender<Vec<OutputItem>>,
     mut has_ended: watch::Receiver<bool>,
 ) {
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let count = tokio::select! {
             biased;
-            // An output that cannot be read has ended.
-            count = stdout.read(&mut piece) => count.unwrap_or(0),
-            () = silent_after(&mut has_ended) => 0,
+            // A read error counts as the end.
+            count = stdout.read(&mut chunk) => count.unwrap_or(0),
+            () = linger_after_exit(&mut has_ended) => 0,
         };
-        let sorted = if count == 0 { sorter.finish() } else { sorter.push(&piece[..count]) };
-        if (!sorted.is_empty() && said.send(sorted).await.is_err()) || count == 0 {
+        let parsed = if count == 0 { parser.finish() } else { parser.push(&chunk[..count]) };
+        if (!parsed.is_empty() && items.send(parsed).await.is_err()) || count == 0 {
             return;
         }
     }
 }
 
-/// Draws what a program writes to its standard error.
-pub(super) async fn draw(mut stderr: impl AsyncRead + Unpin, notes: Notes) {
+/// Forwards lines of standard error to the view.
+pub(super) async fn draw_stderr(mut stderr: impl AsyncRead + Unpin, notes: Notes) {
     let mut lines = Unframer::new(Framing::Ndjson);
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let count = stderr.read(&mut piece).await.unwrap_or(0);
+        let count = stderr.read(&mut chunk).await.unwrap_or(0);
         if count == 0 {
             lines.finish();
         }
-        lines.push(&piece[..count]);
+        lines.push(&chunk[..count]);
         while let Some(line) = lines.next() {
-            // A line of more than a million bytes is for nobody's eyes.
+            // A line beyond the frame limit is not shown.
             let Ok(line) = line else { continue };
-            notes.hand_on(String::from_utf8_lossy(line.data).into_owned()).await;
+            notes.forward(String::from_utf8_lossy(line.data).into_owned()).await;
         }
         if count == 0 {
             return;
@@ -58,9 +58,9 @@ pub(super) async fn draw(mut stderr: impl AsyncRead + Unpin, notes: Notes) {
     }
 }
 
-/// Waits for the program's end, and a little longer.
-async fn silent_after(has_ended: &mut watch::Receiver<bool>) {
-    if has_ended.wait_for(|ended| *ended).await.is_ok() {
+/// Waits for the program's exit and the linger time.
+async fn linger_after_exit(has_ended: &mut watch::Receiver<bool>) {
+    if has_ended.wait_for(|exited| *exited).await.is_ok() {
         tokio::time::sleep(LINGER).await;
     }
 }

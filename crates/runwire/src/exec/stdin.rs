@@ -1,4 +1,4 @@
-//! What people send back, read from the run and written to the program's standard input.
+//! Forwards answers and cancel requests from the run's events to the program's standard input.
 
 use futures_util::StreamExt;
 use runwire_client::EventStream;
@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use crate::client::notes::Notes;
 use crate::failure::plain;
 
-/// Hands answers and requests to cancel to the program; of a cancel, the reason goes to whoever sends signals.
-pub(super) async fn hand_on(
+/// Writes answers and cancel requests to the program's standard input; sends the reason of a cancel to `cancels`.
+pub(super) async fn forward(
     mut events: EventStream,
     mut stdin: Option<ChildStdin>,
     cancels: mpsc::Sender<Option<String>>,
@@ -28,21 +28,21 @@ pub(super) async fn hand_on(
         let cancel = match &received.body {
             Body::InteractionResolved(_) => None,
             Body::RunCancelRequested(asked) => Some(asked.reason.clone()),
-            // A run that waits for a person, or for its first event, is cancelled at once.
+            // A suspended or pending run is cancelled without a request.
             Body::RunCancelled(cancelled) => Some(cancelled.reason.clone()),
-            // The server took the program for dead: nothing that it does can be written any more.
+            // The lease expired: the run takes no more frames.
             Body::RunFailed(failed) if failed.error.code.as_deref() == Some("producer_lost") => {
                 Some(Some(failed.error.message.clone()))
             }
             _ => continue,
         };
         if let Some(reason) = cancel {
-            // Where nobody waits any more, the program has ended.
+            // The receiver is dropped once the program has ended.
             let _ = cancels.send(reason).await;
         }
         if let Some(open) = &mut stdin {
             let line = [received.frame(), &b"\n"[..]].concat();
-            // A program that has closed its input wants no answers.
+            // The program has closed its input.
             if open.write_all(&line).await.is_err() || open.flush().await.is_err() {
                 stdin = None;
             }

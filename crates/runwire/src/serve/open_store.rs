@@ -1,4 +1,4 @@
-//! Opening the store, and waiting for one that is not there yet: nodes are often started before their database.
+//! Opens the store, with retries: nodes are often started before their database.
 
 use std::io;
 use std::sync::Arc;
@@ -8,85 +8,85 @@ use runwire_log::postgres::{self, Postgres};
 use runwire_log::sqlite::{self, Sqlite};
 use runwire_log::{Log, Migrated};
 
-use super::{end_at_once, end_with_this_life};
-use crate::config::{Address, Settings, Store, Tail};
+use super::{exit_on_store_change, exit_on_store_failure};
+use crate::config::{SecretUrl, Settings, StoreUrl, TailSettings};
 use crate::failure::Failure;
 
-/// How long a store that cannot be reached is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it is left alone between two tries.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How many tries in vain are told of once.
-const TRIES_A_LINE: u32 = 5;
+/// How long an unreachable store is retried.
+const STORE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay between two attempts.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Failed attempts per log line.
+const ATTEMPTS_PER_LOG_LINE: u32 = 5;
 
-/// Opens the store that is configured.
+/// Opens the configured store.
 pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
     match settings.store.clone() {
-        Store::Sqlite(path) => {
+        StoreUrl::Sqlite(path) => {
             let options = sqlite::Options {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
-                fatal: Arc::new(end_at_once),
+                fatal: Arc::new(exit_on_store_failure),
                 ..sqlite::Options::default()
             };
-            Ok(Arc::new(apart(move || Sqlite::open(&path, options)).await??))
+            Ok(Arc::new(run_blocking(move || Sqlite::open(&path, options)).await??))
         }
-        Store::Postgres(address) => {
+        StoreUrl::Postgres(address) => {
             let options = postgres::Options {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
-                node_name: machine(),
-                tail: settings.tail.as_ref().map(Tail::options),
-                fatal: Arc::new(end_with_this_life),
+                node_name: hostname(),
+                tail: settings.tail.as_ref().map(TailSettings::options),
+                fatal: Arc::new(exit_on_store_change),
                 ..postgres::Options::default()
             };
-            let opened = patiently(&address, move |url| Postgres::open(url, &options)).await?;
+            let opened = with_retries(&address, move |url| Postgres::open(url, &options)).await?;
             Ok(Arc::new(opened))
         }
     }
 }
 
-/// Migrates the store, and tells which versions it had and has.
-pub(crate) async fn migrate(store: &Store) -> Result<Migrated, Failure> {
+/// Migrates the store, and returns its former and new version.
+pub(crate) async fn migrate(store: &StoreUrl) -> Result<Migrated, Failure> {
     match store.clone() {
-        Store::Sqlite(path) => Ok(apart(move || Sqlite::migrate(&path)).await??),
-        Store::Postgres(address) => patiently(&address, Postgres::migrate).await,
+        StoreUrl::Sqlite(path) => Ok(run_blocking(move || Sqlite::migrate(&path)).await??),
+        StoreUrl::Postgres(address) => with_retries(&address, Postgres::migrate).await,
     }
 }
 
-/// Tries until the store is there, as long as waiting may help.
-async fn patiently<T: Send + 'static>(
-    address: &Address,
+/// Retries while the error is temporary and the timeout is not over.
+async fn with_retries<T: Send + 'static>(
+    address: &SecretUrl,
     open: impl Fn(&str) -> Result<T, postgres::OpenError> + Clone + Send + 'static,
 ) -> Result<T, Failure> {
-    let began = Instant::now();
-    let mut tries = 0;
+    let started = Instant::now();
+    let mut attempts = 0;
     loop {
         let (once, to) = (open.clone(), address.clone());
-        match apart(move || once(to.whole())).await? {
-            Err(error) if error.may_pass() && began.elapsed() < PATIENCE => {
-                if tries % TRIES_A_LINE == 0 {
-                    let left = PATIENCE.saturating_sub(began.elapsed()).as_secs();
+        match run_blocking(move || once(to.expose())).await? {
+            Err(error) if error.may_pass() && started.elapsed() < STORE_TIMEOUT => {
+                if attempts % ATTEMPTS_PER_LOG_LINE == 0 {
+                    let left = STORE_TIMEOUT.saturating_sub(started.elapsed()).as_secs();
                     tracing::warn!(store = %address, %error, seconds_left = left, "waiting for the store");
                 }
-                tries += 1;
-                tokio::time::sleep(PAUSE).await;
+                attempts += 1;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             result => return Ok(result?),
         }
     }
 }
 
-/// Tells what people call this machine, where the system knows it.
-fn machine() -> String {
+/// Returns the host name, if the system knows it.
+fn hostname() -> String {
     #[cfg(unix)]
     return rustix::system::uname().nodename().to_string_lossy().into_owned();
     #[cfg(not(unix))]
     return std::env::var("COMPUTERNAME").unwrap_or_default();
 }
 
-/// Does what blocks where it stops nobody.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+/// Runs blocking work on a thread of its own.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|panic| Failure::Start(io::Error::other(panic)))
 }

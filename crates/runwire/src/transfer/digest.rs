@@ -1,4 +1,4 @@
-//! What the streams of a run must come to, added up frame by frame.
+//! Digests of a run's streams, to compare the file with the server.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,19 +8,19 @@ use runwire_log::Stored;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
 use runwire_model::window::Window;
 
-/// The frames of a stream, as far as two streams can be told apart by it.
+/// Count and hash of a stream's frames.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sum {
+pub(super) struct StreamDigest {
     pub(super) frames: u64,
     hasher: DefaultHasher,
 }
 
-impl Sum {
+impl StreamDigest {
     /// Adds a frame at its cursor.
     pub(super) fn add(&mut self, seq: u64, name: Option<&[u8]>, data: &[u8]) {
         self.frames += 1;
         (seq, name).hash(&mut self.hasher);
-        // Server-sent events know only one kind of line end.
+        // Server-sent events normalise line ends.
         let mut bytes = data.iter().peekable();
         if data.contains(&b'\r') {
             while let Some(byte) = bytes.next() {
@@ -36,37 +36,37 @@ impl Sum {
     }
 }
 
-impl PartialEq for Sum {
+impl PartialEq for StreamDigest {
     fn eq(&self, other: &Self) -> bool {
         self.frames == other.frames && self.hasher.finish() == other.hasher.finish()
     }
 }
 
-/// What a run's streams must be.
+/// The expected digests of a run's streams.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Expected {
+pub(super) struct ExpectedStreams {
     encoder: Encoder,
     pub(super) last_seq: u64,
-    /// Whether more may come.
+    /// Whether the run is open, so that more may follow.
     pub(super) open: bool,
-    pub(super) canonical: Sum,
-    pub(super) raw: Sum,
+    pub(super) canonical: StreamDigest,
+    pub(super) raw: StreamDigest,
 }
 
-/// The runs of a thread, and what their streams must be.
+/// The expected digests of a thread's runs.
 #[derive(Debug, Default)]
-pub(super) struct Runs(pub(super) HashMap<Arc<str>, Expected>);
+pub(super) struct ExpectedRuns(pub(super) HashMap<Arc<str>, ExpectedStreams>);
 
-impl Runs {
-    /// Takes in a record of the file.
+impl ExpectedRuns {
+    /// Adds a record of the file.
     pub(super) fn add(&mut self, thread: &str, stored: &Stored) {
         let seq = stored.record.seq;
-        let run = self.0.entry(stored.run.clone()).or_insert_with(|| Expected {
+        let run = self.0.entry(stored.run.clone()).or_insert_with(|| ExpectedStreams {
             encoder: Encoder::new(Dialect::Runwire, thread, &*stored.run, Fidelity::Native),
             last_seq: seq,
             open: true,
-            canonical: Sum::default(),
-            raw: Sum::default(),
+            canonical: StreamDigest::default(),
+            raw: StreamDigest::default(),
         });
         (run.last_seq, run.open) = (seq, !stored.is_terminal());
         let mut frames = Frames::default();
@@ -88,20 +88,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_that_differ_anywhere_have_another_sum() {
-        let sum = |frames: &[(u64, Option<&str>, &str)]| {
-            let mut sum = Sum::default();
+    fn different_streams_have_different_digests() {
+        let digest = |frames: &[(u64, Option<&str>, &str)]| {
+            let mut digest = StreamDigest::default();
             frames
                 .iter()
-                .for_each(|(seq, name, data)| sum.add(*seq, name.map(str::as_bytes), data.as_bytes()));
-            sum
+                .for_each(|(seq, name, data)| digest.add(*seq, name.map(str::as_bytes), data.as_bytes()));
+            digest
         };
-        let one = sum(&[(1, None, "ab"), (2, Some("n"), "c")]);
-        assert_eq!(one, sum(&[(1, None, "ab"), (2, Some("n"), "c")]));
-        assert_ne!(one, sum(&[(1, None, "a"), (2, Some("n"), "bc")]));
-        assert_ne!(one, sum(&[(1, None, "ab"), (3, Some("n"), "c")]));
-        assert_ne!(one, sum(&[(1, None, "ab"), (2, None, "c")]));
-        assert_ne!(one, sum(&[(1, None, "ab")]));
-        assert_eq!(sum(&[(1, None, "a\r\nb\rc")]), sum(&[(1, None, "a\nb\nc")]));
+        let one = digest(&[(1, None, "ab"), (2, Some("n"), "c")]);
+        assert_eq!(one, digest(&[(1, None, "ab"), (2, Some("n"), "c")]));
+        assert_ne!(one, digest(&[(1, None, "a"), (2, Some("n"), "bc")]));
+        assert_ne!(one, digest(&[(1, None, "ab"), (3, Some("n"), "c")]));
+        assert_ne!(one, digest(&[(1, None, "ab"), (2, None, "c")]));
+        assert_ne!(one, digest(&[(1, None, "ab")]));
+        assert_eq!(digest(&[(1, None, "a\r\nb\rc")]), digest(&[(1, None, "a\nb\nc")]));
     }
 }

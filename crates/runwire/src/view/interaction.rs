@@ -1,79 +1,79 @@
-//! Questions to a person: forms and approvals, each in a box with how to answer under it.
+//! Draws interactions: forms and approvals, with how to answer them.
 
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested, InteractionResolved};
 use serde_json::Value;
 
 use super::answer;
-use super::clean::cut;
-use super::line::Line;
+use super::line::PaintedLine;
 use super::measure::room;
-use super::style::{Paint, Server};
+use super::sanitize::cut;
+use super::style::{Paint, ServerHint};
 use super::value::{arguments, first_text, short, short_value};
 use super::wrap::wrap;
 
-/// The fields of a form that are shown.
-const FIELDS: usize = 40;
+/// Limits the fields shown.
+const MAX_FIELDS: usize = 40;
 
-/// The lines that one text takes at most.
+/// Limits the lines of one text.
 const TEXT_LINES: usize = 12;
 
-/// The choices of a field that are shown.
-const CHOICES: usize = 20;
+/// Limits the choices shown.
+const MAX_CHOICES: usize = 20;
 
-/// Draws a question within a width, and says how it is answered.
+/// Draws an interaction within a width, with how to answer it.
 pub(super) fn lines(
     run: &str,
-    asked: &InteractionRequested,
-    server: Option<&Server>,
+    requested: &InteractionRequested,
+    server: Option<&ServerHint>,
     width: usize,
-) -> Vec<Line> {
+) -> Vec<PaintedLine> {
     let mut drawn = Drawn { lines: Vec::new(), width: width.saturating_sub(2) };
-    let kind = match asked.kind {
+    let kind = match requested.kind {
         InteractionKind::Form => "form",
         InteractionKind::Approval => "approval",
     };
-    let title = asked.title.as_deref().or(asked.name.as_deref());
-    let mut head = Line::of(Paint::Warn, "╭ ");
+    let title = requested.title.as_deref().or(requested.name.as_deref());
+    let mut head = PaintedLine::of(Paint::Warn, "╭ ");
     match title {
         Some(title) => {
             head.push(Paint::Bold, cut(title, 400));
-            head.push(Paint::Dim, &format!("  {kind} {}", asked.interaction_id));
+            head.push(Paint::Dim, &format!("  {kind} {}", requested.interaction_id));
         }
-        None => head.push(Paint::Bold, &format!("{kind} {}", asked.interaction_id)),
+        None => head.push(Paint::Bold, &format!("{kind} {}", requested.interaction_id)),
     }
     drawn.lines.push(head.fitted(width));
-    if let Some(text) = &asked.description {
+    if let Some(text) = &requested.description {
         drawn.text(Paint::Plain, text, 0);
     }
-    if let Some(text) = &asked.reason {
+    if let Some(text) = &requested.reason {
         drawn.text(Paint::Plain, text, 0);
     }
-    if let Some(name) = asked.name.as_deref().filter(|name| Some(*name) != title) {
+    if let Some(name) = requested.name.as_deref().filter(|name| Some(*name) != title) {
         drawn.text(Paint::Bold, name, 0);
     }
-    drawn.call(asked);
-    let fields = asked.schema.as_ref().map(fields).unwrap_or_default();
+    drawn.call(requested);
+    let fields = requested.schema.as_ref().map(fields).unwrap_or_default();
     drawn.fields(&fields);
-    let mut end = Line::of(Paint::Warn, "╰");
-    if let Some(moment) = &asked.expires_at {
+    let mut end = PaintedLine::of(Paint::Warn, "╰");
+    if let Some(moment) = &requested.expires_at {
         end.push(Paint::Dim, &format!(" until {}", moment_of(moment)));
     }
     drawn.lines.push(end.fitted(width));
     let names: Vec<(String, Value)> =
         fields.into_iter().filter(|field| field.required).map(|field| (field.name, field.sample)).collect();
-    drawn.lines.extend(answer::lines(run, asked, &names, server));
+    drawn.lines.extend(answer::lines(run, requested, &names, server));
     drawn.lines
 }
 
-/// Says what became of a question.
-pub(super) fn settled(resolved: &InteractionResolved, title: Option<&str>, width: usize) -> Line {
+/// Draws the outcome of an interaction.
+pub(super) fn settled(resolved: &InteractionResolved, title: Option<&str>, width: usize) -> PaintedLine {
     let (paint, sign) = match resolved.decision {
         Decision::Submitted | Decision::Approved => (Paint::Good, "✓ "),
         Decision::Rejected => (Paint::Bad, "✗ "),
         Decision::Cancelled | Decision::Expired => (Paint::Dim, "■ "),
     };
     let mut line =
-        Line::of(paint, sign).and(Paint::Plain, cut(title.unwrap_or(&resolved.interaction_id), 400));
+        PaintedLine::of(paint, sign).and(Paint::Plain, cut(title.unwrap_or(&resolved.interaction_id), 400));
     line.push(paint, &format!("  {}", resolved.decision.as_str()));
     if let Some(by) = &resolved.by {
         line.push(Paint::Dim, &format!(" by {by}"));
@@ -96,7 +96,7 @@ struct Field {
     description: Option<String>,
     choices: Vec<String>,
     default: Option<String>,
-    /// A value that could be an answer, for the lines that say how to answer.
+    /// A sample value for the lines that show how to answer.
     sample: Value,
 }
 
@@ -115,10 +115,10 @@ fn fields(schema: &runwire_model::Json) -> Vec<Field> {
         default: schema.get("default").map(|default| cut(&short_value(default), 200).to_owned()),
         sample: sample(schema),
     };
-    properties.iter().take(FIELDS).map(field).collect()
+    properties.iter().take(MAX_FIELDS).map(field).collect()
 }
 
-/// Tells the type of a field, and its bounds.
+/// Formats the type of a field and its bounds.
 fn kind(schema: &Value) -> String {
     let named = match schema.get("type") {
         Some(Value::String(kind)) => kind.clone(),
@@ -134,21 +134,21 @@ fn kind(schema: &Value) -> String {
     }
     let bound = |name: &str| schema.get(name).filter(|bound| bound.is_number());
     let range = match (bound("minimum"), bound("maximum")) {
-        (Some(least), Some(most)) => format!(" {least} to {most}"),
+        (Some(least), Some(max)) => format!(" {least} to {max}"),
         (Some(least), None) => format!(" from {least}"),
-        (None, Some(most)) => format!(" up to {most}"),
+        (None, Some(max)) => format!(" up to {max}"),
         (None, None) => String::new(),
     };
     let long = match (bound("minLength"), bound("maxLength")) {
-        (Some(least), Some(most)) => format!(", {least} to {most} characters"),
+        (Some(least), Some(max)) => format!(", {least} to {max} characters"),
         (Some(least), None) => format!(", at least {least} characters"),
-        (None, Some(most)) => format!(", at most {most} characters"),
+        (None, Some(max)) => format!(", at most {max} characters"),
         (None, None) => String::new(),
     };
     format!("{words}{range}{long}").trim_start_matches([' ', ',']).to_owned()
 }
 
-/// Lists what may be chosen, with its title where it has one.
+/// Returns the choices, with titles.
 fn choices(schema: &Value) -> Vec<String> {
     let listed = schema.get("enum").or_else(|| schema.pointer("/items/enum")).and_then(Value::as_array);
     if let Some(listed) = listed {
@@ -186,29 +186,29 @@ fn moment_of(time: &str) -> String {
 }
 
 struct Drawn {
-    lines: Vec<Line>,
+    lines: Vec<PaintedLine>,
     width: usize,
 }
 
 impl Drawn {
-    fn add(&mut self, line: Line) {
-        self.lines.push(Line::of(Paint::Warn, "│ ").join(line));
+    fn add(&mut self, line: PaintedLine) {
+        self.lines.push(PaintedLine::of(Paint::Warn, "│ ").join(line));
     }
 
     fn text(&mut self, paint: Paint, text: &str, indent: usize) {
         let spaces = " ".repeat(indent);
         for line in wrap(text, self.width.saturating_sub(indent), TEXT_LINES) {
-            self.add(Line::of(Paint::Plain, &spaces).and(paint, &line));
+            self.add(PaintedLine::of(Paint::Plain, &spaces).and(paint, &line));
         }
     }
 
-    /// Shows what a tool would be given, a line each.
-    fn call(&mut self, asked: &InteractionRequested) {
-        let Some(given) = asked.arguments.as_ref().filter(|given| !given.is_null()) else { return };
+    /// Draws the tool's arguments, one per line.
+    fn call(&mut self, requested: &InteractionRequested) {
+        let Some(given) = requested.arguments.as_ref().filter(|given| !given.is_null()) else { return };
         let Ok(Value::Object(members)) = given.to_value() else {
             return self.text(Paint::Plain, &short(given), 2);
         };
-        for (name, value) in members.iter().take(FIELDS) {
+        for (name, value) in members.iter().take(MAX_FIELDS) {
             let pretty = match value {
                 Value::String(text) => text.clone(),
                 value if value.to_string().len() + name.len() + 4 <= self.width => value.to_string(),
@@ -216,7 +216,7 @@ impl Drawn {
             };
             let name = format!("{}:", cut(name, 200));
             let texts = wrap(cut(&pretty, 4000), self.width.saturating_sub(4), TEXT_LINES);
-            let beside = Line::of(Paint::Plain, "  ").and(Paint::Dim, &name);
+            let beside = PaintedLine::of(Paint::Plain, "  ").and(Paint::Dim, &name);
             match texts.as_slice() {
                 [text] if beside.room() + 1 + room(text) <= self.width => {
                     self.add(beside.and(Paint::Plain, " ").and(Paint::Plain, text));
@@ -224,22 +224,22 @@ impl Drawn {
                 texts => {
                     self.add(beside.fitted(self.width));
                     for text in texts {
-                        self.add(Line::of(Paint::Plain, "    ").and(Paint::Plain, text));
+                        self.add(PaintedLine::of(Paint::Plain, "    ").and(Paint::Plain, text));
                     }
                 }
             }
         }
-        if members.len() > FIELDS {
-            self.add(Line::of(Paint::Dim, &format!("  … {} more", members.len() - FIELDS)));
+        if members.len() > MAX_FIELDS {
+            self.add(PaintedLine::of(Paint::Dim, &format!("  … {} more", members.len() - MAX_FIELDS)));
         }
     }
 
     fn fields(&mut self, fields: &[Field]) {
         if !fields.is_empty() && self.lines.len() > 1 {
-            self.lines.push(Line::of(Paint::Warn, "│"));
+            self.lines.push(PaintedLine::of(Paint::Warn, "│"));
         }
         for field in fields {
-            let mut line = Line::of(Paint::Bold, &field.name);
+            let mut line = PaintedLine::of(Paint::Bold, &field.name);
             line.push(Paint::Warn, if field.required { " *" } else { "" });
             if let Some(title) = field.title.as_deref().filter(|title| *title != field.name) {
                 line.push(Paint::Plain, &format!("  {title}"));
@@ -254,8 +254,8 @@ impl Drawn {
                 self.text(Paint::Dim, description, 2);
             }
             if !field.choices.is_empty() {
-                let mut shown = field.choices[..field.choices.len().min(CHOICES)].join(" · ");
-                if field.choices.len() > CHOICES {
+                let mut shown = field.choices[..field.choices.len().min(MAX_CHOICES)].join(" · ");
+                if field.choices.len() > MAX_CHOICES {
                     shown.push_str(" · …");
                 }
                 self.text(Paint::Plain, &format!("one of {shown}"), 2);
@@ -265,7 +265,7 @@ impl Drawn {
             }
         }
         if fields.iter().any(|field| field.required) {
-            self.add(Line::of(Paint::Warn, "*").and(Paint::Dim, " required"));
+            self.add(PaintedLine::of(Paint::Warn, "*").and(Paint::Dim, " required"));
         }
     }
 }

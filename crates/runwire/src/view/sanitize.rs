@@ -1,41 +1,41 @@
-//! Text from a run that cannot drive the reader's terminal.
+//! Sanitizes untrusted text for the terminal.
 //!
-//! Whatever a run says reaches the terminal through these functions: escape sequences, control characters
-//! and characters that turn the direction of writing are shown as a replacement character.
+//! All text of a run reaches the terminal through these functions: control characters, escape sequences and characters
+//! that change the writing direction become a replacement character.
 
 use std::borrow::Cow;
 
-/// Replaces a character that would act on a terminal.
-pub(crate) fn tame(letter: char) -> char {
-    if acts(letter) { char::REPLACEMENT_CHARACTER } else { letter }
+/// Replaces a character that acts on a terminal.
+pub(crate) fn sanitize(letter: char) -> char {
+    if is_unsafe(letter) { char::REPLACEMENT_CHARACTER } else { letter }
 }
 
-/// Tells whether a character does something to a terminal, or to the text around it, instead of being seen.
-fn acts(letter: char) -> bool {
+/// Returns true if a character acts on the terminal or on the text around it.
+fn is_unsafe(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
             | '\u{fff9}'..='\u{fffb}' | '\u{e0001}')
 }
 
-/// Makes a text that stands on one line: line ends and tabs become a space.
+/// Sanitizes a text for one line: line ends and tabs become spaces.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(acts) {
+    if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut line = String::with_capacity(text.len());
     for letter in text.replace("\r\n", "\n").chars() {
-        line.push(if matches!(letter, '\n' | '\r' | '\t') { ' ' } else { tame(letter) });
+        line.push(if matches!(letter, '\n' | '\r' | '\t') { ' ' } else { sanitize(letter) });
     }
     Cow::Owned(line)
 }
 
-/// Cuts a text to a number of bytes at most, at a character's end.
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    if text.len() <= most {
+/// Truncates a text to a number of bytes, at a character boundary.
+pub(super) fn cut(text: &str, max: usize) -> &str {
+    if text.len() <= max {
         return text;
     }
-    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     &text[..end]
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_drives_a_terminal_is_shown_and_does_nothing() {
+    fn characters_that_act_on_a_terminal_are_replaced() {
         assert_eq!(one_line("\x1b[2J\x07\u{9b}31m"), "\u{fffd}[2J\u{fffd}\u{fffd}31m");
         assert_eq!(one_line("safe\u{202e}exe.cod"), "safe\u{fffd}exe.cod");
         assert_eq!(one_line("a\r\nb\tc"), "a b c");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::command::{PATIENCE, run, runwire};
 use crate::server::Server;
 
-/// Tells how many programs run that carry a mark on their command line.
+/// Returns how many programs run that carry a mark on their command line.
 fn processes(mark: &str) -> usize {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let carries = |entry: &fs::DirEntry| {

@@ -24,7 +24,7 @@ impl Place {
         run_command(&mut command, "")
     }
 
-    /// Tells a setting's value and where it comes from.
+    /// Returns a setting's value and where it comes from.
     fn setting(&self, key: &str, variables: &[(&str, &str)], flags: &[&str]) -> (String, Value) {
         let outcome = self.run(variables, &[&["check-config", "--json"], flags].concat());
         let all: Value = serde_json::from_str(&outcome.stdout).unwrap();

@@ -19,7 +19,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Tells how many processes carry a mark on their command line.
+/// Returns how many processes carry a mark on their command line.
 fn processes(mark: &str) -> usize {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let carries = |entry: &fs::DirEntry| {

@@ -135,7 +135,7 @@ impl Server {
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
-    /// Tells how much memory the server takes.
+    /// Returns how much memory the server takes.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident_bytes(&self) -> u64 {
         let child = self.child.as_ref().expect("the server runs");

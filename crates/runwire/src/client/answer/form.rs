@@ -1,34 +1,34 @@
-//! The fields of a form, as its schema has them, and values as a person types them.
+//! The fields of a form, derived from its JSON Schema, and the parsing of typed values.
 
 use runwire_client::Interaction;
 use runwire_server::interactions::Schema;
 use serde_json::{Map, Value, json};
 
-use super::words::typed;
+use super::text::shown_value;
 
-/// Fields that are asked for one by one; a form with more is filled in with `--values`.
-const FIELDS: usize = 200;
-/// Objects inside objects whose fields are asked for; deeper ones are typed as JSON.
-const NESTING: usize = 4;
-/// References that lead to each other.
-const REFERENCES: usize = 16;
+/// Limits the fields of a prompt; a larger form needs `--values`.
+const MAX_FIELDS: usize = 200;
+/// Limits the nesting of fields; deeper objects are typed as JSON.
+const MAX_NESTING: usize = 4;
+/// Limits the chain of `$ref`s.
+const MAX_REFERENCES: usize = 16;
 
-/// A form.
-pub(super) struct Form {
+/// A form: its schema and fields.
+pub(super) struct AnswerForm {
     root: Value,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<FormField>,
 }
 
 /// A field of a form.
-pub(super) struct Field {
-    /// The names that lead to it.
+pub(super) struct FormField {
+    /// Its path of property names.
     pub(super) path: Vec<String>,
     pub(super) required: bool,
-    /// Its schema, after references.
+    /// Its schema, with references resolved.
     schema: Value,
 }
 
-/// What is typed into a field.
+/// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -39,10 +39,10 @@ enum Kind {
     Json,
 }
 
-impl Form {
-    pub(super) fn of(asked: &Interaction) -> Self {
-        // A schema that cannot be read is the server's to refuse.
-        let root = asked.schema.as_ref().and_then(|schema| schema.to_value().ok());
+impl AnswerForm {
+    pub(super) fn of(interaction: &Interaction) -> Self {
+        // An invalid schema is left to the server.
+        let root = interaction.schema.as_ref().and_then(|schema| schema.to_value().ok());
         let root = root.unwrap_or_else(|| json!({}));
         let mut form = Self { root, fields: Vec::new() };
         let root = form.resolve(&form.root.clone());
@@ -50,10 +50,10 @@ impl Form {
         form
     }
 
-    /// Follows references within the schema.
+    /// Resolves `$ref`s within the schema.
     fn resolve(&self, schema: &Value) -> Value {
         let mut schema = schema;
-        for _ in 0..REFERENCES {
+        for _ in 0..MAX_REFERENCES {
             let target =
                 schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
             match target.and_then(|target| self.root.pointer(target)) {
@@ -74,46 +74,46 @@ impl Form {
             let is_object = property
                 .get("properties")
                 .is_some_and(|inner| inner.as_object().is_some_and(|all| !all.is_empty()));
-            if is_object && path.len() <= NESTING {
+            if is_object && path.len() <= MAX_NESTING {
                 self.gather(&property, &path, required);
-            } else if self.fields.len() < FIELDS {
-                self.fields.push(Field { path, required, schema: property });
+            } else if self.fields.len() < MAX_FIELDS {
+                self.fields.push(FormField { path, required, schema: property });
             }
         }
     }
 
-    /// Sets a field that is named on the command line: `name`, or `outer.inner`.
+    /// Sets a field given on the command line: `name`, or `outer.inner`.
     pub(super) fn set(&self, values: &mut Map<String, Value>, name: &str, text: &str) -> Result<(), String> {
         let known = self.fields.iter().find(|field| field.path.join(".") == name || field.path == [name]);
         let (path, value) = match known {
             Some(field) => (field.path.clone(), field.read(text)?),
-            // What the form does not name is taken as it looks; the server knows whether it may be there.
+            // An unknown field is parsed by its look; the server validates it.
             None => (vec![name.to_owned()], guessed(text)),
         };
         put(values, &path, value);
         Ok(())
     }
 
-    /// Finds the field that a JSON pointer leads to or into.
+    /// Finds the field that a JSON pointer refers to.
     pub(super) fn field_at(&self, pointer: &str) -> Option<usize> {
         let names: Vec<String> =
             pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
-        let leads = |field: &Field| {
+        let leads = |field: &FormField| {
             let common = field.path.len().min(names.len());
             common > 0 && field.path[..common] == names[..common]
         };
         self.fields.iter().position(leads)
     }
 
-    /// Says what is wrong with a value that is typed into a field.
-    pub(super) fn wrong(&self, field: &Field, value: &Value) -> Option<String> {
+    /// Returns why a value is invalid for a field.
+    pub(super) fn wrong(&self, field: &FormField, value: &Value) -> Option<String> {
         let mut alone = json!({"allOf": [field.schema]});
         for shared in ["$schema", "$defs", "definitions"] {
             if let Some(part) = self.root.get(shared) {
                 alone[shared] = part.clone();
             }
         }
-        // What cannot be told for the field alone is told for the whole form.
+        // An error of compilation is found when the whole form is validated.
         let found = Schema::compile(alone).and_then(|schema| schema.check(value)).unwrap_or_default();
         let first = found.into_iter().next()?;
         Some(if first.pointer.is_empty() {
@@ -123,14 +123,14 @@ impl Form {
         })
     }
 
-    /// Lists what is wrong with all values together.
+    /// Validates all values; returns pointers and messages.
     pub(super) fn check(&self, values: &Value) -> Vec<(String, String)> {
         let found = Schema::compile(self.root.clone()).and_then(|schema| schema.check(values));
         found.unwrap_or_default().into_iter().map(|wrong| (wrong.pointer, wrong.message)).collect()
     }
 }
 
-/// Puts a value where a path leads.
+/// Sets the value at a path.
 pub(super) fn put(values: &mut Map<String, Value>, path: &[String], value: Value) {
     match path {
         [] => {}
@@ -144,7 +144,7 @@ pub(super) fn put(values: &mut Map<String, Value>, path: &[String], value: Value
     }
 }
 
-/// Removes the value where a path leads, and the objects that it leaves empty.
+/// Removes the value at a path, and objects that become empty.
 pub(super) fn remove(values: &mut Map<String, Value>, path: &[String]) {
     match path {
         [] => {}
@@ -160,7 +160,7 @@ pub(super) fn remove(values: &mut Map<String, Value>, path: &[String]) {
     }
 }
 
-impl Field {
+impl FormField {
     pub(super) fn name(&self) -> String {
         self.path.join(".")
     }
@@ -173,18 +173,18 @@ impl Field {
         self.schema.get("default")
     }
 
-    /// Lists what may be chosen: the value, and what it is called.
+    /// Returns the choices: values and titles.
     pub(super) fn choices(&self) -> Vec<(Value, String)> {
         let schema = if self.kind() == Kind::List { self.schema.get("items") } else { Some(&self.schema) };
         let Some(schema) = schema else { return Vec::new() };
         if let Some(Value::Array(listed)) = schema.get("enum") {
-            return listed.iter().map(|choice| (choice.clone(), typed(choice))).collect();
+            return listed.iter().map(|choice| (choice.clone(), shown_value(choice))).collect();
         }
         let titled = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
         let choice = |choice: &Value| {
             let value = choice.get("const")?;
             let title =
-                choice.get("title").and_then(Value::as_str).map_or_else(|| typed(value), str::to_owned);
+                choice.get("title").and_then(Value::as_str).map_or_else(|| shown_value(value), str::to_owned);
             Some((value.clone(), title))
         };
         let all: Option<Vec<_>> =
@@ -192,7 +192,7 @@ impl Field {
         all.unwrap_or_default()
     }
 
-    /// Tells in words what is to be typed.
+    /// Returns a description of the expected value.
     pub(super) fn expects(&self) -> String {
         let kind = match self.kind() {
             Kind::Text => "text",
@@ -208,14 +208,14 @@ impl Field {
         }
     }
 
-    /// Reads a value as it stands on a command line.
+    /// Parses a value of the command line.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
         self.read_with(text, chosen)
     }
 
-    /// Reads what is typed where choices are shown with their numbers.
+    /// Parses a typed value, where choices are shown with numbers.
     pub(super) fn read_typed(&self, text: &str) -> Result<Value, String> {
-        // A choice that is itself a number is meant by what it says.
+        // A choice that is a number is matched by value first.
         self.read_with(text, |text, choices| chosen(text, choices).or_else(|| numbered(text, choices)))
     }
 
@@ -243,8 +243,8 @@ impl Field {
 
 /// Finds a choice by its value or its title.
 fn chosen(text: &str, choices: &[(Value, String)]) -> Option<Value> {
-    let said = |(value, title): &&(Value, String)| typed(value) == text || title == text;
-    choices.iter().find(said).map(|(value, _)| value.clone())
+    let is_chosen = |(value, title): &&(Value, String)| shown_value(value) == text || title == text;
+    choices.iter().find(is_chosen).map(|(value, _)| value.clone())
 }
 
 /// Finds a choice by its number, from 1.
@@ -266,7 +266,7 @@ fn kind_of(schema: &Value) -> Kind {
         Some(&"boolean") => Kind::Boolean,
         Some(&"array") => Kind::List,
         Some(_) => Kind::Json,
-        // What may be chosen, or has a pattern, is a text most often.
+        // Without a type, these keywords suggest a string.
         None if ["enum", "oneOf", "anyOf", "const", "pattern", "format", "minLength", "maxLength"]
             .iter()
             .any(|key| schema.get(*key).is_some()) =>
@@ -294,7 +294,7 @@ fn read_as(kind: Kind, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Reads JSON where a text is JSON, and the text elsewhere.
+/// Parses JSON; anything else is a string.
 fn guessed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
@@ -303,14 +303,14 @@ fn guessed(text: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn form(schema: Value) -> Form {
-        let mut form = Form { root: schema, fields: Vec::new() };
+    fn form(schema: Value) -> AnswerForm {
+        let mut form = AnswerForm { root: schema, fields: Vec::new() };
         let root = form.resolve(&form.root.clone());
         form.gather(&root, &[], true);
         form
     }
 
-    fn filled(form: &Form, words: &[(&str, &str)]) -> Result<Value, String> {
+    fn filled(form: &AnswerForm, words: &[(&str, &str)]) -> Result<Value, String> {
         let mut values = Map::new();
         for (name, text) in words {
             form.set(&mut values, name, text)?;
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn an_endless_schema_makes_a_form_that_ends() {
         let tree = json!({"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}});
-        assert!(form(tree).fields.len() <= FIELDS);
+        assert!(form(tree).fields.len() <= MAX_FIELDS);
         assert!(form(json!({"$ref": "#"})).fields.is_empty());
     }
 }

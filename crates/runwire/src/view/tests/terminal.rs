@@ -1,21 +1,21 @@
-//! What stands on a terminal while a run goes on.
+//! The terminal's screen while a run is drawn.
 
 use runwire_model::{Event, Json, Timestamp};
 
-use super::stage::{Screen, terminal};
+use super::fixtures::{FakeTerminal, terminal};
 use crate::view::{Style, View};
 
 const START: Timestamp = Timestamp(1_794_204_900_000);
 
-struct Stage {
-    view: View<Screen>,
-    screen: Screen,
+struct TestView {
+    view: View<FakeTerminal>,
+    screen: FakeTerminal,
     at: u64,
 }
 
-impl Stage {
+impl TestView {
     fn new(columns: u16) -> Self {
-        let screen = Screen::new(60, columns);
+        let screen = FakeTerminal::new(60, columns);
         Self { view: View::new(terminal(columns.into()), screen.clone()), screen, at: 0 }
     }
 
@@ -23,7 +23,7 @@ impl Stage {
         Timestamp(START.0 + self.at)
     }
 
-    /// Draws events one after the other, given as frames without their envelope.
+    /// Draws events, given as frames without their envelope.
     fn draw(&mut self, frames: &[&str]) -> String {
         for frame in frames {
             let event = Event::from_json(&Json::parse(frame).unwrap()).unwrap();
@@ -45,57 +45,54 @@ fn delta(content: &str) -> String {
 
 #[test]
 fn a_call_is_one_row_that_changes_in_place_and_ends_as_a_line() {
-    let mut stage = Stage::new(60);
-    assert_eq!(stage.draw(&[CALL]), "⠋ search(q: tea)");
+    let mut test = TestView::new(60);
+    assert_eq!(test.draw(&[CALL]), "⠋ search(q: tea)");
     let progress = r#"{"type":"tool.progress","call_id":"c1","progress":50,"message":"half"}"#;
-    assert_eq!(stage.draw(&[progress]), "⠋ search(q: tea)  ━━━━━━────── 50%  half");
-    stage.at = 2500;
-    stage.view.tick(stage.now()).unwrap();
-    assert_eq!(stage.screen.text(), "⠙ search(q: tea)  ━━━━━━────── 50%  half  2.5s");
-    assert_eq!(stage.draw(&[DONE]), "✓ search(q: tea)  5ms → ok");
+    assert_eq!(test.draw(&[progress]), "⠋ search(q: tea)  ━━━━━━────── 50%  half");
+    test.at = 2500;
+    test.view.tick(test.now()).unwrap();
+    assert_eq!(test.screen.text(), "⠙ search(q: tea)  ━━━━━━────── 50%  half  2.5s");
+    assert_eq!(test.draw(&[DONE]), "✓ search(q: tea)  5ms → ok");
 }
 
 #[test]
 fn text_streams_above_the_rows_and_they_move_down() {
-    let mut stage = Stage::new(40);
-    stage.draw(&[CALL, OTHER, TEXT, &delta("Let me look ")]);
+    let mut test = TestView::new(40);
+    test.draw(&[CALL, OTHER, TEXT, &delta("Let me look ")]);
     assert_eq!(
-        stage.draw(&[&delta("that up.\nSecond")]),
+        test.draw(&[&delta("that up.\nSecond")]),
         "Let me look that up.\nSecond\n\n⠋ search(q: tea)\n⠋ fetch"
     );
     let end = [DONE, r#"{"type":"text.finished","message_id":"m1"}"#];
-    assert_eq!(stage.draw(&end), "Let me look that up.\nSecond\n\n✓ search(q: tea)  5ms → ok\n⠋ fetch");
+    assert_eq!(test.draw(&end), "Let me look that up.\nSecond\n\n✓ search(q: tea)  5ms → ok\n⠋ fetch");
 }
 
 #[test]
 fn a_word_that_does_not_fit_moves_to_the_next_line_as_it_streams() {
-    let mut stage = Stage::new(20);
+    let mut test = TestView::new(20);
     let pieces: Vec<String> =
         "one two three four fiv".chars().map(|letter| delta(&letter.to_string())).collect();
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    stage.draw(&[TEXT]);
-    assert_eq!(stage.draw(&pieces), "one two three four\nfiv");
+    test.draw(&[TEXT]);
+    assert_eq!(test.draw(&pieces), "one two three four\nfiv");
     assert_eq!(
-        stage.draw(&[&delta("e 今天天气很好，出去走走")]),
+        test.draw(&[&delta("e 今天天气很好，出去走走")]),
         "one two three four\nfive 今天天气很好，\n出去走走"
     );
 }
 
 #[test]
 fn a_line_that_is_just_full_is_followed_by_no_empty_one() {
-    let mut stage = Stage::new(20);
-    stage.draw(&[TEXT, &delta("nineteen characters"), &delta(" "), &delta("\nnext")]);
-    assert_eq!(stage.screen.text(), "nineteen characters\nnext");
-    assert_eq!(
-        stage.draw(&[&delta(" nineteen chars  and")]),
-        "nineteen characters\nnext nineteen chars\nand"
-    );
+    let mut test = TestView::new(20);
+    test.draw(&[TEXT, &delta("nineteen characters"), &delta(" "), &delta("\nnext")]);
+    assert_eq!(test.screen.text(), "nineteen characters\nnext");
+    assert_eq!(test.draw(&[&delta(" nineteen chars  and")]), "nineteen characters\nnext nineteen chars\nand");
 }
 
 #[test]
 fn thinking_is_dim_and_an_error_is_red() {
-    let mut stage = Stage::new(60);
-    stage.draw(&[
+    let mut test = TestView::new(60);
+    test.draw(&[
         r#"{"type":"thinking.started","message_id":"t1"}"#,
         r#"{"type":"thinking.delta","message_id":"t1","content":"hmm"}"#,
         r#"{"type":"thinking.finished","message_id":"t1"}"#,
@@ -103,34 +100,34 @@ fn thinking_is_dim_and_an_error_is_red() {
         &delta("answer"),
         r#"{"type":"run.failed","error":{"code":"E1","message":"broken","retryable":true}}"#,
     ]);
-    assert_eq!(stage.screen.text(), "thinking: hmm\n\nanswer\n\n✗ failed\n  broken [E1]  can be tried again");
-    assert!(stage.screen.cell_of("hmm").dim());
-    assert!(!stage.screen.cell_of("answer").dim());
-    assert_eq!(stage.screen.cell_of("broken").fgcolor(), vt100::Color::Idx(1));
+    assert_eq!(test.screen.text(), "thinking: hmm\n\nanswer\n\n✗ failed\n  broken [E1]  can be tried again");
+    assert!(test.screen.cell_of("hmm").dim());
+    assert!(!test.screen.cell_of("answer").dim());
+    assert_eq!(test.screen.cell_of("broken").fgcolor(), vt100::Color::Idx(1));
 }
 
 #[test]
 fn many_calls_take_no_more_rows_than_there_are() {
-    let mut stage = Stage::new(40);
+    let mut test = TestView::new(40);
     for call in 0..100 {
         let call =
             format!(r#"{{"type":"tool.called","call_id":"n{call}","name":"tool {call}","arguments":{{}}}}"#);
-        stage.draw(&[&call]);
+        test.draw(&[&call]);
     }
-    let shown = stage.screen.text();
+    let shown = test.screen.text();
     assert_eq!(shown.lines().count(), 8);
     assert!(shown.ends_with("⠋ tool 6\n  and 93 more"), "{shown}");
 }
 
 #[test]
 fn a_terminal_that_becomes_narrower_shows_the_rows_once() {
-    let mut stage = Stage::new(60);
-    stage.draw(&[TEXT, &delta("a text of some words that stands on one line"), CALL]);
-    // This terminal cuts what does not fit, where others wrap it: the text is what is written anew.
-    stage.screen.resize(60, 30);
-    stage.view.resize(30, 24).unwrap();
-    stage.draw(&[&delta(", and more")]);
-    let shown = stage.screen.text();
+    let mut test = TestView::new(60);
+    test.draw(&[TEXT, &delta("a text of some words that stands on one line"), CALL]);
+    // This terminal truncates what does not fit, where others wrap it.
+    test.screen.resize(60, 30);
+    test.view.resize(30, 24).unwrap();
+    test.draw(&[&delta(", and more")]);
+    let shown = test.screen.text();
     assert!(
         shown.ends_with("a text of some words that\nstands on one line, and more\n\n⠋ search(q: tea)"),
         "{shown}"
@@ -140,20 +137,20 @@ fn a_terminal_that_becomes_narrower_shows_the_rows_once() {
 
 #[test]
 fn notices_stand_on_lines_of_their_own() {
-    let mut stage = Stage::new(40);
-    stage.draw(&[TEXT, &delta("half a sen"), CALL]);
-    stage.view.notice("reconnecting…").unwrap();
-    assert_eq!(stage.screen.text(), "half a sen\n\n· reconnecting…\n⠋ search(q: tea)");
-    assert_eq!(stage.draw(&[&delta("tence")]), "half a sen\n\n· reconnecting…\n\ntence\n\n⠋ search(q: tea)");
+    let mut test = TestView::new(40);
+    test.draw(&[TEXT, &delta("half a sen"), CALL]);
+    test.view.notice("reconnecting…").unwrap();
+    assert_eq!(test.screen.text(), "half a sen\n\n· reconnecting…\n⠋ search(q: tea)");
+    assert_eq!(test.draw(&[&delta("tence")]), "half a sen\n\n· reconnecting…\n\ntence\n\n⠋ search(q: tea)");
 }
 
 #[test]
 fn the_end_leaves_the_cursor_on_a_line_of_its_own_and_says_what_still_runs() {
-    let mut stage = Stage::new(40);
-    stage.draw(&[TEXT, &delta("half"), CALL]);
-    stage.view.finish().unwrap();
-    assert_eq!(stage.screen.text(), "half\n\n· search(q: tea)  left open");
-    assert_eq!(stage.screen.cursor(), (3, 0));
+    let mut test = TestView::new(40);
+    test.draw(&[TEXT, &delta("half"), CALL]);
+    test.view.finish().unwrap();
+    assert_eq!(test.screen.text(), "half\n\n· search(q: tea)  left open");
+    assert_eq!(test.screen.cursor(), (3, 0));
 }
 
 #[test]
@@ -186,7 +183,7 @@ fn a_long_text_costs_no_more_for_being_long() {
         drop(view);
         sizes.push(out.len());
     }
-    // Four times the text, four times the bytes: each piece redraws a line and a row, however much came before.
+    // Output is linear in the text: each piece redraws one line and one row.
     assert!(sizes[1] < 5 * sizes[0], "{sizes:?}");
 }
 

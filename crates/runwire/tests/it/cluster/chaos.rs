@@ -32,7 +32,7 @@ struct Measure {
 }
 
 impl Measure {
-    /// Tells how long one thing may go wrong after the other: a writer may meet them all, and then waits some seconds
+    /// Returns how long one thing may go wrong after the other: a writer may meet them all, and then waits some seconds
     /// more for its last node to give up.
     fn breathless(self) -> Duration {
         Duration::from_secs(u64::from(self.lease)) * 5 / 8
@@ -162,7 +162,7 @@ fn shuffled(random: &mut Random) -> Vec<Disturbance> {
     deck
 }
 
-/// Tells from the end of each disturbance until every node showed what every other one wrote.
+/// Returns from the end of each disturbance until every node showed what every other one wrote.
 fn table(heals: &Heals) -> String {
     let mut text = format!("{:<36} {:>5} {:>9} {:>9}\n", "what went wrong", "times", "median s", "longest s");
     for (disturbance, heals) in heals {

@@ -38,7 +38,7 @@ fn write(node: SocketAddr, run: &str, frame: &str) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// Gives a run's events, which must be the same on every node.
+/// Returns a run's events, which must be the same on every node.
 fn agreed(nodes: &[SocketAddr], run: &str) -> Vec<Value> {
     let all: Vec<_> = nodes.iter().map(|node| events(*node, run)).collect();
     assert!(all.iter().all(|events| *events == all[0]), "the nodes do not agree about {run}: {all:#?}");

@@ -140,7 +140,7 @@ pub(crate) fn numbers(writer: &str, text: &str) -> Vec<usize> {
     tokens.map(|(number, _)| number.parse().unwrap()).collect()
 }
 
-/// Tells whether a reader of events finds the token of a frame.
+/// Returns whether a reader of events finds the token of a frame.
 pub(crate) fn carries_token(frame: &str, writer: &str) -> bool {
     !numbers(writer, frame).is_empty()
 }

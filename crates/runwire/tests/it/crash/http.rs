@@ -23,7 +23,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Tells how many frames of a body the server has, if it took the body.
+    /// Returns how many frames of a body the server has, if it took the body.
     pub(crate) fn written(&self) -> Written {
         let counts = self.json();
         let count = |name: &str| usize::try_from(counts[name].as_u64().unwrap()).unwrap();
@@ -119,7 +119,7 @@ impl Exchange {
         self.stream.write_all(&chunk)
     }
 
-    /// Tells whether the answer has begun.
+    /// Returns whether the answer has begun.
     pub(crate) fn hears(&mut self) -> io::Result<bool> {
         Ok(!self.received.is_empty() || self.receive()?)
     }

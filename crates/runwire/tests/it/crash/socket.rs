@@ -64,7 +64,7 @@ fn is_quiet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Tells what a message of the server is about.
+/// Returns what a message of the server is about.
 pub(crate) fn op(text: &str) -> String {
     let message: Value = serde_json::from_str(text).unwrap();
     message["op"].as_str().unwrap().to_owned()

@@ -36,14 +36,14 @@ impl World {
         }
     }
 
-    /// Tells whom to ask: each time that one thread wants to know, it is another node.
+    /// Returns whom to ask: each time that one thread wants to know, it is another node.
     pub(crate) fn server(&self) -> SocketAddr {
         thread_local!(static TURN: Cell<usize> = Cell::new(TURNS.fetch_add(1, Ordering::Relaxed)));
         TURN.set(TURN.get().wrapping_add(1));
         self.nodes[TURN.get() % self.nodes.len()]
     }
 
-    /// Tells whether there is only one server, which knows all that it has begun.
+    /// Returns whether there is only one server, which knows all that it has begun.
     pub(crate) fn is_one_server(&self) -> bool {
         self.nodes.len() == 1
     }

@@ -30,7 +30,7 @@ pub(crate) struct Try {
 }
 
 impl Ledger {
-    /// Tells whether enough is written; everyone says something.
+    /// Returns whether enough is written; everyone says something.
     fn is_finished(&self, world: &World) -> bool {
         world.check();
         world.writers_finish() && self.sent.len() >= LEAST
