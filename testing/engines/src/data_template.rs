@@ -1,7 +1,7 @@
-//! A new data folder of PostgreSQL, made once and copied for every server.
+//! Template of a PostgreSQL data folder, created once and copied for every server.
 //!
-//! `initdb` takes a second, a copy some milliseconds. Every test may be a process of its own, so the template outlives
-//! them, in the folder for temporary files.
+//! `initdb` takes a second, a copy some milliseconds. Tests may be separate processes, so the template is kept in the folder
+//! for temporary files.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -12,16 +12,16 @@ use std::{env, fs};
 use crate::error::EngineError;
 use crate::folder::{self, User};
 
-/// The superuser of every server; nobody needs a password.
+/// The superuser of every server, without a password.
 pub(crate) const SUPERUSER: &str = "runwire";
 
-/// Makes a data folder.
+/// Creates a data folder from the template.
 pub(crate) fn make(programs: &Path, data: &Path, owner: Option<User>) -> Result<(), EngineError> {
     let template = place(programs)?;
     if !is_ours(&template) {
         let made = folder::make(owner)?;
         initialise(programs, &made.path().join("data"), owner)?;
-        // Whoever comes second leaves what is there; nobody ever sees a half.
+        // The rename is atomic; a concurrent process that comes second keeps the first template.
         let _ = fs::rename(made.path().join("data"), &template);
     }
     folder::copy(&template, data, owner)
@@ -36,7 +36,7 @@ fn place(programs: &Path) -> Result<PathBuf, EngineError> {
     Ok(env::temp_dir().join(format!("runwire-postgres-{version}-of-{uid}")))
 }
 
-/// Tells whether the template is there and was made by us: anybody can write to the folder that it lies in.
+/// Returns true if the template exists and is ours, as anybody can write to the folder for temporary files.
 fn is_ours(template: &Path) -> bool {
     let owners = [Some(rustix::process::geteuid().as_raw()), engine_uid()];
     fs::symlink_metadata(template).is_ok_and(|found| found.is_dir() && owners.contains(&Some(found.uid())))
@@ -49,7 +49,7 @@ fn engine_uid() -> Option<u32> {
 fn initialise(programs: &Path, data: &Path, owner: Option<User>) -> Result<(), EngineError> {
     let mut command = Command::new(programs.join("initdb"));
     command.arg("--pgdata").arg(data).args(["--username", SUPERUSER, "--auth", "trust"]);
-    // One collation everywhere, and as little to copy as can be.
+    // A fixed collation, and as little to copy as possible.
     command.args([
         "--encoding",
         "UTF8",

@@ -13,7 +13,7 @@ use runwire_engines::{Postgres, Redis};
 
 const HOLDS: &str = "RUNWIRE_ENGINES_HOLD";
 
-/// Is not a test but the process that is killed.
+/// Not a test: the process that is killed.
 #[test]
 fn holds_engines() {
     let Ok(paused) = std::env::var(HOLDS) else { return };
@@ -30,7 +30,7 @@ fn holds_engines() {
 
 fn killed_holder_leaves_nothing(how: &str) {
     let folder = tempfile::tempdir().unwrap();
-    // The engines may be another user.
+    // The engines may run as another user.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -50,7 +50,7 @@ fn killed_holder_leaves_nothing(how: &str) {
     }
 }
 
-/// Tells whether any process works in a folder, as engines and their children do.
+/// Returns true if any process has its working directory in a folder, as engines do.
 fn works_in(folder: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let folders = processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());

@@ -1,27 +1,27 @@
-//! Which statements the store was busy with: what to look at when appending is slow.
+//! The slowest statements of a round (`pg_stat_statements`), to find out why appending is slow.
 
 use runwire_engines::Postgres;
 
 use crate::Failure;
 
-/// What the store must have loaded.
+/// The setting that Postgres needs.
 pub(crate) const SETTING: &str = "shared_preload_libraries=pg_stat_statements";
 
-/// Statements that are told.
-const MOST: usize = 15;
+/// Limits the statements printed.
+const MAX_STATEMENTS: usize = 15;
 
-/// Begins to count.
+/// Resets the statistics.
 pub(crate) fn begin(postgres: &Postgres, database: &str) -> Result<(), Failure> {
     postgres.query(database, "create extension if not exists pg_stat_statements")?;
     postgres.query(database, "select pg_stat_statements_reset()")?;
     Ok(())
 }
 
-/// Prints what was busiest since then: milliseconds in all, calls, rows, and the statement; and how updates went.
+/// Prints the slowest statements: milliseconds, calls, rows, text; and statistics of updates.
 pub(crate) fn print(postgres: &Postgres, database: &str) -> Result<(), Failure> {
     let statements = format!(
         "select round(total_exec_time), calls, rows, left(regexp_replace(query, '\\s+', ' ', 'g'), 100) \
-         from pg_stat_statements order by total_exec_time desc limit {MOST}"
+         from pg_stat_statements order by total_exec_time desc limit {MAX_STATEMENTS}"
     );
     eprintln!("ms|calls|rows|statement\n{}", postgres.query(database, &statements)?);
     let tables = "select relname, n_tup_ins, n_tup_upd, n_tup_hot_upd from pg_stat_user_tables \

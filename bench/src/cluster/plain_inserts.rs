@@ -1,7 +1,7 @@
-//! The floor of appending: the rows that a round has stored, inserted again into a table of their own.
+//! The floor of appending: plain inserts of the rows that a round has stored.
 //!
-//! One connection, prepared statements, a transaction for as many rows as a commit of the round had in the mean, and
-//! nothing else: nobody decodes, orders, or waits for an answer.
+//! One connection, prepared statements, transactions with the mean number of rows of the round's commits; no decoding, no
+//! ordering, no replies.
 
 use std::time::{Duration, Instant};
 
@@ -10,37 +10,37 @@ use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::Failure;
 
-/// Rows of a round that are inserted again, at most; after the last they begin anew, as those of other threads.
-const MOST_ROWS: i64 = 50_000;
+/// Limits the rows that are read; they are reused under other threads.
+const MAX_ROWS: i64 = 50_000;
 
-/// What a round has stored.
-pub(crate) struct Rows {
+/// The rows that a round has stored.
+pub(crate) struct StoredRows {
     thread: Vec<i64>,
     first: Vec<i64>,
     last: Vec<i64>,
     body: Vec<Vec<u8>>,
-    heads: Vec<Head>,
-    /// Rows that are there in all.
+    heads: Vec<ResponseHead>,
+    /// Total number of rows.
     pub(crate) stored: u64,
 }
 
-/// What is kept of a run besides its records.
-struct Head {
+/// The head row of a run.
+struct ResponseHead {
     thread: i64,
     state: String,
 }
 
-/// What the floor writes.
+/// What is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Floor {
-    /// The records alone, a statement that is its own transaction.
+    /// Only the records, each statement in its own transaction.
     Records,
-    /// The records, and an update of the rows of their thread and run, all sent at once.
+    /// The records and an update of their thread and run, pipelined.
     RecordsAndHeads,
 }
 
-impl Rows {
-    /// Reads what was stored of the runs whose name begins like this.
+impl StoredRows {
+    /// Reads the rows of the runs whose name starts with `label`.
     pub(crate) async fn stored(url: &str, label: &str) -> Result<Self, Failure> {
         let client = connect(url).await?;
         let runs = format!("{label}-%");
@@ -59,7 +59,7 @@ impl Rows {
             heads: Vec::new(),
             stored: stored as u64,
         };
-        for row in client.query(&sql, &[&runs, &MOST_ROWS]).await? {
+        for row in client.query(&sql, &[&runs, &MAX_ROWS]).await? {
             rows.thread.push(row.get(0));
             rows.first.push(row.get(1));
             rows.last.push(row.get(2));
@@ -67,7 +67,7 @@ impl Rows {
         }
         let sql = "SELECT thread, coalesce(head, '') FROM run WHERE name LIKE $1";
         for row in client.query(sql, &[&runs]).await? {
-            rows.heads.push(Head { thread: row.get(0), state: row.get(1) });
+            rows.heads.push(ResponseHead { thread: row.get(0), state: row.get(1) });
         }
         if rows.thread.is_empty() {
             return Err("nothing was stored".into());
@@ -75,9 +75,9 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Inserts them for a while, so many in each transaction, and tells how many events a second they hold.
+    /// Inserts the rows for a while, and returns the events per second.
     ///
-    /// Waits on this thread, as a node's writer does.
+    /// Blocks this thread, as a node's writer does.
     pub(crate) fn insert(
         &self,
         url: &str,
@@ -87,7 +87,7 @@ impl Rows {
     ) -> Result<f64, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let tables = Tables::make(connect(url).await?, &self.heads).await?;
+            let tables = FloorTables::make(connect(url).await?, &self.heads).await?;
             let (mut from, mut cycle, mut events) = (0, 0, 0);
             let begun = Instant::now();
             while begun.elapsed() < duration {
@@ -102,7 +102,7 @@ impl Rows {
                 match floor {
                     Floor::Records => tables.insert(&records).await?,
                     Floor::RecordsAndHeads => {
-                        let heads: Vec<&Head> = self.thread[part.clone()]
+                        let heads: Vec<&ResponseHead> = self.thread[part.clone()]
                             .iter()
                             .filter_map(|thread| self.heads.iter().find(|head| head.thread == *thread))
                             .collect();
@@ -117,22 +117,22 @@ impl Rows {
     }
 }
 
-/// What a statement is given.
-type By<'a, const VALUES: usize> = [&'a (dyn ToSql + Sync); VALUES];
+/// The parameters of a statement.
+type Parameters<'a, const VALUES: usize> = [&'a (dyn ToSql + Sync); VALUES];
 
 /// Thread, first and last `seq`, and body of each row.
-type Records<'a> = By<'a, 4>;
+type Records<'a> = Parameters<'a, 4>;
 
 /// The tables of the floor, and its statements.
-struct Tables {
+struct FloorTables {
     client: Client,
     records: Statement,
     threads: Statement,
     runs: Statement,
 }
 
-impl Tables {
-    async fn make(client: Client, heads: &[Head]) -> Result<Self, Failure> {
+impl FloorTables {
+    async fn make(client: Client, heads: &[ResponseHead]) -> Result<Self, Failure> {
         let sql = "DROP TABLE IF EXISTS plain, plain_thread, plain_run; \
                    CREATE TABLE plain (LIKE chunk INCLUDING ALL); \
                    CREATE TABLE plain_thread (id bigint PRIMARY KEY, head bigint, head_at bigint); \
@@ -163,12 +163,17 @@ impl Tables {
         Ok(())
     }
 
-    async fn insert_with(&self, records: &Records<'_>, heads: &[&Head], seqs: &[i64]) -> Result<(), Failure> {
+    async fn insert_with(
+        &self,
+        records: &Records<'_>,
+        heads: &[&ResponseHead],
+        seqs: &[i64],
+    ) -> Result<(), Failure> {
         let client = &self.client;
         let ids: Vec<i64> = heads.iter().map(|head| head.thread).collect();
         let states: Vec<&str> = heads.iter().map(|head| head.state.as_str()).collect();
-        let (threads, runs): (By<'_, 2>, By<'_, 3>) = ([&ids, &seqs], [&ids, &seqs, &states]);
-        // What is polled in order is sent in order, without waiting for answers.
+        let (threads, runs): (Parameters<'_, 2>, Parameters<'_, 3>) = ([&ids, &seqs], [&ids, &seqs, &states]);
+        // Statements that are polled in order are pipelined in order.
         let (begun, threads, runs, inserted, committed) = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
@@ -188,7 +193,7 @@ impl Tables {
 /// Connects; the connection ends with the client.
 async fn connect(url: &str) -> Result<Client, Failure> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    // What goes wrong with it, whoever uses the client is told.
+    // The client reports errors of the connection.
     tokio::spawn(connection);
     Ok(client)
 }
