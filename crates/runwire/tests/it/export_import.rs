@@ -1,4 +1,4 @@
-//! `export` and `import`: what a server has, moved to another.
+//! `runwire export` and `runwire import`.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::command::{Outcome, PATIENCE, run, run_command, runwire, vectors};
+use crate::command::{Outcome, TIMEOUT, run, run_command, runwire, vectors};
 use crate::server::Server;
 use crate::terminal::Terminal;
 
@@ -225,7 +225,7 @@ fn an_import_that_is_interrupted_says_so_and_is_completed_by_repeating_it() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "Ctrl-C does not end it");
+        assert!(begun.elapsed() < TIMEOUT, "Ctrl-C does not end it");
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(stdin);

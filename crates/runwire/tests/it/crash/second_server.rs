@@ -1,10 +1,10 @@
-//! Two servers on one store would write over each other: the second does not start.
+//! A second server on the same SQLite store does not start.
 
 use std::os::unix::fs::symlink;
 
-use super::cast::Cast;
+use super::context::TestContext;
 use super::random::Seed;
-use super::world::World;
+use super::workload::Workload;
 use crate::command::{Outcome, run_command, runwire};
 use crate::server::Server;
 
@@ -13,10 +13,10 @@ fn a_second_server_on_a_store_is_refused_and_does_no_harm() {
     let seed = Seed::from_environment();
     let mut random = seed.random().named("second");
     let mut server = Server::start();
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let cast = Cast::begin(threads, &world, &random, "two", 0);
+        let _watch = context.watch();
+        let workload = Workload::begin(threads, &context, &random, "two", 0);
         for _ in 0..3 {
             std::thread::sleep(random.millis(50));
             is_refused(&second(&server, "runwire.db"), "runwire.db");
@@ -25,8 +25,8 @@ fn a_second_server_on_a_store_is_refused_and_does_no_harm() {
         server.kill();
         server.restart();
         is_refused(&second(&server, "runwire.db"), "runwire.db");
-        world.enough_is_written();
-        cast.end(&world).check(&world);
+        context.finish_writers();
+        workload.end(&context).check(&context);
     });
     assert_eq!(server.stop().code(), Some(0));
 }

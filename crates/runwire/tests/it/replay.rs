@@ -1,8 +1,8 @@
-//! A run played back.
+//! `runwire replay`.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::command::{Outcome, PATIENCE, example, run, runwire};
+use crate::command::{Outcome, TIMEOUT, example, run, runwire};
 use crate::server::Server;
 use crate::terminal::Terminal;
 
@@ -77,7 +77,7 @@ fn a_pause_can_be_left_and_come_back_to() {
     kill_process(Pid::from_child(&frames), Signal::TERM).unwrap();
     let begun = std::time::Instant::now();
     while frames.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(frames.wait().unwrap().code(), Some(143));

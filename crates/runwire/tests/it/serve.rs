@@ -1,4 +1,4 @@
-//! Starting and stopping the server.
+//! `runwire serve` and `runwire dev`: start, stop, addresses, log.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ fn an_address_that_others_can_reach_needs_an_explicit_word() {
     assert!(outcome.stderr.contains("`runwire dev` is for this machine alone"), "{}", outcome.stderr);
 }
 
-/// Asks a server by a host, and gives the status.
+/// Sends a request with a `Host` header, and returns the status line.
 fn asked_by(address: SocketAddr, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET /v1/runs HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! How commands find their server, and what they say when it is not what they expect.
+//! The server's URL: flag, variable, default, and errors of wrong servers.
 
 use std::io::Write;
 use std::net::TcpListener;

@@ -1,11 +1,11 @@
-//! Writing to a server, and what it then tells of the run.
+//! `runwire push`: files, pipes, producers and refused frames.
 
 use std::io::Write;
 
 use serde_json::Value;
 
 use crate::command::{Outcome, example, run, runwire};
-use crate::lines::Lines;
+use crate::output_lines::Lines;
 use crate::server::Server;
 
 fn ask(server: &Server, arguments: &[&str]) -> Outcome {

@@ -1,5 +1,4 @@
-//! A server that is killed while people answer its agents: an answer is there or the question is open, never half,
-//! and every run has one end.
+//! A server is killed during answers: each answer is written completely or not at all, and every run has one end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::http::{get, post};
 use super::random::{Seed, rounds};
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 use crate::server::Server;
 
 /// Who asks: a demo goes on after a restart, so does an HTTP agent that waits, and a program ends.
@@ -86,7 +85,7 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = found() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -95,7 +94,7 @@ fn run_info(server: SocketAddr, run: &str) -> Value {
     get(server, &format!("/v1/runs/{run}")).unwrap().json()
 }
 
-/// Waits for a run's end, settling what it asks on the way, and gives its events.
+/// Waits for a run's end, answering its interactions, and returns its events.
 fn ended(server: SocketAddr, run: &str) -> Vec<Value> {
     wait_for(&format!("{run} does not end"), || {
         let info = run_info(server, run);
@@ -140,11 +139,11 @@ fn an_answer_to_an_agent_is_whole_or_not_there_when_the_server_is_killed() {
         }
         // Two people answer everything, in the same order; a kill comes in between.
         let told_so_far = AtomicUsize::new(0);
-        let told = thread::scope(|people| {
-            let people: Vec<_> = (0..2)
+        let told = thread::scope(|users| {
+            let users: Vec<_> = (0..2)
                 .map(|person| {
                     let (runs, told_so_far) = (&runs, &told_so_far);
-                    people.spawn(move || {
+                    users.spawn(move || {
                         let answer = |(agent, run): &(&str, String)| {
                             let (question, body) = said(agent, person);
                             let path = format!("/v1/runs/{run}/interactions/{question}");
@@ -162,7 +161,7 @@ fn an_answer_to_an_agent_is_whole_or_not_there_when_the_server_is_killed() {
             }
             thread::sleep(random.millis(8));
             server.kill();
-            people.into_iter().map(|person| person.join().unwrap()).collect::<Vec<_>>()
+            users.into_iter().map(|person| person.join().unwrap()).collect::<Vec<_>>()
         });
         server.restart();
         for (at, (agent, run)) in runs.iter().enumerate() {

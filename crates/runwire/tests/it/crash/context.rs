@@ -1,17 +1,17 @@
-//! What the threads of a test share.
+//! State shared by the threads of a test: servers, phase, failure.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 
 /// Where threads begin their turns, so that not all of them ask the same node first.
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 
 /// Where the server is, or its nodes, and how far the test is.
-pub(crate) struct World {
+pub(crate) struct TestContext {
     nodes: Vec<SocketAddr>,
     /// Writers finish what they have begun.
     written: AtomicBool,
@@ -21,7 +21,7 @@ pub(crate) struct World {
     given_up: AtomicBool,
 }
 
-impl World {
+impl TestContext {
     pub(crate) fn new(server: SocketAddr) -> Self {
         Self::of(vec![server])
     }
@@ -36,43 +36,43 @@ impl World {
         }
     }
 
-    /// Returns whom to ask: each time that one thread wants to know, it is another node.
+    /// Returns the next node of this thread, round robin.
     pub(crate) fn server(&self) -> SocketAddr {
         thread_local!(static TURN: Cell<usize> = Cell::new(TURNS.fetch_add(1, Ordering::Relaxed)));
         TURN.set(TURN.get().wrapping_add(1));
         self.nodes[TURN.get() % self.nodes.len()]
     }
 
-    /// Returns whether there is only one server, which knows all that it has begun.
+    /// Returns true if there is only one server.
     pub(crate) fn is_one_server(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    pub(crate) fn enough_is_written(&self) {
+    pub(crate) fn finish_writers(&self) {
         self.written.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn writers_finish(&self) -> bool {
+    pub(crate) fn are_writers_finishing(&self) -> bool {
         self.written.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn all_has_ended(&self) {
+    pub(crate) fn finish_readers(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn readers_finish(&self) -> bool {
+    pub(crate) fn are_readers_finishing(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Gives up if the caller panics: otherwise the test would wait forever for its threads.
-    pub(crate) fn watch(&self) -> GivesUp<'_> {
-        GivesUp(self)
+    /// Returns a guard that aborts the test's threads if the caller panics.
+    pub(crate) fn watch(&self) -> AbortOnPanic<'_> {
+        AbortOnPanic(self)
     }
 
     /// Waits a little before the server is asked again; the whole of it may take a while.
     pub(crate) fn pause(&self, since: Instant) {
         self.check();
-        assert!(since.elapsed() < PATIENCE, "the server does not come back");
+        assert!(since.elapsed() < TIMEOUT, "the server does not come back");
         std::thread::sleep(Duration::from_millis(3));
     }
 
@@ -82,9 +82,9 @@ impl World {
     }
 }
 
-pub(crate) struct GivesUp<'a>(&'a World);
+pub(crate) struct AbortOnPanic<'a>(&'a TestContext);
 
-impl Drop for GivesUp<'_> {
+impl Drop for AbortOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.given_up.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The output of a command that runs on, line by line.
+//! Reads the output of a running command line by line.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 
 pub(crate) struct Lines {
     child: Child,
@@ -33,7 +33,7 @@ impl Lines {
 
     /// Waits for the next line, with its end.
     pub(crate) fn next(&mut self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("another line comes in time")
+        self.lines.recv_timeout(TIMEOUT).expect("another line comes in time")
     }
 
     pub(crate) fn next_json(&mut self) -> Value {
@@ -48,10 +48,10 @@ impl Lines {
     pub(crate) fn rest(&mut self) -> Vec<String> {
         let begun = Instant::now();
         let mut rest = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
+        while let Ok(line) = self.lines.recv_timeout(TIMEOUT.saturating_sub(begun.elapsed())) {
             rest.push(line);
         }
-        assert!(begun.elapsed() < PATIENCE, "the output does not end");
+        assert!(begun.elapsed() < TIMEOUT, "the output does not end");
         rest
     }
 

@@ -1,4 +1,4 @@
-//! `runwire migrate` on one file; `cluster::command` has it on Postgres.
+//! `runwire migrate` on SQLite; `cluster::command` tests it on Postgres.
 
 use crate::command::{run, run_command, runwire};
 use crate::server::Server;
@@ -35,7 +35,7 @@ fn a_store_that_is_served_or_of_another_program_is_not_touched() {
 
 #[test]
 fn a_mistake_in_the_configuration_is_told_before_anything_is_made() {
-    let place = crate::config::Place::with("stroe = \"sqlite:runwire.db\"\n");
+    let place = crate::config::ConfigFolder::with("stroe = \"sqlite:runwire.db\"\n");
     let outcome = place.run(&[], &["migrate"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
     assert!(outcome.stderr.contains("`stroe`: is no setting"), "{}", outcome.stderr);

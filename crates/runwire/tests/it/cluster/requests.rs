@@ -1,4 +1,4 @@
-//! Requests that are repeated until a node can answer them.
+//! Requests that are retried on other nodes until one responds.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
+use crate::crash::context::TestContext;
 use crate::crash::http::{Answer, Exchange, get};
-use crate::crash::world::World;
 
-/// Asks one node after the other until one of them answers with one of these statuses.
-pub(super) fn ask(world: &World, good: &[u16], method: &str, path: &str, body: &str) -> Answer {
+/// Sends a request to one node after another until the status is one of these.
+pub(super) fn ask(context: &TestContext, good: &[u16], method: &str, path: &str, body: &str) -> Answer {
     let since = Instant::now();
     loop {
-        let asked = Exchange::begin(world.server(), method, path, &[], Some(body.as_bytes()));
+        let asked = Exchange::begin(context.server(), method, path, &[], Some(body.as_bytes()));
         match asked.and_then(Exchange::answer) {
             Ok(answer) if good.contains(&answer.status) => return answer,
             Ok(answer) => assert_eq!(answer.status, 503, "{method} {path}: {answer:?}"),
             Err(_) => {}
         }
-        world.pause(since);
+        context.pause(since);
     }
 }
 
 /// Shows a run, by any node.
-pub(super) fn shown(world: &World, run: &str) -> Value {
-    ask(world, &[200], "GET", &format!("/v1/runs/{run}"), "").json()
+pub(super) fn shown(context: &TestContext, run: &str) -> Value {
+    ask(context, &[200], "GET", &format!("/v1/runs/{run}"), "").json()
 }
 
 /// Waits for something.
@@ -36,19 +36,19 @@ pub(super) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
         if let Some(found) = found() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Waits until a node shows a run in some state, and gives it.
+/// Waits until a node shows a run with this status, and returns it.
 pub(super) fn wait_for_status(node: SocketAddr, run: &str, status: &str) -> Value {
     let begun = Instant::now();
     loop {
         let answer = get(node, &format!("/v1/runs/{run}"));
         match &answer {
             Ok(answer) if answer.status == 200 && answer.json()["status"] == status => return answer.json(),
-            _ => assert!(begun.elapsed() < PATIENCE, "{run} is not {status}: {answer:?}"),
+            _ => assert!(begun.elapsed() < TIMEOUT, "{run} is not {status}: {answer:?}"),
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -59,7 +59,7 @@ pub(super) fn events(node: SocketAddr, run: &str) -> Vec<Value> {
     events_of(node, &format!("/v1/runs/{run}/events?dialect=runwire&follow=false"))
 }
 
-/// Reads the events that a path gives.
+/// Reads the events of a path.
 pub(super) fn events_of(node: SocketAddr, path: &str) -> Vec<Value> {
     let answer = get(node, path).unwrap();
     assert_eq!(answer.status, 200, "{path}: {answer:?}");

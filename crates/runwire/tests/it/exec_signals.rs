@@ -1,4 +1,4 @@
-//! What reaches a program from outside: answers, cancel, signals, a server that comes and goes.
+//! `runwire exec`: answers, cancel requests, signals and restarts of the server.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::command::{PATIENCE, run, runwire};
+use crate::command::{TIMEOUT, run, runwire};
 use crate::server::Server;
 
 /// A program that runs as run `r1`, in the server's directory.
@@ -30,11 +30,11 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end; tells the exit code and what was said on standard error.
+    /// Waits for the end; returns the exit code and standard error.
     fn wait(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let _ = self.child.kill();
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -48,7 +48,7 @@ impl Program {
 fn wait_for(file: &Path) {
     let begun = Instant::now();
     while !fs::exists(file).unwrap() {
-        assert!(begun.elapsed() < PATIENCE, "there is no {}", file.display());
+        assert!(begun.elapsed() < TIMEOUT, "there is no {}", file.display());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -206,7 +206,7 @@ fn a_person_who_does_not_want_to_wait_for_a_server_can_leave() {
     // The first signals may still find the program, which ends by itself.
     let begun = Instant::now();
     while program.child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
         program.signal(Signal::TERM);
         std::thread::sleep(Duration::from_millis(50));
     }

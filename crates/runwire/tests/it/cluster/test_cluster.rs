@@ -1,4 +1,4 @@
-//! A cluster of its own for a test: Postgres, Redis, and nodes that reach both by proxies.
+//! A private cluster: Postgres, Redis, and nodes that reach both through proxies.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -7,15 +7,15 @@ use runwire_engines::{Mode, Postgres, Proxy, Redis};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::crash::world::World;
+use crate::crash::context::TestContext;
 use crate::server::Server;
 
 /// The database that all nodes share.
 const DATABASE: &str = "wire";
-/// Nobody listens there.
+/// A Redis URL without a server.
 const DEAD: &str = "redis://127.0.0.1:1";
 
-/// What the nodes are told about a live tail.
+/// The live tail of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Redis,
@@ -43,7 +43,7 @@ impl Default for Setup<'_> {
 }
 
 /// Engines and nodes; all of it is gone when it is dropped.
-pub(super) struct Bed {
+pub(super) struct TestCluster {
     pub(super) nodes: Vec<Node>,
     pub(super) postgres: Postgres,
     pub(super) redis: Redis,
@@ -60,7 +60,7 @@ pub(super) struct Node {
     pub(super) to_redis: Proxy,
 }
 
-impl Bed {
+impl TestCluster {
     /// Starts engines and nodes, all nodes at the same time.
     pub(super) fn start(setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -96,8 +96,8 @@ impl Bed {
     }
 
     /// Everybody may ask any node.
-    pub(super) fn world(&self) -> World {
-        World::of(self.addresses())
+    pub(super) fn context(&self) -> TestContext {
+        TestContext::of(self.addresses())
     }
 
     /// Stops all nodes in good order.
@@ -115,8 +115,8 @@ impl Node {
     }
 }
 
-/// Spoils a way to an engine, with the connections that are open.
-pub(super) fn spoil(way: &Proxy, mode: Mode) {
+/// Sets a proxy's mode, and cuts its open connections.
+pub(super) fn set_mode_and_cut(way: &Proxy, mode: Mode) {
     match mode {
         Mode::Refuse => way.cut_and(mode),
         _ => way.set(mode),

@@ -1,4 +1,4 @@
-//! People who start agents, answer what they ask, and cancel, each time on another node; and some who just leave.
+//! Simulated users: start agents, answer interactions and cancel, each time on another node; some abandon their runs.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::asking::{ask, events, shown, the_end};
-use crate::command::PATIENCE;
-use crate::crash::answered::http_agent;
+use super::requests::{ask, events, shown, the_end};
+use crate::command::TIMEOUT;
+use crate::crash::context::TestContext;
 use crate::crash::http::{Answer, post};
+use crate::crash::kill_during_answers::http_agent;
 use crate::crash::random::Random;
-use crate::crash::readers::{Over, Reading, Scope as What, Seen};
-use crate::crash::world::World;
+use crate::crash::readers::{ReaderLog, ReaderPlan, ReaderTransport, Scope as ReadScope};
 
 /// How often a person looks whether anything has happened.
-const PACE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a run may take that goes through a lease and several outages.
-const LONG: Duration = Duration::from_secs(2 * PATIENCE.as_secs());
+const LONG: Duration = Duration::from_secs(2 * TIMEOUT.as_secs());
 
 /// Runs that are left without an end; the lease of the last one is waited for.
 const LEFT: usize = 20;
@@ -68,13 +68,13 @@ fn open_stream() -> SocketAddr {
 }
 
 /// Everyone at work.
-pub(super) struct People<'scope> {
-    people: Vec<ScopedJoinHandle<'scope, Vec<Watched>>>,
+pub(super) struct Users<'scope> {
+    users: Vec<ScopedJoinHandle<'scope, Vec<Watched>>>,
     leaver: ScopedJoinHandle<'scope, Vec<String>>,
 }
 
 /// What everyone has in the end.
-pub(super) struct Memories {
+pub(super) struct UserRecords {
     watched: Vec<Watched>,
     left: Vec<String>,
 }
@@ -88,61 +88,60 @@ struct Watched {
     acknowledged: BTreeMap<String, Value>,
     cancelled: bool,
     /// What somebody saw who read it meanwhile.
-    seen: Option<Seen>,
+    seen: Option<ReaderLog>,
 }
 
-impl<'scope> People<'scope> {
+impl<'scope> Users<'scope> {
     /// Lets so many people begin, and one who leaves runs without an end.
     pub(super) fn begin(
         threads: &'scope Scope<'scope, '_>,
-        world: &'scope World,
+        context: &'scope TestContext,
         random: &Random,
         name: &'scope str,
         count: usize,
     ) -> Self {
         let person = |at: usize| {
             let random = random.named(&format!("person {at}"));
-            threads.spawn(move || work(world, name, at, random))
+            threads.spawn(move || work(context, name, at, random))
         };
         let mut chance = random.named("leaver");
         let leaver = threads.spawn(move || {
-            let _watch = world.watch();
+            let _watch = context.watch();
             let mut left = Vec::new();
-            while !world.writers_finish() && left.len() < LEFT {
-                world.check();
+            while !context.are_writers_finishing() && left.len() < LEFT {
+                context.check();
                 let run = format!("{name}-left-{}", left.len());
                 let text = "{\"type\":\"text.delta\",\"message_id\":\"m\",\"content\":\"so\"}\n";
-                ask(world, &[200], "POST", &format!("/v1/runs/{run}/events?dialect=runwire"), text);
+                ask(context, &[200], "POST", &format!("/v1/runs/{run}/events?dialect=runwire"), text);
                 left.push(run);
                 std::thread::sleep(chance.millis(1500));
             }
             left
         });
-        Self { people: (0..count).map(person).collect(), leaver }
+        Self { users: (0..count).map(person).collect(), leaver }
     }
 
     /// Waits until everyone has seen the end of what they started.
-    pub(super) fn end(self) -> Memories {
-        let watched =
-            self.people.into_iter().flat_map(|person| person.join().expect("the person is content"));
+    pub(super) fn end(self) -> UserRecords {
+        let watched = self.users.into_iter().flat_map(|person| person.join().expect("the person is content"));
         let watched = watched.collect();
-        Memories { watched, left: self.leaver.join().expect("the leaver is gone") }
+        UserRecords { watched, left: self.leaver.join().expect("the leaver is gone") }
     }
 }
 
-fn work(world: &World, name: &str, person: usize, mut random: Random) -> Vec<Watched> {
-    let _watch = world.watch();
+fn work(context: &TestContext, name: &str, person: usize, mut random: Random) -> Vec<Watched> {
+    let _watch = context.watch();
     let mut all: Vec<Watched> = Vec::new();
-    while !world.writers_finish() || all.is_empty() {
+    while !context.are_writers_finishing() || all.is_empty() {
         let agent = AGENTS[random.below(AGENTS.len())];
         let run = format!("{name}-{agent}-{person}-{}", all.len());
         let body = json!({"run_id": run, "agent": agent, "message": "hi"}).to_string();
-        ask(world, &[200, 201], "POST", "/v1/runs", &body);
+        ask(context, &[200, 201], "POST", "/v1/runs", &body);
         let watched = Watched { run, agent, acknowledged: BTreeMap::new(), cancelled: false, seen: None };
         all.push(if random.one_in(2) {
-            watched.read_along(world, &mut random)
+            watched.read_meanwhile(context, &mut random)
         } else {
-            watched.see_to(world, &mut random)
+            watched.drive(context, &mut random)
         });
     }
     all
@@ -150,30 +149,30 @@ fn work(world: &World, name: &str, person: usize, mut random: Random) -> Vec<Wat
 
 impl Watched {
     /// Sees to a run while somebody reads it.
-    fn read_along(self, world: &World, random: &mut Random) -> Self {
-        let readings = [
-            ("runwire", Over::WebSocket),
-            ("agio", Over::Sse),
-            ("raw", Over::Ndjson),
-            ("loom", Over::Sse),
-            ("streaming-engine", Over::Ndjson),
+    fn read_meanwhile(self, context: &TestContext, random: &mut Random) -> Self {
+        let plans = [
+            ("runwire", ReaderTransport::WebSocket),
+            ("agio", ReaderTransport::Sse),
+            ("raw", ReaderTransport::Ndjson),
+            ("loom", ReaderTransport::Sse),
+            ("streaming-engine", ReaderTransport::Ndjson),
         ];
-        let (dialect, over) = readings[random.below(readings.len())];
-        let reading = Reading { scope: What::Run(self.run.clone()), dialect, over };
+        let (dialect, over) = plans[random.below(plans.len())];
+        let plan = ReaderPlan { scope: ReadScope::Run(self.run.clone()), dialect, over };
         let chance = random.named("reader");
         std::thread::scope(|threads| {
-            let reader = threads.spawn(move || reading.follow(world, chance, "0".to_owned()));
-            let watched = self.see_to(world, random);
+            let reader = threads.spawn(move || plan.follow(context, chance, "0".to_owned()));
+            let watched = self.drive(context, random);
             Self { seen: Some(reader.join().expect("the reader is content")), ..watched }
         })
     }
 
     /// Answers whatever is asked, or cancels, until the run has ended.
-    fn see_to(mut self, world: &World, random: &mut Random) -> Self {
+    fn drive(mut self, context: &TestContext, random: &mut Random) -> Self {
         let begun = Instant::now();
         let mut patience = random.below(40);
         loop {
-            let info = shown(world, &self.run);
+            let info = shown(context, &self.run);
             if info["ended_at"].is_string() {
                 return self;
             }
@@ -181,24 +180,24 @@ impl Watched {
                 if asked["status"] == "open" {
                     // People think. Meanwhile the agent waits on a node that may go.
                     std::thread::sleep(random.millis(2000));
-                    self.answer(world, random, asked);
+                    self.answer(context, random, asked);
                 }
             }
             if self.agent == "counts" && info["status"] == "running" {
                 if patience == 0 && !self.cancelled {
-                    ask(world, &[200, 202], "POST", &format!("/v1/runs/{}/cancel", self.run), "");
+                    ask(context, &[200, 202], "POST", &format!("/v1/runs/{}/cancel", self.run), "");
                     self.cancelled = true;
                 }
                 patience = patience.saturating_sub(1);
             }
-            world.check();
+            context.check();
             assert!(begun.elapsed() < LONG, "{} does not end: {info}", self.run);
-            std::thread::sleep(PACE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Two people answer a question at once, each something else, by other nodes.
-    fn answer(&mut self, world: &World, random: &mut Random, asked: &Value) {
+    fn answer(&mut self, context: &TestContext, random: &mut Random, asked: &Value) {
         let question = asked["interaction_id"].as_str().unwrap();
         let path = format!("/v1/runs/{}/interactions/{question}", self.run);
         let answers: Vec<Value> = (0..=random.below(2)).map(|who| said(asked, who)).collect();
@@ -206,7 +205,7 @@ impl Watched {
             let path = &path;
             let say = |answer: &Value| {
                 let body = answer.to_string();
-                threads.spawn(move || ask(world, &[200, 409], "POST", path, &body))
+                threads.spawn(move || ask(context, &[200, 409], "POST", path, &body))
             };
             let telling: Vec<_> = answers.iter().map(say).collect();
             telling.into_iter().map(|told| told.join().expect("the answer is told")).collect()
@@ -229,12 +228,12 @@ fn said(asked: &Value, who: usize) -> Value {
     json!({"decision": "submitted", "values": values})
 }
 
-impl Memories {
+impl UserRecords {
     /// What people were told is so, on this node: every run has one end, every question one answer, and the right one.
     /// Counts the runs by agent and end.
     pub(super) fn check(&self, node: SocketAddr) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::from([("left: producer_lost".to_owned(), self.left.len())]);
-        let world = World::new(node);
+        let context = TestContext::new(node);
         for watched in &self.watched {
             let Watched { run, acknowledged, .. } = watched;
             let events = events(node, run);
@@ -266,7 +265,7 @@ impl Memories {
                     );
                 }
             }
-            watched.seen.iter().for_each(|seen| seen.check(&world));
+            watched.seen.iter().for_each(|seen| seen.check(&context));
         }
         for run in &self.left {
             let events = events(node, run);

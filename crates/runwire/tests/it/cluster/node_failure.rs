@@ -1,4 +1,4 @@
-//! The node that runs an agent is killed, or taken for dead: another one ends its runs, or takes them up.
+//! The node that runs an agent is killed or loses its lease: another one ends or claims its runs.
 
 use std::net::SocketAddr;
 
@@ -6,14 +6,14 @@ use runwire_engines::Mode;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::asking::{events, processes, the_end, wait_for, wait_for_status};
-use super::bed::{Bed, Node, Setup};
 use super::check::no_process_is_left;
-use super::people::{agents, start};
+use super::requests::{events, processes, the_end, wait_for, wait_for_status};
+use super::test_cluster::{Node, Setup, TestCluster};
+use super::users::{agents, start};
+use crate::crash::context::TestContext;
 use crate::crash::http::{get, post};
 use crate::crash::random::Seed;
-use crate::crash::readers::{Over, Reading, Scope};
-use crate::crash::world::World;
+use crate::crash::readers::{ReaderPlan, ReaderTransport, Scope};
 
 /// Runs of every kind on one node: three that are at work, three that wait for a person.
 const RUNS: [(&str, &str); 6] = [
@@ -94,29 +94,30 @@ fn every_run_has_one_end(nodes: &[SocketAddr]) {
 #[test]
 fn what_a_killed_node_was_running_is_ended_or_taken_up_by_another() {
     let mark = format!("killed-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
-    let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
+    let [a, b, c] = cluster.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
     assert!(processes(&mark) > 0, "no program runs");
     // Somebody watches on another node, and sees it go on.
     let seed = Seed::of("RUNWIRE_CHAOS_SEED");
-    let world = World::of(vec![b, c]);
-    let reading = Reading { scope: Scope::Run("endless".to_owned()), dialect: "ag-ui", over: Over::Sse };
+    let context = TestContext::of(vec![b, c]);
+    let plan =
+        ReaderPlan { scope: Scope::Run("endless".to_owned()), dialect: "ag-ui", over: ReaderTransport::Sse };
     let seen = std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let reader = threads.spawn(|| reading.follow(&world, seed.random(), "0".to_owned()));
-        bed.nodes[0].server.kill();
+        let _watch = context.watch();
+        let reader = threads.spawn(|| plan.follow(&context, seed.random(), "0".to_owned()));
+        cluster.nodes[0].server.kill();
         no_process_is_left(&mark);
         wait_for_takeover(b);
         finish(b, c);
         reader.join().expect("the reader is content")
     });
-    bed.nodes[0].server.restart();
-    for node in bed.addresses() {
-        seen.check(&World::new(node));
+    cluster.nodes[0].server.restart();
+    for node in cluster.addresses() {
+        seen.check(&TestContext::new(node));
     }
-    every_run_has_one_end(&bed.addresses());
-    bed.stop();
+    every_run_has_one_end(&cluster.addresses());
+    cluster.stop();
 }
 
 #[test]
@@ -131,15 +132,15 @@ fn a_node_that_was_cut_off_and_taken_for_dead_writes_no_more_to_what_was_taken_o
 
 fn taken_for_dead(goes: impl Fn(&Node), comes: impl Fn(&Node)) {
     let mark = format!("zombie-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
-    let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
+    let [a, b, c] = cluster.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
-    goes(&bed.nodes[0]);
+    goes(&cluster.nodes[0]);
     wait_for_takeover(b);
     let lost = ["counts", "asks", "streams"];
     let before: Vec<_> = lost.map(|run| events(b, run)).into();
     // Its programs went on while it did not; now it is back, and learns that they are not its own any more.
-    comes(&bed.nodes[0]);
+    comes(&cluster.nodes[0]);
     no_process_is_left(&mark);
     finish(b, c);
     // It still serves everybody, as any other node does.
@@ -151,20 +152,20 @@ fn taken_for_dead(goes: impl Fn(&Node), comes: impl Fn(&Node)) {
     let after: Vec<_> = lost.map(|run| events(b, run)).into();
     assert_eq!(after, before, "a run goes on that had ended");
     every_run_has_one_end(&[a, b, c]);
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn a_node_that_comes_back_in_time_keeps_its_agents() {
     let mark = format!("paused-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
-    let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { lease: 3600, agents: &agents(&mark), ..Setup::default() });
+    let [a, b, c] = cluster.addresses()[..] else { panic!("three nodes") };
     start_all(a, b);
     let told = seq(b, "counts");
-    bed.nodes[0].server.signal(Signal::STOP);
+    cluster.nodes[0].server.signal(Signal::STOP);
     // Longer than it takes to renew a lease, shorter than to lose it: a pause is what is tried here.
     std::thread::sleep(std::time::Duration::from_secs(3));
-    bed.nodes[0].server.signal(Signal::CONT);
+    cluster.nodes[0].server.signal(Signal::CONT);
     wait_for("the program does not go on", || (seq(b, "counts") > told).then_some(()));
     for (run, _) in RUNS {
         let cancelled = post(c, &format!("/v1/runs/{run}/cancel"), &[], "").unwrap();
@@ -175,5 +176,5 @@ fn a_node_that_comes_back_in_time_keeps_its_agents() {
     }
     no_process_is_left(&mark);
     every_run_has_one_end(&[a, b, c]);
-    bed.stop();
+    cluster.stop();
 }

@@ -1,5 +1,4 @@
-//! The answer to a commit is lost on its way to the node, which finds out what became of it: whoever asked is told the
-//! truth, and nothing is written twice.
+//! The response of a commit is lost: the node finds out its outcome, reports it truthfully, and writes nothing twice.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -8,35 +7,36 @@ use std::time::{Duration, Instant};
 use runwire_engines::Mode;
 use serde_json::{Value, json};
 
-use super::asking::{events, the_end};
-use super::bed::{Bed, Setup};
+use super::requests::{events, the_end};
+use super::test_cluster::{Setup, TestCluster};
 use crate::crash::http::{Answer, get, post};
 
 const ROUNDS: usize = 8;
 /// How long a commit that is not held up by another one takes at most; some are not found in doubt where it takes longer.
-const HELD_UP: Duration = Duration::from_secs(2);
+const MAX_COMMIT_TIME: Duration = Duration::from_secs(2);
 /// How a node's commits end, and nothing else that it says.
 pub(super) const COMMIT: &str = "COMMIT WORK";
 /// Longer than an answer takes that is not lost.
-const HEARD: Duration = Duration::from_millis(100);
+const RESPONSE_TIME: Duration = Duration::from_millis(100);
 
-/// Asks the first node for something, and loses the answer of its store once another node shows that it is done. Gives
-/// what the first node answers, and whether anything was lost: it may also be held up by another commit that was lost.
-fn unheard(
-    bed: &Bed,
+/// Sends a request to the first node, and drops the response of its store once another node shows the write. Returns the
+/// first node's response, and whether a store response was dropped.
+fn with_lost_response(
+    cluster: &TestCluster,
     ask: impl Fn(SocketAddr) -> Answer + Sync,
     is_done: impl Fn(SocketAddr) -> bool,
 ) -> (Answer, bool) {
-    let (way, node, other) = (&bed.nodes[0].to_postgres, bed.nodes[0].address(), bed.nodes[1].address());
+    let (way, node, other) =
+        (&cluster.nodes[0].to_postgres, cluster.nodes[0].address(), cluster.nodes[1].address());
     way.set(Mode::MuteAfter(COMMIT));
     thread::scope(|threads| {
         let (asked, begun) = (threads.spawn(|| ask(node)), Instant::now());
         let is_lost = loop {
             if is_done(other) {
-                thread::sleep(HEARD);
+                thread::sleep(RESPONSE_TIME);
                 break !asked.is_finished();
             }
-            if begun.elapsed() > HELD_UP {
+            if begun.elapsed() > MAX_COMMIT_TIME {
                 break false;
             }
             thread::sleep(Duration::from_millis(5));
@@ -52,8 +52,8 @@ fn count(events: &[Value], found: impl Fn(&Value) -> bool) -> usize {
 
 #[test]
 fn a_commit_whose_answer_is_lost_is_found_out_and_never_repeated() {
-    let mut bed = Bed::start(Setup { nodes: 2, ..Setup::default() });
-    let other = bed.nodes[1].address();
+    let mut cluster = TestCluster::start(Setup { nodes: 2, ..Setup::default() });
+    let other = cluster.nodes[1].address();
     let mut lost = 0;
     for round in 0..ROUNDS {
         let run = format!("r{round}");
@@ -66,23 +66,28 @@ fn a_commit_whose_answer_is_lost_is_found_out_and_never_repeated() {
         for body in [&frame, &question] {
             let before = events_so_far(other, &run);
             let is_done = |node| events_so_far(node, &run) > before;
-            let (answer, is_lost) = unheard(&bed, |node| post(node, &path, &[], body).unwrap(), is_done);
+            let (answer, is_lost) =
+                with_lost_response(&cluster, |node| post(node, &path, &[], body).unwrap(), is_done);
             lost += usize::from(is_lost);
             assert_eq!((answer.status, answer.written().accepted), (200, 1), "{answer:?}");
         }
         let answer_path = format!("/v1/runs/{run}/interactions/q");
         let said = json!({"decision": "submitted", "values": {"n": round}}).to_string();
         let is_open = |node| get(node, &format!("/v1/runs/{run}")).unwrap().json()["status"] == "suspended";
-        let (answer, is_lost) =
-            unheard(&bed, |node| post(node, &answer_path, &[], &said).unwrap(), |node| !is_open(node));
+        let (answer, is_lost) = with_lost_response(
+            &cluster,
+            |node| post(node, &answer_path, &[], &said).unwrap(),
+            |node| !is_open(node),
+        );
         lost += usize::from(is_lost);
         assert_eq!(answer.status, 200, "{answer:?}");
         let end = format!("{path}&end=true");
         let ended = |node| get(node, &format!("/v1/runs/{run}")).unwrap().json()["ended_at"].is_string();
-        let (answer, is_lost) = unheard(&bed, |node| post(node, &end, &[], "").unwrap(), ended);
+        let (answer, is_lost) =
+            with_lost_response(&cluster, |node| post(node, &end, &[], "").unwrap(), ended);
         lost += usize::from(is_lost);
         assert_eq!(answer.status, 200, "{answer:?}");
-        for node in bed.addresses() {
+        for node in cluster.addresses() {
             let events = events(node, &run);
             the_end(&run, &events);
             let said = format!("<{round}>");
@@ -93,7 +98,7 @@ fn a_commit_whose_answer_is_lost_is_found_out_and_never_repeated() {
         }
     }
     assert!(lost > ROUNDS, "only {lost} commits of {} were in doubt", 4 * ROUNDS);
-    bed.stop();
+    cluster.stop();
 }
 
 fn events_so_far(node: SocketAddr, run: &str) -> u64 {

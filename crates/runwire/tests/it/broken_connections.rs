@@ -1,4 +1,4 @@
-//! What clients make of connections that end in every possible way, played by a server of the test's own.
+//! Client commands on connections that break, end or refuse, against a scripted server.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::command::{Outcome, run, run_command, runwire};
 
-/// Answers one connection after another, each with the bytes given for it, and gathers what was asked.
+/// A server that plays scripted responses, one per connection, and records the requests.
 struct Script {
     url: String,
     requests: JoinHandle<Vec<String>>,
@@ -48,7 +48,7 @@ fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-/// A stream that breaks after these bytes.
+/// Returns a stream that breaks after these bytes.
 fn cut(text: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{}",
@@ -56,7 +56,7 @@ fn cut(text: &str) -> String {
     )
 }
 
-/// A stream that the server ends.
+/// Returns a stream that the server ends.
 fn ended(text: &str) -> String {
     cut(text) + "0\r\n\r\n"
 }
@@ -70,7 +70,7 @@ fn target(request: &str) -> &str {
 }
 
 #[test]
-fn an_event_that_a_break_cuts_off_is_asked_for_again_and_printed_once() {
+fn a_truncated_event_is_printed_once_after_the_reconnect() {
     let script = Script::play(vec![
         cut("id: 1-0\ndata: {\"n\":1}\n\nid: 2-0\ndata: {\"n\""),
         cut(": keep-alive\nid: 1-5\n\n"),
@@ -88,7 +88,7 @@ fn an_event_that_a_break_cuts_off_is_asked_for_again_and_printed_once() {
 }
 
 #[test]
-fn a_reader_that_begins_at_the_end_comes_back_to_the_place_that_it_was_told() {
+fn a_reader_from_the_end_resumes_at_its_cursor() {
     let script = Script::play(vec![
         // Nothing was told yet.
         cut(""),
@@ -104,7 +104,7 @@ fn a_reader_that_begins_at_the_end_comes_back_to_the_place_that_it_was_told() {
 }
 
 #[test]
-fn a_snapshot_that_a_break_cuts_off_is_not_printed_by_halves() {
+fn a_truncated_snapshot_is_not_printed() {
     let script = Script::play(vec![
         cut("data: {\"snapshot\":1}\n\n"),
         ended("data: {\"snapshot\":1}\n\nid: 9-0\ndata: {\"snapshot\":2}\n\n"),
@@ -117,7 +117,7 @@ fn a_snapshot_that_a_break_cuts_off_is_not_printed_by_halves() {
 }
 
 #[test]
-fn a_server_that_stops_is_no_end_even_for_a_reader_that_does_not_follow() {
+fn a_reader_reconnects_after_a_shutdown_even_without_follow() {
     let script = Script::play(vec![
         ended("id: 1-0\ndata: {\"n\":1}\n\nretry: 1\n\n"),
         ended("id: 2-0\ndata: {\"n\":2}\n\n"),
@@ -128,7 +128,7 @@ fn a_server_that_stops_is_no_end_even_for_a_reader_that_does_not_follow() {
 }
 
 #[test]
-fn a_token_is_sent_and_a_refusal_is_told() {
+fn a_token_is_sent_and_a_refusal_is_printed() {
     let problem = "{\"code\":\"unauthorized\",\"detail\":\"the token is not known\\u001b[2J\"}";
     let head = "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/problem+json\r\ncontent-length";
     let script = Script::play(vec![format!("{head}: {}\r\n\r\n{problem}", problem.len())]);
@@ -139,7 +139,7 @@ fn a_token_is_sent_and_a_refusal_is_told() {
 }
 
 #[test]
-fn a_fault_of_the_server_at_the_very_beginning_is_told_and_not_waited_out() {
+fn a_server_error_on_the_first_connection_is_printed_at_once() {
     let answer = "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n".to_owned();
     let (outcome, _) = Script::play(vec![answer]).tail(&[]);
     assert_eq!(outcome.code, 1);
@@ -147,7 +147,7 @@ fn a_fault_of_the_server_at_the_very_beginning_is_told_and_not_waited_out() {
 }
 
 #[test]
-fn a_newer_servers_events_and_fields_are_shown_and_cost_nothing() {
+fn events_and_fields_of_a_newer_server_are_shown() {
     let stream = ended(
         "id: 1-0\ndata: {\"seq\":1,\"at\":\"2026-11-15T02:44:33.123Z\",\"thread_id\":\"t\",\"run_id\":\"r1\",\"type\":\"run.started\",\"mood\":\"good\"}\n\n\
          id: 2-0\ndata: {\"seq\":2,\"thread_id\":\"t\",\"run_id\":\"r1\",\"type\":\"mood.changed\",\"to\":\"😀\"}\n\n\
@@ -161,7 +161,7 @@ fn a_newer_servers_events_and_fields_are_shown_and_cost_nothing() {
 }
 
 #[test]
-fn a_page_that_is_no_runwire_servers_is_told() {
+fn a_page_of_another_server_is_reported() {
     let page = "<html>Welcome</html>";
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length";
     let answer = || format!("{head}: {}\r\n\r\n{page}", page.len());

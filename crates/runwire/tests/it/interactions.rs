@@ -1,4 +1,4 @@
-//! `runwire inbox` and `runwire answer`: a question has one answer, from a script or from a person at a terminal.
+//! `runwire inbox` and `runwire answer`: interactions answered by scripts and at a terminal.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn inbox(server: &Server) -> Value {
     serde_json::from_str(&listed.stdout).unwrap()
 }
 
-/// The answer that a question has.
+/// Returns the answer of an interaction.
 fn settled(server: &Server, run_id: &str, interaction: &str) -> Value {
     let again = answer(server, &[run_id, interaction, "--cancel", "--reason", "to see"]);
     assert_eq!(again.code, 1, "{}", again.stdout);
@@ -40,7 +40,7 @@ fn settled(server: &Server, run_id: &str, interaction: &str) -> Value {
 }
 
 #[test]
-fn a_tail_shows_the_slots_that_it_is_asked_for() {
+fn a_tail_shows_the_selected_slots() {
     let server = Server::start();
     ask(&server, "r1", FORM);
     let tail =
@@ -62,7 +62,7 @@ fn a_script_fills_in_a_form_and_decides_an_approval() {
     let lines: Vec<_> = listed.stdout.lines().collect();
     assert!(lines[1].starts_with("r2") && lines[2].starts_with("r1"), "{}", listed.stdout);
     assert!(lines[2].contains("trip") && lines[2].contains("Where to?"));
-    // Wrong fields are told one by one, and nothing is taken.
+    // Invalid fields are reported one by one, and nothing is written.
     let wrong = answer(&server, &["r1", "trip", "city=Rome", "days=30", "email=nobody"]);
     assert_eq!(wrong.code, 1);
     for field in ["/city: is not one of", "/days: ", "/email: is no valid email"] {
@@ -91,7 +91,7 @@ fn a_script_fills_in_a_form_and_decides_an_approval() {
 }
 
 #[test]
-fn values_come_from_a_file_and_several_questions_need_a_name() {
+fn values_come_from_a_file_and_several_interactions_need_an_id() {
     let server = Server::start();
     ask(&server, "r1", &format!("{FORM}\n{APPROVAL}"));
     let which = answer(&server, &["r1", "--approve"]);
@@ -111,7 +111,7 @@ fn values_come_from_a_file_and_several_questions_need_a_name() {
 }
 
 #[test]
-fn a_person_is_asked_field_by_field_until_it_fits() {
+fn a_prompt_asks_field_by_field_until_the_answer_is_valid() {
     let server = Server::start();
     ask(&server, "r1", FORM);
     let mut terminal = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
@@ -154,7 +154,7 @@ fn a_person_is_asked_field_by_field_until_it_fits() {
 }
 
 #[test]
-fn a_person_decides_and_what_is_shown_cannot_drive_the_terminal() {
+fn a_prompt_for_an_approval_sanitizes_what_it_shows() {
     let server = Server::start();
     ask(&server, "r1", APPROVAL);
     let mut leaving = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
@@ -175,7 +175,7 @@ fn a_person_decides_and_what_is_shown_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn a_server_that_restarts_while_a_person_types_costs_nothing_of_what_was_typed() {
+fn a_prompt_keeps_what_was_typed_when_the_server_restarts() {
     let mut server = Server::start();
     ask(&server, "r1", FORM);
     let mut terminal = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
@@ -199,7 +199,7 @@ fn a_server_that_restarts_while_a_person_types_costs_nothing_of_what_was_typed()
 }
 
 #[test]
-fn a_person_may_take_longer_than_a_connection_lasts() {
+fn a_prompt_may_last_longer_than_the_connection() {
     let mut server = Server::start();
     ask(&server, "r1", APPROVAL);
     let mut terminal = Terminal::start(&mut runwire(&["answer", "r1", "--url", &server.url()]), 100);
@@ -213,7 +213,7 @@ fn a_person_may_take_longer_than_a_connection_lasts() {
 }
 
 #[test]
-fn a_watched_inbox_shows_what_is_asked_later() {
+fn a_watched_inbox_shows_new_interactions() {
     let server = Server::start();
     ask(&server, "r1", FORM);
     let mut command = runwire(&["inbox", "--watch", "--json", "--url", &server.url()]);
@@ -242,7 +242,7 @@ fn post(server: &Server, run_id: &str, n: usize) -> Option<u16> {
 }
 
 #[test]
-fn a_server_killed_while_people_answer_loses_no_answer_that_it_took() {
+fn a_killed_server_loses_no_acknowledged_answer() {
     const RUNS: usize = 30;
     let mut server = Server::start();
     for n in 0..RUNS {
@@ -289,7 +289,7 @@ fn a_server_killed_while_people_answer_loses_no_answer_that_it_took() {
         assert!(winners.len() <= 1, "two people were told that they won {run_id}");
         if let Some((_, person)) = winners.first() {
             assert!(!open.contains(&run_id), "the answer to {run_id} is lost");
-            // The winner may say it again, and anybody else learns who won.
+            // The winner may repeat its answer; others get the winning answer.
             assert_eq!(post(&server, &run_id, *person), Some(200));
             assert_eq!(post(&server, &run_id, 99), Some(409));
         }

@@ -1,9 +1,9 @@
-//! The settings of a store that nodes share: what goes together, what does not, and that no password is shown.
+//! Settings of a shared store and tail: valid combinations, and hidden passwords.
 
 use std::fs;
 
 use crate::command::run;
-use crate::config::Place;
+use crate::config::ConfigFolder;
 
 const STORE: &str = "postgres://ann:s3cret@db.example/runwire";
 const TAIL: &str = "rediss://:s3cret@redis.example:6380";
@@ -12,7 +12,7 @@ const TAIL: &str = "rediss://:s3cret@redis.example:6380";
 fn a_password_is_shown_nowhere() {
     let file = format!("store = \"{STORE}\"\ntail = \"{TAIL}\"\n");
     for arguments in [&["check-config"][..], &["check-config", "--json"]] {
-        let outcome = Place::with(&file).run(&[], arguments);
+        let outcome = ConfigFolder::with(&file).run(&[], arguments);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert!(outcome.stdout.contains("postgres://ann:***@db.example/runwire"), "{}", outcome.stdout);
         assert!(outcome.stdout.contains("rediss://:***@redis.example:6380"), "{}", outcome.stdout);
@@ -23,8 +23,8 @@ fn a_password_is_shown_nowhere() {
 #[test]
 fn a_password_in_a_mistake_is_not_shown_either() {
     let wrong = STORE.replace("postgres:", "postgress:");
-    let in_file = Place::with(&format!("store = \"{wrong}\"\n")).run(&[], &["check-config"]);
-    let in_variable = Place::with("").run(&[("RUNWIRE_STORE", &wrong)], &["check-config"]);
+    let in_file = ConfigFolder::with(&format!("store = \"{wrong}\"\n")).run(&[], &["check-config"]);
+    let in_variable = ConfigFolder::with("").run(&[("RUNWIRE_STORE", &wrong)], &["check-config"]);
     for (outcome, code) in [
         (in_file, 1),
         (in_variable, 1),
@@ -41,7 +41,7 @@ fn a_password_in_a_mistake_is_not_shown_either() {
 
 #[test]
 fn a_tail_needs_a_store_that_nodes_can_share() {
-    let place = Place::with("tail = \"redis://127.0.0.1\"\n");
+    let place = ConfigFolder::with("tail = \"redis://127.0.0.1\"\n");
     let hint =
         "  hint: leave the tail out, or share a store: `--store postgres://USER:PASSWORD@HOST/DATABASE`\n";
     let said = "a SQLite store is one server's alone, which needs to tell nobody of new events\n";
@@ -54,7 +54,8 @@ fn a_tail_needs_a_store_that_nodes_can_share() {
 
 #[test]
 fn certificates_that_cannot_be_read_or_that_nobody_needs_are_told() {
-    let place = Place::with(&format!("store = \"{STORE}\"\ntail = \"{TAIL}\"\ntail_trust = \"none.pem\"\n"));
+    let place =
+        ConfigFolder::with(&format!("store = \"{STORE}\"\ntail = \"{TAIL}\"\ntail_trust = \"none.pem\"\n"));
     let outcome = place.run(&[], &["check-config"]);
     assert_eq!(outcome.code, 1);
     assert!(

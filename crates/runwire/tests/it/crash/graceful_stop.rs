@@ -1,4 +1,4 @@
-//! A server that is asked to stop under load finishes what it has begun, and tells everyone.
+//! A server that is stopped under load finishes its requests, and notifies its clients.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tungstenite::protocol::frame::coding::CloseCode;
 
-use super::cast::Cast;
-use super::frames::Tongue;
-use super::http::{Answer, Exchange, Piece, get, post};
+use super::context::TestContext;
+use super::frames::WriterDialect;
+use super::http::{Answer, BodyPiece, Exchange, get, post};
 use super::random::Seed;
 use super::socket::{Socket, op};
-use super::world::World;
-use crate::command::PATIENCE;
+use super::workload::Workload;
+use crate::command::TIMEOUT;
 use crate::server::Server;
 
 #[test]
@@ -21,17 +21,17 @@ fn a_server_that_is_asked_to_stop_loses_nothing_under_load() {
     let seed = Seed::from_environment();
     let mut random = seed.random().named("stopped");
     let mut server = Server::start();
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let cast = Cast::begin(threads, &world, &random.named("cast"), "s", 0);
+        let _watch = context.watch();
+        let workload = Workload::begin(threads, &context, &random.named("cast"), "s", 0);
         for _ in 0..3 {
             std::thread::sleep(random.millis(300));
             assert_eq!(server.stop().code(), Some(0), "{}", server.log());
             server.restart();
         }
-        world.enough_is_written();
-        cast.end(&world).check(&world);
+        context.finish_writers();
+        workload.end(&context).check(&context);
     });
     assert_eq!(server.stop().code(), Some(0));
     assert!(!server.log().contains("cutting off"), "somebody held up the stop: {}", server.log());
@@ -88,7 +88,7 @@ fn an_open_body_is_answered_with_what_was_written_of_it() {
             .iter()
             .any(|run| get(address, &format!("/v1/runs/{run}")).unwrap().status != 200)
         {
-            assert!(begun.elapsed() < PATIENCE);
+            assert!(begun.elapsed() < TIMEOUT);
         }
         assert_eq!(server.stop().code(), Some(0), "{}", server.log());
         bodies.into_iter().map(|body| body.join().unwrap()).collect()
@@ -110,7 +110,7 @@ fn a_socket_is_closed_with_the_reason() {
     let address = server.address();
     write(address, 0);
     let mut socket = Socket::connect(address).unwrap();
-    socket.say(r#"{"op":"subscribe","id":1,"run":"r"}"#).unwrap();
+    socket.send(r#"{"op":"subscribe","id":1,"run":"r"}"#).unwrap();
     hear(&mut socket, "caught_up");
     server.signal(Signal::TERM);
     let closed = socket.closed().expect("the server says that it goes");
@@ -127,7 +127,7 @@ fn a_socket_that_reads_slowly_hears_the_reason_too() {
         assert_eq!(post(address, "/v1/runs/r/events?dialect=runwire", &[], &large).unwrap().status, 200);
     }
     let mut socket = Socket::connect(address).unwrap();
-    socket.say(r#"{"op":"subscribe","id":1,"run":"r"}"#).unwrap();
+    socket.send(r#"{"op":"subscribe","id":1,"run":"r"}"#).unwrap();
     socket.wait_unread();
     // Let it send what the buffers between the two take; the rest waits.
     std::thread::sleep(Duration::from_millis(300));
@@ -142,8 +142,8 @@ fn a_socket_that_reads_slowly_hears_the_reason_too() {
 fn hear(socket: &mut Socket, kind: &str) {
     let begun = Instant::now();
     loop {
-        assert!(begun.elapsed() < PATIENCE, "{kind} does not come");
-        match socket.hear().unwrap().map(|text| op(&text)) {
+        assert!(begun.elapsed() < TIMEOUT, "{kind} does not come");
+        match socket.receive().unwrap().map(|text| op(&text)) {
             Some(heard) if heard == kind => return,
             Some(heard) => assert_ne!(heard, "error"),
             None => {}
@@ -151,9 +151,9 @@ fn hear(socket: &mut Socket, kind: &str) {
     }
 }
 
-/// Writes a frame, and tells whether it was acknowledged.
+/// Writes a frame; returns true if it was acknowledged.
 fn write(server: SocketAddr, number: usize) -> bool {
-    let frame = Tongue::Runwire.frame("w", number);
+    let frame = WriterDialect::Runwire.frame("w", number);
     let stamp = [("producer-id", "w".to_owned()), ("producer-seq", number.to_string())];
     match post(server, "/v1/runs/r/events?thread=t&dialect=runwire", &stamp, &frame) {
         Ok(answer) if answer.status == 503 => false,
@@ -171,8 +171,8 @@ fn until_answered(server: SocketAddr, name: &str) -> io::Result<Answer> {
     let path = format!("/v1/runs/{name}/events?dialect=runwire");
     let mut exchange = Exchange::begin(server, "POST", &path, &stamp, None)?;
     let mut number = 0;
-    while !exchange.hears()? {
-        exchange.send(format!("{}\n", Tongue::Runwire.frame(name, number)).as_bytes())?;
+    while !exchange.has_response()? {
+        exchange.send(format!("{}\n", WriterDialect::Runwire.frame(name, number)).as_bytes())?;
         number += 1;
     }
     exchange.answer()
@@ -181,9 +181,9 @@ fn until_answered(server: SocketAddr, name: &str) -> io::Result<Answer> {
 fn some_bytes(exchange: &mut Exchange) -> String {
     loop {
         match exchange.piece().unwrap() {
-            Piece::Bytes(bytes) => return String::from_utf8(bytes).unwrap(),
-            Piece::Quiet => {}
-            Piece::End => panic!("the stream ended"),
+            BodyPiece::Bytes(bytes) => return String::from_utf8(bytes).unwrap(),
+            BodyPiece::Quiet => {}
+            BodyPiece::End => panic!("the stream ended"),
         }
     }
 }
@@ -193,9 +193,9 @@ fn rest(exchange: &mut Exchange) -> String {
     let (mut bytes, begun) = (Vec::new(), Instant::now());
     loop {
         match exchange.piece().expect("the stream ends properly") {
-            Piece::Bytes(more) => bytes.extend_from_slice(&more),
-            Piece::Quiet => assert!(begun.elapsed() < PATIENCE, "the stream goes on"),
-            Piece::End => return String::from_utf8(bytes).unwrap(),
+            BodyPiece::Bytes(more) => bytes.extend_from_slice(&more),
+            BodyPiece::Quiet => assert!(begun.elapsed() < TIMEOUT, "the stream goes on"),
+            BodyPiece::End => return String::from_utf8(bytes).unwrap(),
         }
     }
 }

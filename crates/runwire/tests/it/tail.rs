@@ -1,4 +1,4 @@
-//! Reading from a server.
+//! `runwire tail`.
 
 use std::io::{BufRead, BufReader, Read};
 

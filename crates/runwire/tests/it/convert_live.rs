@@ -1,4 +1,4 @@
-//! Live streams: frames go out as they come in.
+//! `runwire convert` on live streams: each frame is written at once.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;

@@ -1,11 +1,11 @@
-//! A server that is killed at any moment loses nothing that it acknowledged, and takes back nothing that it showed.
+//! A server killed at any moment loses no acknowledged event, and retracts none that it showed.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::cast::{Cast, Outcome};
+use super::context::TestContext;
 use super::random::{Random, Seed, rounds};
-use super::world::World;
+use super::workload::{Outcome, Workload};
 use crate::command::runwire;
 use crate::server::Server;
 
@@ -33,18 +33,18 @@ fn a_killed_server_loses_no_acknowledged_event_and_takes_back_nothing_it_showed(
         outcomes.push(outcome);
     }
     // What a later kill might have taken from the runs of before.
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     for outcome in &outcomes {
-        outcome.check(&world);
+        outcome.check(&context);
     }
     assert_eq!(server.stop().code(), Some(0));
 }
 
 fn rounds_of_runs(server: &mut Server, random: &mut Random, first: usize, end: usize) -> Outcome {
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let mut cast = Cast::begin(threads, &world, &random.named("cast"), &format!("k{first}"), 0);
+        let _watch = context.watch();
+        let mut workload = Workload::begin(threads, &context, &random.named("cast"), &format!("k{first}"), 0);
         for round in first..end {
             std::thread::sleep(random.millis(250));
             server.kill();
@@ -54,12 +54,12 @@ fn rounds_of_runs(server: &mut Server, random: &mut Random, first: usize, end: u
             }
             server.restart();
             if round == (first + end) / 2 {
-                cast.join_late(threads, &world, random);
+                workload.join_late(threads, &context, random);
             }
         }
-        world.enough_is_written();
-        let outcome = cast.end(&world);
-        outcome.check(&world);
+        context.finish_writers();
+        let outcome = workload.end(&context);
+        outcome.check(&context);
         outcome
     })
 }

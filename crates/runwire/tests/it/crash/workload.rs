@@ -1,125 +1,125 @@
-//! Who writes and who reads, all at once, and what must be true of it afterwards.
+//! The workload of crash tests: concurrent writers and readers, and the checks afterwards.
 
 use std::collections::BTreeSet;
 use std::thread::{Scope as Threads, ScopedJoinHandle};
 
 use serde_json::Value;
 
-use super::errands::Errands;
-use super::frames::{Tongue, carries_token, numbers};
+use super::context::TestContext;
+use super::frames::{WriterDialect, carries_token, numbers};
 use super::http::post;
+use super::lifecycle::LifecycleWorkload;
 use super::random::Random;
-use super::readers::{Frame, Over, Reading, Scope, Seen, present};
-use super::world::World;
-use super::writers::{Ledger, Writer};
+use super::readers::{Frame, ReaderLog, ReaderPlan, ReaderTransport, Scope, wait_for_cursor};
+use super::writers::{WriteLog, Writer};
 
 /// Everyone at work on the runs of one name.
-pub(crate) struct Cast<'scope> {
+pub(crate) struct Workload<'scope> {
     name: String,
-    writers: Vec<(Scope, ScopedJoinHandle<'scope, Ledger>)>,
-    readers: Vec<ScopedJoinHandle<'scope, Seen>>,
-    errands: Option<ScopedJoinHandle<'scope, Errands>>,
+    writers: Vec<(Scope, ScopedJoinHandle<'scope, WriteLog>)>,
+    readers: Vec<ScopedJoinHandle<'scope, ReaderLog>>,
+    lifecycle: Option<ScopedJoinHandle<'scope, LifecycleWorkload>>,
 }
 
 /// What everyone has in the end.
 pub(crate) struct Outcome {
     scopes: Vec<Scope>,
-    ledgers: Vec<(Scope, Ledger)>,
-    seen: Vec<Seen>,
-    errands: Option<Errands>,
+    ledgers: Vec<(Scope, WriteLog)>,
+    seen: Vec<ReaderLog>,
+    lifecycle: Option<LifecycleWorkload>,
 }
 
 /// How a writer writes.
-type Way = fn(Writer, &World, Random) -> Ledger;
+type Way = fn(Writer, &TestContext, Random) -> WriteLog;
 
-impl<'scope> Cast<'scope> {
+impl<'scope> Workload<'scope> {
     /// Lets everyone begin. Frames weigh so many bytes more than they must.
     pub(crate) fn begin<'env>(
         threads: &'scope Threads<'scope, 'env>,
-        world: &'scope World,
+        context: &'scope TestContext,
         random: &Random,
         name: &str,
         weight: usize,
     ) -> Self {
-        let mut cast = Self::without_errands(threads, world, random, name, weight);
+        let mut workload = Self::without_lifecycle(threads, context, random, name, weight);
         let (named, chance) = (name.to_owned(), random.named("errands"));
-        cast.errands = Some(threads.spawn(move || Errands::run(&named, world, chance)));
-        cast
+        workload.lifecycle = Some(threads.spawn(move || LifecycleWorkload::run(&named, context, chance)));
+        workload
     }
 
     /// Lets the writers and the readers begin; nobody leaves runs open that no one writes to.
-    pub(crate) fn without_errands<'env>(
+    pub(crate) fn without_lifecycle<'env>(
         threads: &'scope Threads<'scope, 'env>,
-        world: &'scope World,
+        context: &'scope TestContext,
         random: &Random,
         name: &str,
         weight: usize,
     ) -> Self {
-        let mut cast =
-            Self { name: name.to_owned(), writers: Vec::new(), readers: Vec::new(), errands: None };
-        let mut write = |run: &str, tongue: Tongue, writer: &str, way: Way| {
+        let mut workload =
+            Self { name: name.to_owned(), writers: Vec::new(), readers: Vec::new(), lifecycle: None };
+        let mut write = |run: &str, dialect: WriterDialect, writer: &str, way: Way| {
             let run = format!("{name}-{run}");
-            let writer = Writer::new(format!("{name}-{writer}"), &run, tongue).weighing(weight);
+            let writer = Writer::new(format!("{name}-{writer}"), &run, dialect).weighing(weight);
             let scope = if writer.run.ends_with("-several") { Scope::Thread(run) } else { Scope::Run(run) };
             let random = random.named(&writer.name);
-            cast.writers.push((scope, threads.spawn(move || way(writer, world, random))));
+            workload.writers.push((scope, threads.spawn(move || way(writer, context, random))));
         };
-        write("loom", Tongue::Loom, "stamped-loom", Writer::stamped);
-        write("agui", Tongue::AgUi, "stamped-agui", Writer::stamped);
-        write("shared", Tongue::Runwire, "stamped-one", Writer::stamped);
-        write("shared", Tongue::Agio, "stamped-two", Writer::stamped);
-        write("shared", Tongue::Runwire, "socket", Writer::over_socket);
-        write("open", Tongue::Runwire, "open", Writer::open_body);
-        write("anonymous", Tongue::Agio, "anonymous", Writer::anonymous);
-        write("several", Tongue::AgUi, "several", Writer::several_runs);
+        write("loom", WriterDialect::Loom, "stamped-loom", Writer::stamped);
+        write("agui", WriterDialect::AgUi, "stamped-agui", Writer::stamped);
+        write("shared", WriterDialect::Runwire, "stamped-one", Writer::stamped);
+        write("shared", WriterDialect::Agio, "stamped-two", Writer::stamped);
+        write("shared", WriterDialect::Runwire, "socket", Writer::over_socket);
+        write("open", WriterDialect::Runwire, "open", Writer::open_body);
+        write("anonymous", WriterDialect::Agio, "anonymous", Writer::anonymous);
+        write("several", WriterDialect::AgUi, "several", Writer::several_runs);
 
-        let mut read = |scope: Scope, dialect: &'static str, over: Over| {
-            let reading = Reading { scope, dialect, over };
-            let random = random.named(&format!("{reading:?}"));
-            cast.readers.push(threads.spawn(move || reading.follow(world, random, "0".to_owned())));
+        let mut read = |scope: Scope, dialect: &'static str, over: ReaderTransport| {
+            let plan = ReaderPlan { scope, dialect, over };
+            let random = random.named(&format!("{plan:?}"));
+            workload.readers.push(threads.spawn(move || plan.follow(context, random, "0".to_owned())));
         };
         let run = |run: &str| Scope::Run(format!("{name}-{run}"));
-        read(run("loom"), "ag-ui", Over::Sse);
-        read(run("loom"), "runwire", Over::Ndjson);
-        read(run("agui"), "agio", Over::Sse);
-        read(run("agui"), "streaming-engine", Over::WebSocket);
-        read(run("shared"), "loom", Over::Sse);
-        read(run("shared"), "runwire", Over::WebSocket);
-        read(run("open"), "social-app", Over::Sse);
-        read(run("open"), "raw", Over::Ndjson);
-        read(run("anonymous"), "easyflow-chat", Over::Sse);
+        read(run("loom"), "ag-ui", ReaderTransport::Sse);
+        read(run("loom"), "runwire", ReaderTransport::Ndjson);
+        read(run("agui"), "agio", ReaderTransport::Sse);
+        read(run("agui"), "streaming-engine", ReaderTransport::WebSocket);
+        read(run("shared"), "loom", ReaderTransport::Sse);
+        read(run("shared"), "runwire", ReaderTransport::WebSocket);
+        read(run("open"), "social-app", ReaderTransport::Sse);
+        read(run("open"), "raw", ReaderTransport::Ndjson);
+        read(run("anonymous"), "easyflow-chat", ReaderTransport::Sse);
         let several = Scope::Thread(format!("{name}-several"));
-        read(several.clone(), "runwire", Over::Sse);
-        read(several, "agio", Over::Ndjson);
-        cast
+        read(several.clone(), "runwire", ReaderTransport::Sse);
+        read(several, "agio", ReaderTransport::Ndjson);
+        workload
     }
 
     /// Adds a reader that begins at the present.
     pub(crate) fn join_late<'env>(
         &mut self,
         threads: &'scope Threads<'scope, 'env>,
-        world: &'scope World,
+        context: &'scope TestContext,
         random: &Random,
     ) {
-        let reading = Reading {
+        let plan = ReaderPlan {
             scope: Scope::Run(format!("{}-shared", self.name)),
             dialect: "agio",
-            over: Over::Ndjson,
+            over: ReaderTransport::Ndjson,
         };
         let random = random.named("late");
         self.readers.push(threads.spawn(move || {
-            let first = present(world, &reading.scope);
-            reading.follow(world, random, first)
+            let first = wait_for_cursor(context, &plan.scope);
+            plan.follow(context, random, first)
         }));
     }
 
     /// Waits until the writers are done.
-    fn written(&mut self) -> Vec<(Scope, Ledger)> {
+    fn written(&mut self) -> Vec<(Scope, WriteLog)> {
         self.writers.drain(..).map(|(scope, writer)| (scope, joined(writer))).collect()
     }
 
     /// Ends every run, waits for the readers, and gathers what everyone has.
-    pub(crate) fn end(mut self, world: &World) -> Outcome {
+    pub(crate) fn end(mut self, context: &TestContext) -> Outcome {
         let ledgers = self.written();
         let mut scopes: Vec<Scope> = Vec::new();
         for (scope, _) in &ledgers {
@@ -129,21 +129,21 @@ impl<'scope> Cast<'scope> {
         }
         for scope in &scopes {
             if let Scope::Run(run) = scope {
-                end_run(world, run);
+                end_run(context, run);
             }
         }
-        world.all_has_ended();
+        context.finish_readers();
         let seen = self.readers.drain(..).map(joined).collect();
-        Outcome { scopes, ledgers, seen, errands: self.errands.map(joined) }
+        Outcome { scopes, ledgers, seen, lifecycle: self.lifecycle.map(joined) }
     }
 }
 
 /// Ends a run as a producer of its own, twice: the second time changes nothing.
-fn end_run(world: &World, run: &str) {
+fn end_run(context: &TestContext, run: &str) {
     let stamp = [("producer-id", "closer".to_owned()), ("producer-seq", "0".to_owned())];
     for _ in 0..2 {
         let path = format!("/v1/runs/{run}/events?dialect=runwire");
-        let answer = post(world.server(), &path, &stamp, "{\"type\":\"run.completed\"}\n").unwrap();
+        let answer = post(context.server(), &path, &stamp, "{\"type\":\"run.completed\"}\n").unwrap();
         assert_eq!((answer.status, answer.written().all()), (200, 1), "{answer:?}");
     }
 }
@@ -154,30 +154,30 @@ fn joined<T>(thread: ScopedJoinHandle<T>) -> T {
 
 impl Outcome {
     /// Checks every promise.
-    pub(crate) fn check(&self, world: &World) {
+    pub(crate) fn check(&self, context: &TestContext) {
         for scope in &self.scopes {
-            let raw = replay(world, scope, "raw");
-            let events = replay(world, scope, "runwire");
+            let raw = replay(context, scope, "raw");
+            let events = replay(context, scope, "runwire");
             check_order(scope, &raw, &events);
-            for (_, ledger) in self.ledgers.iter().filter(|(of, _)| of.path() == scope.path()) {
-                ledger.check(&raw, &events);
+            for (_, log) in self.ledgers.iter().filter(|(of, _)| of.path() == scope.path()) {
+                log.check(&raw, &events);
             }
         }
         for seen in &self.seen {
-            seen.check(world);
+            seen.check(context);
         }
-        self.errands.iter().for_each(|errands| errands.check(world));
+        self.lifecycle.iter().for_each(|lifecycle| lifecycle.check(context));
     }
 
     /// Counts the acknowledged frames, the times that writers were cut off, and the connections of readers.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        let frames = self.ledgers.iter().map(|(_, ledger)| ledger.acknowledged).sum();
-        let cuts = self.ledgers.iter().map(|(_, ledger)| ledger.cuts).sum();
+        let frames = self.ledgers.iter().map(|(_, log)| log.acknowledged).sum();
+        let cuts = self.ledgers.iter().map(|(_, log)| log.cuts).sum();
         (frames, cuts, self.seen.iter().map(|seen| seen.connections).sum())
     }
 }
 
-impl Ledger {
+impl WriteLog {
     /// What was acknowledged is there exactly once, in the order and with the bytes in which it was sent.
     fn check(&self, raw: &[Frame], events: &[Frame]) {
         let writer = &self.writer;
@@ -241,6 +241,6 @@ fn check_order(scope: &Scope, raw: &[Frame], events: &[Frame]) {
     }
 }
 
-fn replay(world: &World, scope: &Scope, dialect: &'static str) -> Vec<Frame> {
-    Reading { scope: scope.clone(), dialect, over: Over::Ndjson }.replay(world, "0")
+fn replay(context: &TestContext, scope: &Scope, dialect: &'static str) -> Vec<Frame> {
+    ReaderPlan { scope: scope.clone(), dialect, over: ReaderTransport::Ndjson }.replay(context, "0")
 }

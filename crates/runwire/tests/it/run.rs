@@ -1,10 +1,10 @@
-//! Starting an agent's run, watching it, stopping it.
+//! `runwire run`, `cancel` and `retry`.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::command::{Outcome, run, runwire};
-use crate::lines::Lines;
+use crate::output_lines::Lines;
 use crate::server::Server;
 use crate::terminal::Terminal;
 
@@ -12,7 +12,7 @@ fn ask(server: &Server, arguments: &[&str]) -> Outcome {
     run(&[arguments, &["--url", &server.url()]].concat(), "")
 }
 
-/// A server whose agents leave their runs to whoever else writes them.
+/// Starts a server whose agents write nothing.
 fn with_silent_agents() -> Server {
     let agent = |name: &str| {
         format!(
