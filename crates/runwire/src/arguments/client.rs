@@ -164,7 +164,7 @@ pub(crate) struct PushTarget {
 }
 
 impl PushArguments {
-    /// Tells the run from the file: with `--to-thread` or `--all` the first positional argument is the file.
+    /// Separates the run from the file: with `--to-thread` or `--all` the first positional argument is the file.
     pub(crate) fn target(&self) -> Result<PushTarget, String> {
         let other = self.to_thread.as_ref().map(|_| "--to-thread").or(self.all.then_some("--all"));
         match (other, &self.run, &self.file) {
