@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::EngineError;
 use crate::folder::User;
-use crate::watchdog::Watchdog;
+use crate::watchdog::EngineWatchdog;
 
 /// How long an engine may take to become ready or to stop.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub(crate) struct Process {
     child: Child,
     pid: Pid,
     /// Kills the server if this process ends; dropped after the server has exited.
-    _keeper: Watchdog,
+    _keeper: EngineWatchdog,
 }
 
 impl Process {
@@ -36,7 +36,7 @@ impl Process {
         let failed = (what(), what(), what(), what());
         let file = File::options().create(true).append(true).open(log).map_err(failed.0)?;
         let copy = file.try_clone().map_err(failed.1)?;
-        let mut watchdog = Watchdog::start().map_err(failed.2)?;
+        let mut watchdog = EngineWatchdog::start().map_err(failed.2)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(file);
         command.current_dir("/").process_group(watchdog.group());
         if let Some(User { uid, gid }) = user {

@@ -15,12 +15,12 @@ const SCRIPT: &str = "trap '' HUP INT QUIT TERM USR1 USR2; read -r engine; read 
 
 /// The process that leads an engine's group.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub(crate) struct EngineWatchdog {
     /// The shell, which holds the pipe.
     child: Child,
 }
 
-impl Watchdog {
+impl EngineWatchdog {
     /// Starts the shell as the leader of a new process group.
     pub(crate) fn start() -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
@@ -40,7 +40,7 @@ impl Watchdog {
     }
 }
 
-impl Drop for Watchdog {
+impl Drop for EngineWatchdog {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
