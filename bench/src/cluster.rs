@@ -1,12 +1,12 @@
-//! What nodes on Postgres and Redis carry, beside what the engines do for a program that is not Runwire.
+//! Benchmark of a cluster on Postgres and Redis, compared with plain statements and commands on the same engines.
 //!
-//! The engines are private and wait for the disk. Nodes are logs in this process, or servers of their own where a
-//! line says HTTP. Rounds of both sides alternate, and what is told are medians.
+//! The engines are private and wait for the disk. Nodes are logs in this process, or server processes where a line says
+//! HTTP. Rounds of both sides alternate; the report has medians.
 
 mod delivery;
 mod load;
-mod plain;
-mod statements;
+mod pg_statements;
+mod plain_inserts;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,35 +16,35 @@ use std::time::Duration;
 use runwire_engines::{Postgres, PostgresOptions, Redis};
 
 use self::delivery::Pace;
-use self::load::{Load, Node};
-use self::plain::{Floor, Rows};
+use self::load::{AppendLoad, Node};
+use self::plain_inserts::{Floor, StoredRows};
 use crate::program::build_runwire;
 use crate::report::{Figure, Goal, Report};
 use crate::wire::append;
-use crate::wire::client::{self, Connection};
-use crate::wire::fan_out::{self, Crowd};
-use crate::wire::process::{Kind, Server};
+use crate::wire::client::{self, HttpConnection};
+use crate::wire::fan_out::{self, FanOutLoad};
+use crate::wire::process::{ServerKind, ServerProcess};
 use crate::{Failure, take_flag, take_option, take_text};
 
 const SECTIONS: [&str; 3] = ["append", "delivery", "nodes"];
 
-/// Writers of one node, over as many runs as over HTTP.
+/// Concurrent writers of one node.
 const WRITERS: usize = 64;
-/// Writers on all nodes together.
+/// Concurrent writers on all nodes together.
 const WRITERS_IN_ALL: usize = 96;
 const NODES: usize = 3;
 
-/// One reader, and an event often enough for a round to have some hundreds.
-const CROWD: Crowd = Crowd { readers: 1, events_per_second: 100 };
+/// One reader, and some hundreds of events per round.
+const FAN_OUT: FanOutLoad = FanOutLoad { readers: 1, events_per_second: 100 };
 
-/// What is measured, and how long.
+/// The options: what is measured, and for how long.
 struct Plan {
     sections: Vec<String>,
     json: bool,
     statements: bool,
     rounds: usize,
     append: Duration,
-    /// Node to node over Redis, and by looking into the store.
+    /// Events from node to node, over Redis and by polling the store.
     told: Pace,
     found: Pace,
     reading: Duration,
@@ -83,25 +83,25 @@ impl Plan {
     }
 }
 
-/// The engines, and the program that uses them.
-struct Ground {
+/// The engines, and the measured program.
+struct Engines {
     postgres: Postgres,
     redis: Redis,
     program: PathBuf,
     folder: tempfile::TempDir,
 }
 
-impl Ground {
+impl Engines {
     /// Starts a server on a store.
-    fn server(&self, store: &str, tail: Option<&str>) -> Result<Server, Failure> {
+    fn server(&self, store: &str, tail: Option<&str>) -> Result<ServerProcess, Failure> {
         let mut command = Command::new(&self.program);
         command.current_dir(self.folder.path()).args(["serve", "--listen", "127.0.0.1:0", "--store", store]);
         command.args(tail.into_iter().flat_map(|tail| ["--tail", tail]));
-        Server::start(Kind::Runwire, &mut command)
+        ServerProcess::start(ServerKind::Runwire, &mut command)
     }
 }
 
-/// Prints what a cluster carries.
+/// Runs the benchmark and prints the report.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments.to_vec();
     let given = take_text(&mut arguments, "--server")?.map(PathBuf::from);
@@ -110,10 +110,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         Some(program) => program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))?,
         None => build_runwire()?,
     };
-    // Room for what a round writes, so that checkpoints come when they must and not all the time.
+    // Enough WAL for a round, so that checkpoints are not forced all the time.
     let mut settings = vec!["max_wal_size=2GB".to_owned(), "shared_buffers=256MB".to_owned()];
-    settings.extend(plan.statements.then(|| statements::SETTING.to_owned()));
-    let ground = Ground {
+    settings.extend(plan.statements.then(|| pg_statements::SETTING.to_owned()));
+    let engines = Engines {
         postgres: Postgres::start_with(PostgresOptions { fsync: true, settings, ..Default::default() })?,
         redis: Redis::start()?,
         program,
@@ -123,15 +123,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         if plan.wants("append") {
-            appends(&plan, &ground, &mut report).await?;
-            appends_over_http(&plan, &ground, &mut report).await?;
+            appends(&plan, &engines, &mut report).await?;
+            appends_over_http(&plan, &engines, &mut report).await?;
         }
         if plan.wants("delivery") {
-            deliveries(&plan, &ground, &mut report).await?;
-            deliveries_over_http(&plan, &ground, &mut report).await?;
+            deliveries(&plan, &engines, &mut report).await?;
+            deliveries_over_http(&plan, &engines, &mut report).await?;
         }
         if plan.wants("nodes") {
-            nodes(&plan, &ground, &mut report).await?;
+            nodes(&plan, &engines, &mut report).await?;
         }
         Ok::<_, Failure>(())
     })?;
@@ -139,12 +139,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn appends(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), Failure> {
+async fn appends(plan: &Plan, engines: &Engines, report: &mut Report) -> Result<(), Failure> {
     let database = "appends";
-    let url = ground.postgres.create_database(database)?;
+    let url = engines.postgres.create_database(database)?;
     let node = [load::open(&url, None).await?];
     for (events, name) in [(1, "an event an append"), (16, "16 events an append")] {
-        let load = Load { writers: WRITERS, runs: append::RUNS, events, shared: false, brief: false };
+        let load = AppendLoad { writers: WRITERS, runs: append::RUNS, events, shared: false, brief: false };
         let mut records =
             Figure::new(format!("{name}, beside INSERT"), "events/s").with_goal(Goal::RatioAtLeast(0.7));
         let mut heads = Figure::new(format!("{name}, beside INSERT and heads"), "events/s");
@@ -152,12 +152,12 @@ async fn appends(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<()
         let mut commit = Figure::new("  a commit", "ms");
         let mut slow = Figure::new("  p99", "ms");
         if plan.statements {
-            statements::begin(&ground.postgres, database)?;
+            pg_statements::begin(&engines.postgres, database)?;
         }
         for round in 0..plan.rounds {
             let label = format!("append-{events}-{round}");
             let written = load.measure(&node, &label, plan.append).await?;
-            let rows = Arc::new(Rows::stored(&url, &label).await?);
+            let rows = Arc::new(StoredRows::stored(&url, &label).await?);
             let rows_a_commit = group_of(rows.stored - append::RUNS as u64, written.commits);
             for (figure, floor) in [(&mut records, Floor::Records), (&mut heads, Floor::RecordsAndHeads)] {
                 figure.server.push(written.events_per_second);
@@ -169,29 +169,29 @@ async fn appends(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<()
         }
         report.add([records, heads, group, commit, slow]);
         if plan.statements {
-            statements::print(&ground.postgres, database)?;
+            pg_statements::print(&engines.postgres, database)?;
         }
     }
     node[0].close().await;
     Ok(())
 }
 
-async fn appends_over_http(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), Failure> {
-    let url = ground.postgres.create_database("appends-http")?;
-    let server = ground.server(&url, None)?;
-    let embedded = ground.server("sqlite:embedded.db", None)?;
+async fn appends_over_http(plan: &Plan, engines: &Engines, report: &mut Report) -> Result<(), Failure> {
+    let url = engines.postgres.create_database("appends-http")?;
+    let server = engines.server(&url, None)?;
+    let embedded = engines.server("sqlite:embedded.db", None)?;
     let name = "an event a request over HTTP";
     let mut records = Figure::new(format!("{name}, beside INSERT"), "events/s");
     let mut beside = Figure::new(format!("{name}, beside SQLite"), "events/s");
     let mut group = Figure::new("  events of a commit", "");
     for round in 0..plan.rounds {
         let label = format!("http-{round}");
-        let load = append::Load::Requests { events: 1 };
+        let load = append::WriteLoad::Requests { events: 1 };
         let before = commits_of(&server).await?;
         let written = append::measure(&server, load, &label, plan.append).await?;
         let commits = commits_of(&server).await? - before;
-        let rows = Arc::new(Rows::stored(&url, &label).await?);
-        // A round begins and ends its runs one by one.
+        let rows = Arc::new(StoredRows::stored(&url, &label).await?);
+        // A round starts and ends its runs one by one.
         let singly = 2 * append::RUNS as u64;
         let rows_a_commit =
             group_of(rows.stored.saturating_sub(singly), commits.saturating_sub(singly).max(1));
@@ -209,9 +209,9 @@ async fn appends_over_http(plan: &Plan, ground: &Ground, report: &mut Report) ->
     Ok(())
 }
 
-/// Inserts rows on a thread where waiting stops nobody.
+/// Inserts rows on a blocking thread.
 async fn insert(
-    rows: &Arc<Rows>,
+    rows: &Arc<StoredRows>,
     url: &str,
     floor: Floor,
     group: usize,
@@ -221,15 +221,15 @@ async fn insert(
     tokio::task::spawn_blocking(move || rows.insert(&url, floor, group, duration)).await?
 }
 
-/// Tells the rows of a commit in the mean.
+/// Returns the mean number of rows per commit.
 fn group_of(rows: u64, commits: u64) -> usize {
     ((rows as f64 / commits as f64).round() as usize).max(1)
 }
 
-/// Reads how often a server has committed.
-async fn commits_of(server: &Server) -> Result<u64, Failure> {
+/// Reads a server's number of commits.
+async fn commits_of(server: &ServerProcess) -> Result<u64, Failure> {
     let mut body = Vec::new();
-    let mut connection = Connection::open(server.address).await?;
+    let mut connection = HttpConnection::open(server.address).await?;
     let status = connection.exchange(&client::get("/metrics", "text/plain"), &mut body).await?;
     append::expect_success(status, &body)?;
     let text = String::from_utf8_lossy(&body).into_owned();
@@ -237,8 +237,8 @@ async fn commits_of(server: &Server) -> Result<u64, Failure> {
     Ok(commits.and_then(|commits| commits.trim().parse().ok()).ok_or("the server counts no commits")?)
 }
 
-async fn deliveries(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), Failure> {
-    let (url, tail) = (ground.postgres.create_database("deliveries")?, ground.redis.url());
+async fn deliveries(plan: &Plan, engines: &Engines, report: &mut Report) -> Result<(), Failure> {
+    let (url, tail) = (engines.postgres.create_database("deliveries")?, engines.redis.url());
     for (name, tail, pace) in
         [("node to node with Redis", Some(&*tail), plan.told), ("node to node without", None, plan.found)]
     {
@@ -251,7 +251,7 @@ async fn deliveries(plan: &Plan, ground: &Ground, report: &mut Report) -> Result
             .map(|share| goal(Figure::new(format!("{name}, {share}, beside XADD/XREAD"), "ms")));
         for round in 0..plan.rounds {
             let label = format!("delivery-{}-{round}", tail.is_some());
-            let pair = delivery::measure_pair(&ground.redis.url(), &label, plan.told).await?;
+            let pair = delivery::measure_pair(&engines.redis.url(), &label, plan.told).await?;
             let told = delivery::measure(&writer, &reader, &label, pace).await?;
             for (figure, [told, pair]) in figures.iter_mut().zip([
                 [told.p50_milliseconds, pair.p50_milliseconds],
@@ -268,15 +268,15 @@ async fn deliveries(plan: &Plan, ground: &Ground, report: &mut Report) -> Result
     Ok(())
 }
 
-async fn deliveries_over_http(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), Failure> {
-    let (url, tail) = (ground.postgres.create_database("deliveries-http")?, ground.redis.url());
-    let here = ground.server(&url, Some(&tail))?;
-    let there = ground.server(&url, Some(&tail))?;
+async fn deliveries_over_http(plan: &Plan, engines: &Engines, report: &mut Report) -> Result<(), Failure> {
+    let (url, tail) = (engines.postgres.create_database("deliveries-http")?, engines.redis.url());
+    let here = engines.server(&url, Some(&tail))?;
+    let there = engines.server(&url, Some(&tail))?;
     let mut figures = ["p50", "p99"]
         .map(|share| Figure::new(format!("reader on another node, {share}, beside same node"), "ms"));
     for round in 0..plan.rounds {
-        let near = fan_out::measure([&here; 2], CROWD, &format!("near-{round}"), plan.reading).await?;
-        let far = fan_out::measure([&here, &there], CROWD, &format!("far-{round}"), plan.reading).await?;
+        let near = fan_out::measure([&here; 2], FAN_OUT, &format!("near-{round}"), plan.reading).await?;
+        let far = fan_out::measure([&here, &there], FAN_OUT, &format!("far-{round}"), plan.reading).await?;
         for (figure, [far, near]) in figures.iter_mut().zip([
             [far.p50_milliseconds, near.p50_milliseconds],
             [far.p99_milliseconds, near.p99_milliseconds],
@@ -289,8 +289,8 @@ async fn deliveries_over_http(plan: &Plan, ground: &Ground, report: &mut Report)
     Ok(())
 }
 
-async fn nodes(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), Failure> {
-    let (url, tail) = (ground.postgres.create_database("nodes")?, ground.redis.url());
+async fn nodes(plan: &Plan, engines: &Engines, report: &mut Report) -> Result<(), Failure> {
+    let (url, tail) = (engines.postgres.create_database("nodes")?, engines.redis.url());
     let mut nodes: Vec<Node> = Vec::new();
     for _ in 0..NODES {
         nodes.push(load::open(&url, Some(&tail)).await?);
@@ -301,7 +301,7 @@ async fn nodes(plan: &Plan, ground: &Ground, report: &mut Report) -> Result<(), 
         (many, true, "all on all threads"),
         (1, true, "all on one thread"),
     ] {
-        let load = Load { writers: WRITERS_IN_ALL, runs, events: 1, shared, brief: runs == 1 };
+        let load = AppendLoad { writers: WRITERS_IN_ALL, runs, events: 1, shared, brief: runs == 1 };
         let mut rate = Figure::new(format!("three nodes, {name}, beside one"), "events/s");
         let mut slow = Figure::new("  p99", "ms");
         for round in 0..plan.rounds {

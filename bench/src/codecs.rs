@@ -1,7 +1,7 @@
-//! What decoding and encoding cost, beside `serde_json` on the same bytes in the same rounds.
+//! Benchmark of decoders and encoders, compared with `serde_json` on the same bytes.
 //!
-//! Times are CPU times of this thread. Rounds are interleaved, so that whatever slows the machine down slows
-//! both sides, and medians are told: of each side's times, and of the rounds' quotients.
+//! Times are CPU times of this thread. Rounds are interleaved, so that a slow machine slows both sides. The report has the
+//! medians of each side's times and of the rounds' ratios.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use runwire_model::window::Window;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use crate::workload::{self, Shape};
+use crate::workload::{self, RunShape};
 use crate::{Failure, take_option};
 
 const RUNS: u64 = 20;
@@ -22,7 +22,7 @@ const ROUNDS: usize = 21;
 const DECODE_GOAL: f64 = 1.5;
 const ENCODE_GOAL: f64 = 1.0;
 
-/// Prints the figures of the dialects that are named, or of all.
+/// Prints the figures of the given dialects, or of all.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments.to_vec();
     let rounds = take_option(&mut arguments, "--rounds", ROUNDS)?.max(1);
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         dialects = Dialect::READABLE.to_vec();
     }
 
-    let runs = (1..=RUNS).map(|number| workload::run(Shape::USUAL, number, number));
+    let runs = (1..=RUNS).map(|number| workload::run(RunShape::TYPICAL, number, number));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let mut benches = Vec::new();
     for dialect in dialects {
@@ -55,14 +55,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     );
     println!("{HEAD} {:>6}", "open");
     for Bench { dialect, size, times, .. } in &benches {
-        let goal = Compared::of(&times.parse, &times.decode, DECODE_GOAL);
-        let open = Compared::of(&times.parse, &times.open, DECODE_GOAL);
+        let goal = Comparison::of(&times.parse, &times.decode, DECODE_GOAL);
+        let open = Comparison::of(&times.parse, &times.open, DECODE_GOAL);
         println!("{} {:>6.2} {}", goal.row(*dialect, *size), open.quotient, goal.verdict());
     }
     println!("\nencode (goal: at most {ENCODE_GOAL:.1} times the floor's time)");
     println!("{HEAD}");
     for Bench { dialect, size, times, .. } in &benches {
-        let goal = Compared::of(&times.write, &times.encode, ENCODE_GOAL);
+        let goal = Comparison::of(&times.write, &times.encode, ENCODE_GOAL);
         println!("{} {}", goal.row(*dialect, *size), goal.verdict());
     }
     Ok(())
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 const HEAD: &str =
     "dialect           frames  bytes/frame      frames/s    MB/s   floor: frames/s    MB/s   time/floor";
 
-/// Everything that is measured of one dialect.
+/// The measurements of one dialect.
 struct Bench {
     dialect: Dialect,
     runs: Vec<Prepared>,
@@ -79,16 +79,16 @@ struct Bench {
     times: Times,
 }
 
-/// A run with what each measurement reads.
+/// A run, prepared for each measurement.
 struct Prepared {
     thread_id: String,
     run_id: String,
     frames: Vec<Wire>,
     values: Vec<Value>,
-    /// What decoding may look up: the run as it was decoded.
+    /// The window of decoding: the run as decoded.
     decoded: Window,
     records: Vec<Record>,
-    /// What encoding may look up: the run as it was written.
+    /// The window of encoding: the run as written.
     written: Window,
 }
 
@@ -114,7 +114,7 @@ struct Times {
 }
 
 impl Bench {
-    /// Encodes the runs once, and checks that decoding takes every frame.
+    /// Encodes the runs once, and checks that every frame is decoded.
     fn prepare(dialect: Dialect, runs: &[workload::Run]) -> Result<Self, Failure> {
         let runs = runs.iter().map(|run| Prepared::new(dialect, run)).collect::<Result<Vec<_>, _>>()?;
         let frames = || runs.iter().flat_map(|run| &run.frames);
@@ -140,12 +140,12 @@ impl Prepared {
             frames: Vec::new(),
             values: Vec::new(),
             decoded: Window::default(),
-            written: everything(run.records.iter().flat_map(|record| &record.entries)),
+            written: full_window(run.records.iter().flat_map(|record| &record.entries)),
             records: run.records.clone(),
         };
         let mut encoder = prepared.encoder(dialect);
         let mut frames = Frames::default();
-        // Here the window grows record by record, as in a conversion; it decides what the frames say.
+        // The window grows record by record, as in a conversion; frames depend on it.
         let mut window = Window::default();
         for record in &run.records {
             window.absorb(record);
@@ -155,7 +155,7 @@ impl Prepared {
             prepared.values.push(serde_json::from_slice(data)?);
             prepared.frames.push(Wire { name: name.map(str::to_owned), data: data.to_owned() });
         }
-        prepared.decoded = everything(&decoded(dialect, &prepared)?);
+        prepared.decoded = full_window(&decoded(dialect, &prepared)?);
         Ok(prepared)
     }
 
@@ -164,10 +164,10 @@ impl Prepared {
     }
 }
 
-/// Makes a window that has all of a run at hand: it forgets what a call was only when the next record comes.
+/// Returns a window with the whole run.
 ///
-/// A log that is asked for earlier records has them too; gathering them is no part of decoding or encoding.
-fn everything<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Window {
+/// A log has earlier records too; collecting them is not part of decoding or encoding.
+fn full_window<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Window {
     let entries = entries.into_iter().cloned().collect();
     let mut window = Window::default();
     window.absorb(&Record { seq: 1, at: Timestamp(0), source_time: None, dialect: None, entries });
@@ -192,7 +192,7 @@ fn decoded(dialect: Dialect, run: &Prepared) -> Result<Vec<Entry>, Failure> {
     Ok(all)
 }
 
-// What is measured: never inlined, so that a profiler can tell the parts apart
+// Measured functions: never inlined, so that a profiler can tell them apart
 
 #[inline(never)]
 fn parse(run: &Prepared) {
@@ -247,9 +247,9 @@ fn encode(dialect: Dialect, run: &Prepared) {
 
 // Figures
 
-/// Sums the times of the runs, each worked on once before it counts.
+/// Sums the times of the runs, after a warm-up of each.
 ///
-/// A run fits into the cache, and both sides find it there: what has just come in is what is translated.
+/// A run fits into the cache, as a frame that was just received does.
 fn timed(runs: &[Prepared], work: impl Fn(&Prepared)) -> Duration {
     let cpu = || {
         let now = clock_gettime(ClockId::ThreadCPUTime);
@@ -264,15 +264,15 @@ fn timed(runs: &[Prepared], work: impl Fn(&Prepared)) -> Duration {
     runs.iter().map(one).sum()
 }
 
-/// A side of a codec beside its floor.
-struct Compared {
+/// The times of a codec compared with its floor.
+struct Comparison {
     floor: f64,
     ours: f64,
     quotient: f64,
     goal: f64,
 }
 
-impl Compared {
+impl Comparison {
     fn of(floor: &[Duration], ours: &[Duration], goal: f64) -> Self {
         let seconds = |times: &[Duration]| median(times.iter().map(Duration::as_secs_f64).collect());
         let quotients = ours.iter().zip(floor).map(|(ours, floor)| ours.as_secs_f64() / floor.as_secs_f64());

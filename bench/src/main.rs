@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: the project's figures (`bench/README.md`).
+//! `cargo xtask bench`: the project's benchmarks (`bench/README.md`).
 //!
-//! Nothing here is asserted in a test: figures belong to a machine and an hour.
+//! No test asserts the figures, which depend on the machine.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
 mod cluster;
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a benchmark gives up with.
+/// The error of a benchmark.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Takes the value of an option like `--rounds 15` out of the arguments.

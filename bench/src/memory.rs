@@ -1,6 +1,6 @@
-//! How much memory a conversion takes, however long its input is.
+//! Benchmark of the peak memory of `runwire convert` on long inputs.
 //!
-//! The input is made while it is converted and lies nowhere; what is measured is the `runwire` program.
+//! The input is generated while it is converted; the measured process is the `runwire` program.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -12,20 +12,20 @@ use runwire_model::framing::{Framing, write_frame};
 use runwire_model::window::Window;
 
 use crate::program::build_runwire;
-use crate::workload::{self, Shape};
+use crate::workload::{self, RunShape};
 use crate::{Failure, take_option};
 
 const MEBIBYTES: usize = 1024;
-/// Bytes that are handed over at once, at least; the peak is looked up after each piece.
-const PIECE: usize = 1 << 20;
-/// What `convert` keeps to.
+/// Bytes written at once; the peak is read after each chunk.
+const CHUNK_BYTES: usize = 1 << 20;
+/// The promised limit of `convert`.
 const BOUND_MEBIBYTES: f64 = 64.0;
 
 /// A kind of input.
 struct Input {
     name: &'static str,
-    shape: Shape,
-    /// How many runs a thread has.
+    shape: RunShape,
+    /// Runs per thread.
     runs_of_thread: u64,
     from: Dialect,
     to: Dialect,
@@ -34,14 +34,14 @@ struct Input {
 const INPUTS: [Input; 6] = [
     Input {
         name: "one thread of usual runs",
-        shape: Shape::USUAL,
+        shape: RunShape::TYPICAL,
         runs_of_thread: u64::MAX,
         from: Dialect::Loom,
         to: Dialect::AgUi,
     },
     Input {
         name: "a thread for each run",
-        shape: Shape::USUAL,
+        shape: RunShape::TYPICAL,
         runs_of_thread: 1,
         from: Dialect::AgUi,
         to: Dialect::Agio,
@@ -76,11 +76,11 @@ const INPUTS: [Input; 6] = [
     },
 ];
 
-/// Near the limit of what a run may say: about seven mebibytes of text.
-const MUCH_TEXT: Shape = Shape { turns: 100, repeat: 26, id_bytes: 0 };
-const SHORT: Shape = Shape { turns: 0, repeat: 1, id_bytes: 0 };
-/// As long as ids may be.
-const LONG_IDS: Shape = Shape { turns: 0, repeat: 1, id_bytes: 512 };
+/// Near the limit of a run's text: about seven mebibytes.
+const MUCH_TEXT: RunShape = RunShape { turns: 100, repeat: 26, id_bytes: 0 };
+const SHORT: RunShape = RunShape { turns: 0, repeat: 1, id_bytes: 0 };
+/// Ids of maximum length.
+const LONG_IDS: RunShape = RunShape { turns: 0, repeat: 1, id_bytes: 512 };
 
 /// Prints the peak memory of a conversion for each kind of input.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -132,7 +132,7 @@ fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Fail
     let mut stream = Vec::new();
     while measured.bytes < bytes {
         stream.clear();
-        while stream.len() < PIECE {
+        while stream.len() < CHUNK_BYTES {
             measured.runs += 1;
             template.write(measured.runs, measured.runs / input.runs_of_thread, &mut stream);
         }
@@ -142,7 +142,7 @@ fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Fail
         }
         measured.peak_mebibytes = peak_mebibytes(&child).unwrap_or(measured.peak_mebibytes);
     }
-    // The last bytes are still on their way: ask until the program is gone.
+    // The program still reads the last bytes: sample until it has exited.
     drop(stdin);
     let ended = loop {
         measured.peak_mebibytes = peak_mebibytes(&child).unwrap_or(measured.peak_mebibytes);
@@ -156,7 +156,7 @@ fn measure(program: &Path, input: &Input, bytes: usize) -> Result<Measured, Fail
     if ended.success() { Ok(measured) } else { Err(format!("`runwire convert` ended with {ended}").into()) }
 }
 
-/// Reads the most memory that a process had resident, while it lives.
+/// Reads the peak resident memory of a running process.
 fn peak_mebibytes(child: &Child) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -164,7 +164,7 @@ fn peak_mebibytes(child: &Child) -> Option<f64> {
     Some(kibibytes / 1024.0)
 }
 
-/// One run as a stream, to be written again and again under other ids.
+/// The stream of one run, to be written repeatedly with other ids.
 struct Template {
     stream: String,
     thread_id: String,
@@ -187,7 +187,7 @@ impl Template {
         Ok(Self { stream: String::from_utf8(stream)?, thread_id: run.thread_id, run_id: run.run_id })
     }
 
-    /// Adds the run under the ids of these numbers.
+    /// Appends the run with the ids of these numbers.
     fn write(&self, run: u64, thread: u64, out: &mut Vec<u8>) {
         let (run_id, thread_id) = (same_length(&self.run_id, run), same_length(&self.thread_id, thread));
         out.extend_from_slice(
@@ -196,7 +196,7 @@ impl Template {
     }
 }
 
-/// Gives an id like `run-000000` another number.
+/// Replaces the number of an id like `run-000000`.
 fn same_length(id: &str, number: u64) -> String {
     let digits = id.find('0').map_or(0, |from| id[from..].bytes().take_while(|byte| *byte == b'0').count());
     id.replacen(&"0".repeat(digits), &format!("{number:0digits$}"), 1)

@@ -1,11 +1,11 @@
-//! The program that is measured.
+//! Builds the measured program.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::Failure;
 
-/// Builds `runwire`, so that what is measured is what the sources say.
+/// Builds `runwire` from the current sources.
 pub(crate) fn build_runwire() -> Result<PathBuf, Failure> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)

@@ -1,17 +1,17 @@
-//! What was measured, as a table for people and as JSON for programs.
+//! The report of a benchmark: a table for people, or JSON.
 
 use serde_json::{Value, json};
 
 use crate::statistics::median;
 
-/// Figures as they come: people see each at once, programs get all of them at the end.
+/// Prints each figure at once as a row, or all of them at the end as JSON.
 pub(crate) struct Report {
     json: bool,
     figures: Vec<Figure>,
 }
 
 impl Report {
-    /// Begins a report, for people with the heading of the table.
+    /// Starts a report; prints the heading of the table.
     pub(crate) fn begin(json: bool) -> Self {
         if !json {
             println!(
@@ -22,7 +22,7 @@ impl Report {
         Self { json, figures: Vec::new() }
     }
 
-    /// Tells what was measured.
+    /// Adds figures.
     pub(crate) fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
         for figure in figures {
             let measured = !figure.server.is_empty() || !figure.beside.is_empty();
@@ -33,7 +33,7 @@ impl Report {
         }
     }
 
-    /// Ends the report, for programs with all figures as one JSON document.
+    /// Ends the report; prints all figures as one JSON document.
     pub(crate) fn end(self) {
         if self.json {
             let figures: Vec<Value> = self.figures.iter().map(Figure::json).collect();
@@ -46,23 +46,23 @@ impl Report {
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) unit: &'static str,
-    /// What was measured, a value for each round.
+    /// The measured value of each round.
     pub(crate) server: Vec<f64>,
-    /// What it stands beside, a value for each round; empty where there is nothing.
+    /// The reference value of each round; empty if there is none.
     pub(crate) beside: Vec<f64>,
-    /// Microseconds of CPU time for each event or delivery: the server's, and that of what it stands beside.
+    /// Microseconds of CPU time per event or delivery, of the server and of the reference.
     pub(crate) cpu: [Vec<f64>; 2],
     pub(crate) goal: Option<Goal>,
 }
 
-/// What a figure should come to.
+/// The goal of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Goal {
-    /// The quotient of the figure and what it stands beside, at least.
+    /// Minimum ratio of the figure to its reference.
     RatioAtLeast(f64),
-    /// The same, at most.
+    /// Maximum ratio.
     RatioAtMost(f64),
-    /// The figure itself, at most.
+    /// Maximum value.
     ValueAtMost(f64),
 }
 
@@ -81,7 +81,7 @@ impl Figure {
         median(self.server.clone())
     }
 
-    /// The median of each round's quotient: what moves both sides of a round moves the quotient little.
+    /// Returns the median of the rounds' ratios, which are stable when both sides of a round vary.
     fn ratio(&self) -> Option<f64> {
         median(self.server.iter().zip(&self.beside).map(|(server, beside)| server / beside).collect())
     }
@@ -139,7 +139,7 @@ impl Goal {
     }
 }
 
-/// Writes a number with as many digits as a person wants to see.
+/// Formats a number with few digits.
 fn readable(value: Option<f64>) -> String {
     match value {
         None => String::new(),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_goal_looks_at_each_rounds_quotient() {
+    fn a_goal_compares_the_ratio_of_each_round() {
         let mut figure = Figure::new("appends", "events/s").with_goal(Goal::RatioAtLeast(0.6));
         assert_eq!(figure.meets_goal(), None);
         figure.server = vec![60.0, 600.0, 50.0];

@@ -1,13 +1,13 @@
 //! Medians and percentiles.
 
-/// Picks the value that this share of all values is not above; sorts them for it.
+/// Returns a percentile; sorts the values.
 pub(crate) fn percentile(values: &mut [u32], share: f64) -> Option<u32> {
     values.sort_unstable();
     let last = values.len().checked_sub(1)?;
     values.get((last as f64 * share).round() as usize).copied()
 }
 
-/// The median of some values.
+/// Returns the median.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let (below, above) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);

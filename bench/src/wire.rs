@@ -1,7 +1,7 @@
-//! What the server carries over HTTP, beside the same HTTP stack with nothing behind it.
+//! Benchmark of the server over HTTP, compared with the same HTTP stack with nothing behind it (the floor).
 //!
-//! Server and floor are child processes, so that each one's CPU time is known. Rounds of both alternate, and what
-//! is told are medians: figures belong to a machine and an hour, quotients much less so.
+//! Server and floor are child processes, so that the CPU time of each is known. Rounds of both alternate; the report has
+//! medians. Ratios depend on the machine much less than figures.
 
 pub(crate) mod append;
 pub(crate) mod client;
@@ -18,36 +18,36 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use self::append::Load;
-use self::fan_out::Crowd;
-use self::process::{Kind, Server};
+use self::append::WriteLoad;
+use self::fan_out::FanOutLoad;
+use self::process::{ServerKind, ServerProcess};
 use crate::program::build_runwire;
 use crate::report::{Figure, Goal, Report};
 use crate::{Failure, take_flag, take_option, take_text};
 
 pub(crate) use self::floor::serve as serve_floor;
 
-/// The subcommand of this program that is the floor.
+/// The hidden subcommand that runs the floor.
 pub(crate) const FLOOR: &str = "wire-floor";
 
-/// Single events come first: what open bodies carry stands beside them.
-const LOADS: [(Load, &str); 4] = [
-    (Load::Requests { events: 1 }, "an event a request"),
-    (Load::Requests { events: 16 }, "16 events a request"),
-    (Load::OpenBodies { chunks_at_once: 1 }, "open bodies, an event a write"),
-    (Load::OpenBodies { chunks_at_once: 8 }, "open bodies, 8 events a write"),
+/// Single events come first: open bodies are compared with them.
+const LOADS: [(WriteLoad, &str); 4] = [
+    (WriteLoad::Requests { events: 1 }, "an event a request"),
+    (WriteLoad::Requests { events: 16 }, "16 events a request"),
+    (WriteLoad::OpenBodies { chunks_at_once: 1 }, "open bodies, an event a write"),
+    (WriteLoad::OpenBodies { chunks_at_once: 8 }, "open bodies, 8 events a write"),
 ];
 
-/// Connections of all readers, with room for what else is open.
+/// Open files: connections of all readers, and some more.
 const OPEN_FILES: u64 = 16 << 10;
 
-/// What is measured, and how long.
+/// The options: what is measured, and for how long.
 struct Plan {
     sections: Vec<String>,
     json: bool,
     rounds: usize,
     append: Duration,
-    crowds: [Crowd; 2],
+    crowds: [FanOutLoad; 2],
     fan_out_rounds: usize,
     fan_out: Duration,
     idle_readers: usize,
@@ -69,8 +69,8 @@ impl Plan {
             rounds: 7,
             append: Duration::from_secs(2),
             crowds: [
-                Crowd { readers: 500, events_per_second: 500 },
-                Crowd { readers: 2000, events_per_second: 50 },
+                FanOutLoad { readers: 500, events_per_second: 500 },
+                FanOutLoad { readers: 2000, events_per_second: 50 },
             ],
             fan_out_rounds: 3,
             fan_out: Duration::from_secs(5),
@@ -102,31 +102,31 @@ impl Plan {
     }
 }
 
-/// Starts servers, each with a folder of its own.
+/// Starts servers, each with its own folder.
 struct Launcher {
-    /// None where only the floor is measured.
+    /// `None` if only the floor is measured.
     program: Option<PathBuf>,
     folder: tempfile::TempDir,
     started: usize,
 }
 
 impl Launcher {
-    fn server(&mut self) -> Result<Option<Server>, Failure> {
+    fn server(&mut self) -> Result<Option<ServerProcess>, Failure> {
         let Some(program) = &self.program else { return Ok(None) };
         self.started += 1;
         let store = self.folder.path().join(format!("{}.db", self.started));
         let mut command = Command::new(program);
         command.current_dir(self.folder.path()).args(["serve", "--listen", "127.0.0.1:0", "--store"]);
         command.arg(format!("sqlite:{}", store.display()));
-        Server::start(Kind::Runwire, &mut command).map(Some)
+        ServerProcess::start(ServerKind::Runwire, &mut command).map(Some)
     }
 
-    fn floor(&self) -> Result<Server, Failure> {
-        Server::start(Kind::Floor, Command::new(std::env::current_exe()?).arg(FLOOR))
+    fn floor(&self) -> Result<ServerProcess, Failure> {
+        ServerProcess::start(ServerKind::Floor, Command::new(std::env::current_exe()?).arg(FLOOR))
     }
 }
 
-/// Prints what the server carries, beside the floor.
+/// Runs the benchmark and prints the report.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments.to_vec();
     let given = take_text(&mut arguments, "--server")?.map(PathBuf::from);
@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     raise_open_files()?;
 
     let mut report = Report::begin(plan.json);
-    // One thread is enough to generate the load, and leaves the other cores to what is measured.
+    // One thread generates the load, and leaves the other cores to the server.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         if plan.wants("append") {
@@ -217,7 +217,7 @@ async fn appends(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> R
 }
 
 async fn fan_outs(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
-    // First, while both are new.
+    // First, while both servers are fresh.
     let (server, floor) = (launcher.server()?, launcher.floor()?);
     let mut idle = Figure::new(format!("an idle reader, of {}", plan.idle_readers), "KiB resident")
         .with_goal(Goal::ValueAtMost(16.0));
@@ -252,7 +252,7 @@ async fn fan_outs(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> 
     Ok(())
 }
 
-fn values_of(delivered: &fan_out::Delivered) -> [f64; 4] {
+fn values_of(delivered: &fan_out::FanOutRound) -> [f64; 4] {
     [
         delivered.p50_milliseconds,
         delivered.p99_milliseconds,
@@ -263,7 +263,7 @@ fn values_of(delivered: &fan_out::Delivered) -> [f64; 4] {
 
 async fn catch_ups(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Result<(), Failure> {
     const RUN: &str = "catch-up";
-    /// Reads in each round, so that the clock of CPU time is fine enough.
+    /// Reads per round, for the resolution of CPU time.
     const TIMES: u32 = 3;
     let Some(server) = launcher.server()? else { return Ok(()) };
     let floor = launcher.floor()?;
@@ -279,7 +279,7 @@ async fn catch_ups(plan: &Plan, launcher: &mut Launcher, report: &mut Report) ->
             return Err(format!("{frames} frames came of {} events", plan.replayed_events).into());
         }
         let stored = client::post("/stored", "text/event-stream", &stream);
-        let mut connection = client::Connection::open(floor.address).await?;
+        let mut connection = client::HttpConnection::open(floor.address).await?;
         let status = connection.exchange(&stored, &mut Vec::new()).await?;
         append::expect_success(status, b"")?;
         for _ in 0..plan.rounds {
@@ -346,7 +346,7 @@ async fn tails(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> Res
     let events = plan.replayed_events as f64;
     let name = format!("tail of {} events, beside curl", plan.replayed_events);
     let mut figure = Figure::new(name, "events/s").with_goal(Goal::RatioAtLeast(0.8));
-    // Whoever comes first finds nothing translated.
+    // The first read warms the cache.
     sdk::curl(&server, RUN)?;
     for _ in 0..plan.rounds {
         figure.beside.push(events / sdk::curl(&server, RUN)?.as_secs_f64());
@@ -380,7 +380,7 @@ async fn imports(plan: &Plan, launcher: &mut Launcher, report: &mut Report) -> R
     Ok(())
 }
 
-/// Lets this process, and the servers it starts, hold as many connections as there are readers.
+/// Raises the limit of open files for this process and its servers.
 fn raise_open_files() -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= OPEN_FILES) {

@@ -1,4 +1,4 @@
-//! A run as a busy agent produces it: mostly pieces of text, with thinking, tool calls, state and usage.
+//! The synthetic run of a busy agent: mostly pieces of text, with thinking, tool calls, state and usage.
 
 use runwire_model::event::{
     RunCompleted, RunStarted, StatePatched, StateSnapshot, StepFinished, StepStarted, TextDelta,
@@ -12,31 +12,31 @@ use runwire_model::{Body, Event, Json, Timestamp};
 
 use crate::Failure;
 
-/// One run: its ids and its records in the canonical model.
+/// A run: its ids and its canonical records.
 pub(crate) struct Run {
     pub(crate) thread_id: String,
     pub(crate) run_id: String,
     pub(crate) records: Vec<Record>,
 }
 
-/// How a run is made.
+/// The size of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    /// How many rounds of thinking, calling a tool and answering it has; each is about 75 events.
+pub(crate) struct RunShape {
+    /// Turns of thinking, a tool call and an answer; each is about 75 events.
     pub(crate) turns: u64,
-    /// How many times a piece of text says what it says.
+    /// Repetitions of each piece of text.
     pub(crate) repeat: usize,
-    /// How many bytes its ids have at least.
+    /// Minimum length of ids.
     pub(crate) id_bytes: usize,
 }
 
-impl Shape {
+impl RunShape {
     /// About a thousand events of about 200 bytes.
-    pub(crate) const USUAL: Self = Self { turns: 13, repeat: 1, id_bytes: 0 };
+    pub(crate) const TYPICAL: Self = Self { turns: 13, repeat: 1, id_bytes: 0 };
 }
 
 /// 2026-11-15, the day of the first measurements.
-const MORNING: u64 = 1_794_700_000_000;
+const START_TIME: u64 = 1_794_700_000_000;
 
 const WORDS: &[&str] = &[
     "the",
@@ -88,10 +88,10 @@ const WORDS: &[&str] = &[
     "town.",
 ];
 
-/// A generator of numbers that are the same every time (SplitMix64).
-pub(crate) struct Dice(u64);
+/// A deterministic random number generator (SplitMix64).
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -104,7 +104,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// A piece of text as a model streams it: a few words, now and then a line break or a quotation.
+    /// Returns a piece of text: a few words, sometimes a line break or a quotation.
     fn piece(&mut self) -> String {
         let mut piece = String::new();
         for _ in 0..4 + self.below(8) {
@@ -120,15 +120,15 @@ impl Dice {
     }
 }
 
-/// Makes the `number`-th run of a thread.
-pub(crate) fn run(shape: Shape, thread: u64, number: u64) -> Result<Run, Failure> {
+/// Creates the `number`-th run of a thread.
+pub(crate) fn run(shape: RunShape, thread: u64, number: u64) -> Result<Run, Failure> {
     let padded = |id: String| format!("{id}{}", "x".repeat(shape.id_bytes.saturating_sub(id.len())));
     let (thread_id, run_id) = (padded(format!("thread-{thread:08}")), padded(format!("run-{number:08}")));
     let mut writer = Writer {
         state: RunState::new(&thread_id, &run_id),
         window: Window::default(),
-        at: MORNING + number * 60_000,
-        dice: Dice::new(number),
+        at: START_TIME + number * 60_000,
+        random: Random::new(number),
         records: Vec::new(),
     };
     let message = Some("What will the weather be like, and what should I do tomorrow?".to_owned());
@@ -145,17 +145,17 @@ struct Writer {
     state: RunState,
     window: Window,
     at: u64,
-    dice: Dice,
+    random: Random,
     records: Vec<Record>,
 }
 
 impl Writer {
-    fn turn(&mut self, shape: Shape, turn: u64) -> Result<(), Failure> {
+    fn turn(&mut self, shape: RunShape, turn: u64) -> Result<(), Failure> {
         self.write(StepStarted { name: "think".into() })?;
         let message_id = format!("thought-{turn}");
         self.write(ThinkingStarted { message_id: message_id.clone(), stage: None })?;
         for _ in 0..12 {
-            let content = self.dice.piece().repeat(shape.repeat);
+            let content = self.random.piece().repeat(shape.repeat);
             self.write(ThinkingDelta { message_id: message_id.clone(), content, stage: None })?;
         }
         self.write(ThinkingFinished { message_id, content: None })?;
@@ -169,13 +169,13 @@ impl Writer {
         let message_id = format!("msg-{turn}");
         self.write(TextStarted { message_id: message_id.clone(), role: None })?;
         for _ in 0..40 {
-            let content = self.dice.piece().repeat(shape.repeat);
+            let content = self.random.piece().repeat(shape.repeat);
             self.write(TextDelta { message_id: message_id.clone(), content, format: None })?;
         }
         self.write(TextFinished { message_id, ..Default::default() })?;
         let patch = format!(r#"[{{"op":"replace","path":"/turn","value":{turn}}}]"#);
         self.write(StatePatched { patch: Json::parse(&patch)? })?;
-        let (prompt, completion) = (900 + self.dice.below(400), 300 + self.dice.below(200));
+        let (prompt, completion) = (900 + self.random.below(400), 300 + self.random.below(200));
         self.write(Usage {
             prompt_tokens: Some(prompt),
             completion_tokens: Some(completion),
@@ -209,7 +209,7 @@ impl Writer {
         })?;
         self.write(ToolStarted { call_id: call_id.clone(), name: Some(name.into()) })?;
         let hours: Vec<String> = (6..14)
-            .map(|hour| format!(r#"{{"hour":{hour},"rain_mm":0.{},"wind":"NW"}}"#, self.dice.below(9)))
+            .map(|hour| format!(r#"{{"hour":{hour},"rain_mm":0.{},"wind":"NW"}}"#, self.random.below(9)))
             .collect();
         let result = format!(r#"{{"city":"Hangzhou","summary":"小雨转晴","hours":[{}]}}"#, hours.join(","));
         self.write(ToolFinished {
@@ -223,7 +223,7 @@ impl Writer {
 
     fn write(&mut self, body: impl Into<Body>) -> Result<(), Failure> {
         let seq = self.records.len() as u64 + 1;
-        self.at += 20 + self.dice.below(30);
+        self.at += 20 + self.random.below(30);
         let mut event = Event::new(body);
         let around = matches!(event.body, Body::StepStarted(_) | Body::StepFinished(_));
         if !around && !event.body.type_name().starts_with("run.") {

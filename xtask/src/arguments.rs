@@ -1,10 +1,10 @@
-//! What was asked for on the command line.
+//! Parses the arguments of `cargo xtask`.
 
-/// How long fuzzing lasts when nobody says.
+/// Default duration of fuzzing.
 const FUZZ_MINUTES: u64 = 60;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Task {
+pub(crate) enum XtaskCommand {
     Help,
     Test { long: bool, fuzz_minutes: u64 },
     Cluster { long: bool },
@@ -17,32 +17,32 @@ pub(crate) enum Task {
 }
 
 /// Reads the arguments after `cargo xtask`; the error is for the person who typed them.
-pub(crate) fn parse(arguments: &[String]) -> Result<Task, String> {
+pub(crate) fn parse(arguments: &[String]) -> Result<XtaskCommand, String> {
     let Some((command, rest)) = arguments.split_first() else {
         return Err("which command?".to_owned());
     };
     match command.as_str() {
-        "help" | "--help" | "-h" => Ok(Task::Help),
+        "help" | "--help" | "-h" => Ok(XtaskCommand::Help),
         "test" => {
             let flags = Flags::parse(rest, &["--long", "--minutes"])?;
             if flags.minutes.is_some() && !flags.long {
                 return Err("--minutes is for the fuzzing, which only --long does".to_owned());
             }
-            Ok(Task::Test { long: flags.long, fuzz_minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
+            Ok(XtaskCommand::Test { long: flags.long, fuzz_minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
         }
-        "cluster" => Flags::parse(rest, &["--long"]).map(|flags| Task::Cluster { long: flags.long }),
-        "deploy" => Flags::parse(rest, &[]).map(|_| Task::Deploy),
-        "vectors" => Flags::parse(rest, &[]).map(|_| Task::Vectors),
-        "console" => Flags::parse(rest, &[]).map(|_| Task::Console),
-        "tidy" => Flags::parse(rest, &[]).map(|_| Task::Tidy),
+        "cluster" => Flags::parse(rest, &["--long"]).map(|flags| XtaskCommand::Cluster { long: flags.long }),
+        "deploy" => Flags::parse(rest, &[]).map(|_| XtaskCommand::Deploy),
+        "vectors" => Flags::parse(rest, &[]).map(|_| XtaskCommand::Vectors),
+        "console" => Flags::parse(rest, &[]).map(|_| XtaskCommand::Console),
+        "tidy" => Flags::parse(rest, &[]).map(|_| XtaskCommand::Tidy),
         "fuzz" => {
             let flags = Flags::parse(rest, &["--minutes"])?;
-            Ok(Task::Fuzz { minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
+            Ok(XtaskCommand::Fuzz { minutes: flags.minutes.unwrap_or(FUZZ_MINUTES) })
         }
         "bench" if rest.is_empty() => {
             Err("which benchmark? For example: cargo xtask bench codecs".to_owned())
         }
-        "bench" => Ok(Task::Bench { arguments: rest.to_vec() }),
+        "bench" => Ok(XtaskCommand::Bench { arguments: rest.to_vec() }),
         unknown => Err(format!("there is no command `{unknown}`")),
     }
 }
@@ -78,21 +78,21 @@ impl Flags {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Task, String> {
+    fn parsed(line: &str) -> Result<XtaskCommand, String> {
         parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn commands_and_their_flags_are_understood() {
-        assert_eq!(parsed("test"), Ok(Task::Test { long: false, fuzz_minutes: 60 }));
-        assert_eq!(parsed("test --long --minutes 5"), Ok(Task::Test { long: true, fuzz_minutes: 5 }));
-        assert_eq!(parsed("cluster --long"), Ok(Task::Cluster { long: true }));
-        assert_eq!(parsed("deploy"), Ok(Task::Deploy));
-        assert_eq!(parsed("fuzz"), Ok(Task::Fuzz { minutes: 60 }));
-        assert_eq!(parsed("vectors"), Ok(Task::Vectors));
-        assert_eq!(parsed("console"), Ok(Task::Console));
-        assert_eq!(parsed("tidy"), Ok(Task::Tidy));
-        assert_eq!(parsed("bench codecs"), Ok(Task::Bench { arguments: vec!["codecs".to_owned()] }));
+        assert_eq!(parsed("test"), Ok(XtaskCommand::Test { long: false, fuzz_minutes: 60 }));
+        assert_eq!(parsed("test --long --minutes 5"), Ok(XtaskCommand::Test { long: true, fuzz_minutes: 5 }));
+        assert_eq!(parsed("cluster --long"), Ok(XtaskCommand::Cluster { long: true }));
+        assert_eq!(parsed("deploy"), Ok(XtaskCommand::Deploy));
+        assert_eq!(parsed("fuzz"), Ok(XtaskCommand::Fuzz { minutes: 60 }));
+        assert_eq!(parsed("vectors"), Ok(XtaskCommand::Vectors));
+        assert_eq!(parsed("console"), Ok(XtaskCommand::Console));
+        assert_eq!(parsed("tidy"), Ok(XtaskCommand::Tidy));
+        assert_eq!(parsed("bench codecs"), Ok(XtaskCommand::Bench { arguments: vec!["codecs".to_owned()] }));
     }
 
     #[test]

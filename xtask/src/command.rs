@@ -1,20 +1,20 @@
-//! Running other programs, and saying what was run.
+//! Runs other programs, and prints their command lines.
 
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What went wrong, in words for the person at the terminal.
+/// Why a command failed, as a message for the terminal.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub(crate) struct TaskError(String);
 
-impl Failure {
-    pub(crate) fn new(message: impl Into<String>) -> Failure {
-        Failure(message.into())
+impl TaskError {
+    pub(crate) fn new(message: impl Into<String>) -> TaskError {
+        TaskError(message.into())
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for TaskError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
@@ -28,24 +28,24 @@ pub(crate) fn cargo(root: &Path) -> Command {
 }
 
 /// Prints the command line, then runs it with our output and no input.
-pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+pub(crate) fn run(command: &mut Command) -> Result<(), TaskError> {
     let line = command_line(command);
     println!("$ {line}");
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::new(format!("`{line}` failed ({status})"))),
-        Err(error) => Err(Failure::new(format!("`{line}` could not be started: {error}"))),
+        Ok(status) => Err(TaskError::new(format!("`{line}` failed ({status})"))),
+        Err(error) => Err(TaskError::new(format!("`{line}` could not be started: {error}"))),
     }
 }
 
-/// Returns the first line that the command prints, or nothing where the command is missing or fails.
+/// Returns the first line that the command prints; `None` if it is missing or fails.
 pub(crate) fn first_line(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let line = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
     output.status.success().then_some(line)
 }
 
-/// Writes a command as one would type it, the variables set for it included.
+/// Formats a command as one would type it, with the variables set for it.
 pub(crate) fn command_line(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.to_string_lossy(), quoted(&value?.to_string_lossy())))

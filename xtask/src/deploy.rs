@@ -1,30 +1,30 @@
-//! `deploy/`: whether the files are what the programs that will read them understand.
+//! Checks the files in `deploy/` with the programs that read them.
 //!
-//! There is no Docker and no Kubernetes where this runs. So each file is checked by what its reader brings for that, or by
-//! the schema that its reader publishes. Each check is also shown the file with a mistake in it, which it must find.
+//! Docker and Kubernetes are not required: each file is checked by its reader's own checker or published schema. Each check
+//! must also find a mistake that is put into the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::command::{Failure, command_line, run};
+use crate::command::{TaskError, command_line, run};
 use crate::stages::{Context, target_folder};
 use crate::tools;
 
 /// The programs from PyPI that check the files.
 const REQUIREMENTS: &str = "deploy/check/requirements.txt";
 
-/// What the unit starts. It must be there for the check, so another program stands in for it.
+/// The program that the unit starts; replaced by an existing one for the check.
 const INSTALLED: &str = "/usr/local/bin/runwire";
 
-/// How exposed to attack `systemd-analyze security` may find the unit: a tenth of a point is 1.
-const MOST_EXPOSED: &str = "--threshold=20";
+/// Maximum exposure of the unit in `systemd-analyze security`, in tenths of a point.
+const MAX_EXPOSURE: &str = "--threshold=20";
 
-/// One way to look at one file.
+/// A check of one file.
 struct Check {
     file: &'static str,
     command: fn(&Tools) -> Command,
-    /// A mistake, and what stands there otherwise.
+    /// A mistake that the check must find.
     mistake: Mistake,
 }
 
@@ -33,7 +33,7 @@ struct Mistake {
     wrong: &'static str,
 }
 
-/// Where the programs are.
+/// The installed checkers.
 struct Tools {
     python: PathBuf,
 }
@@ -84,7 +84,7 @@ const CHECKS: &[Check] = &[
         file: "deploy/systemd/runwire.service",
         command: |_| {
             let mut command = Command::new("systemd-analyze");
-            command.args(["security", "--offline=yes", "--no-pager", MOST_EXPOSED]);
+            command.args(["security", "--offline=yes", "--no-pager", MAX_EXPOSURE]);
             command
         },
         mistake: Mistake { right: "CapabilityBoundingSet=\n", wrong: "" },
@@ -92,22 +92,22 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Checks every file of `deploy/` that a program reads.
-pub(crate) fn check(context: &Context) -> Result<(), Failure> {
+pub(crate) fn check(context: &Context) -> Result<(), TaskError> {
     tools::deploy()?;
     let folder = target_folder(context).join("deploy");
     let tools = Tools::install(&context.root, &folder)?;
     for check in CHECKS {
         let text = read(&context.root.join(check.file))?;
         if let Err(said) = check.apply(&tools, &folder, &text)? {
-            return Err(Failure::new(format!("{}:\n{said}", check.file)));
+            return Err(TaskError::new(format!("{}:\n{said}", check.file)));
         }
         let spoiled = check.mistake.make(&text).ok_or_else(|| {
             let right = check.mistake.right;
-            Failure::new(format!("{}: there is no `{right}` to try a mistake with", check.file))
+            TaskError::new(format!("{}: there is no `{right}` to try a mistake with", check.file))
         })?;
         if check.apply(&tools, &folder, &spoiled)?.is_ok() {
             let mistake = check.mistake.wrong;
-            return Err(Failure::new(format!("{}: its check overlooks `{mistake}`", check.file)));
+            return Err(TaskError::new(format!("{}: its check overlooks `{mistake}`", check.file)));
         }
     }
     println!("{} checks of deploy/, each of which finds a mistake", CHECKS.len());
@@ -115,16 +115,16 @@ pub(crate) fn check(context: &Context) -> Result<(), Failure> {
 }
 
 impl Check {
-    /// Looks at a text in place of the file; the inner error is what the program said.
-    fn apply(&self, tools: &Tools, folder: &Path, text: &str) -> Result<Result<(), String>, Failure> {
+    /// Checks a text in place of the file; the inner error is the program's output.
+    fn apply(&self, tools: &Tools, folder: &Path, text: &str) -> Result<Result<(), String>, TaskError> {
         let name = Path::new(self.file).file_name().unwrap_or_default();
         let copy = folder.join(name);
         let stand_in = std::env::current_exe()
-            .map_err(|error| Failure::new(format!("where this program is cannot be told: {error}")))?;
+            .map_err(|error| TaskError::new(format!("where this program is cannot be told: {error}")))?;
         let text = text.replace(INSTALLED, &stand_in.to_string_lossy());
         fs::write(&copy, text)
-            .map_err(|error| Failure::new(format!("`{}` could not be written: {error}", copy.display())))?;
-        judge((self.command)(tools).arg(&copy))
+            .map_err(|error| TaskError::new(format!("`{}` could not be written: {error}", copy.display())))?;
+        run_check((self.command)(tools).arg(&copy))
     }
 }
 
@@ -135,8 +135,8 @@ impl Mistake {
 }
 
 impl Tools {
-    /// Installs the programs into a folder of their own, or finds them there.
-    fn install(root: &Path, folder: &Path) -> Result<Self, Failure> {
+    /// Installs the programs into a virtual environment, unless they are there.
+    fn install(root: &Path, folder: &Path) -> Result<Self, TaskError> {
         let python = folder.join("python");
         if !python.join("bin/pip").is_file() {
             run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
@@ -156,14 +156,14 @@ impl Tools {
     }
 }
 
-/// Runs a check. It fails with what it says, also where a program has said something and ends as if all were well, as
-/// `systemd-analyze verify` does about keys that it does not know.
-fn judge(command: &mut Command) -> Result<Result<(), String>, Failure> {
+/// Runs a check. Any output is a failure, even if the program exits with 0, as `systemd-analyze verify` does for unknown
+/// keys.
+fn run_check(command: &mut Command) -> Result<Result<(), String>, TaskError> {
     let line = command_line(command);
     let output = command
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Failure::new(format!("`{line}` could not be started: {error}")))?;
+        .map_err(|error| TaskError::new(format!("`{line}` could not be started: {error}")))?;
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     if output.status.success() && errors.is_empty() {
         return Ok(Ok(()));
@@ -171,9 +171,9 @@ fn judge(command: &mut Command) -> Result<Result<(), String>, Failure> {
     Ok(Err(format!("`{line}`: {}\n{}{errors}", output.status, String::from_utf8_lossy(&output.stdout))))
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
+fn read(path: &Path) -> Result<String, TaskError> {
     fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("`{}` could not be read: {error}", path.display())))
+        .map_err(|error| TaskError::new(format!("`{}` could not be read: {error}", path.display())))
 }
 
 #[cfg(test)]
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn a_check_that_only_mutters_has_failed() {
-        let said = |script: &str| judge(Command::new("sh").args(["-c", script])).unwrap();
-        assert_eq!(said("echo fine"), Ok(()));
-        assert!(said("echo 'Unknown key' >&2").unwrap_err().contains("Unknown key"));
-        assert!(said("echo no; exit 1").unwrap_err().contains("no"));
+        let output = |script: &str| run_check(Command::new("sh").args(["-c", script])).unwrap();
+        assert_eq!(output("echo fine"), Ok(()));
+        assert!(output("echo 'Unknown key' >&2").unwrap_err().contains("Unknown key"));
+        assert!(output("echo no; exit 1").unwrap_err().contains("no"));
     }
 
     #[test]

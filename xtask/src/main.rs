@@ -16,8 +16,8 @@ mod web;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use arguments::Task;
-use command::{Failure, cargo, run};
+use arguments::XtaskCommand;
+use command::{TaskError, cargo, run};
 use stages::Context;
 
 const USAGE: &str = "\
@@ -30,21 +30,21 @@ usage: cargo xtask COMMAND
   deploy                        only the checks of the files in deploy/
   vectors                       write the expectations in vectors/, the tables in docs/ and the model's schema anew
   console                       build the console anew into console/dist, which the server embeds
-  tidy                          only the checks of the tree itself: links, lock files, stray paths
+  tidy                          only the checks of the tree itself: links, lock files, stray paths, names
   fuzz [--minutes N]            fuzz the decoders and framings, from the seeds in fuzz/seeds (default 60)
   bench NAME [ARGUMENT]...      print the figures of a benchmark, such as `codecs`
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let task = match arguments::parse(&arguments) {
-        Ok(task) => task,
+    let command = match arguments::parse(&arguments) {
+        Ok(command) => command,
         Err(problem) => {
             eprintln!("cargo xtask: {problem}\n\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match perform(task) {
+    match perform(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("\ncargo xtask: {failure}");
@@ -53,24 +53,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn perform(task: Task) -> Result<(), Failure> {
+fn perform(command: XtaskCommand) -> Result<(), TaskError> {
     let root = repository_root();
-    match task {
-        Task::Help => {
+    match command {
+        XtaskCommand::Help => {
             print!("{USAGE}");
             Ok(())
         }
-        Task::Test { long, fuzz_minutes } => stages::run_all(&Context { root, long, fuzz_minutes }),
-        Task::Cluster { long } => stages::cluster(&Context { root, long, fuzz_minutes: 0 }),
-        Task::Deploy => deploy::check(&Context { root, long: false, fuzz_minutes: 0 }),
-        Task::Vectors => run(cargo(&root)
+        XtaskCommand::Test { long, fuzz_minutes } => stages::run_all(&Context { root, long, fuzz_minutes }),
+        XtaskCommand::Cluster { long } => stages::cluster(&Context { root, long, fuzz_minutes: 0 }),
+        XtaskCommand::Deploy => deploy::check(&Context { root, long: false, fuzz_minutes: 0 }),
+        XtaskCommand::Vectors => run(cargo(&root)
             .args(["test", "--package", "runwire-model", "--lib", "--test", "it", "--"])
             .args(["vectors", "docs", "schema::"])
             .envs([("RUNWIRE_WRITE_VECTORS", "1"), ("RUNWIRE_WRITE_DOCS", "1")])),
-        Task::Console => web::build_console(&root),
-        Task::Tidy => tidy::run(&root),
-        Task::Fuzz { minutes } => fuzz::run_for(&root, minutes),
-        Task::Bench { arguments } => run(cargo(&root)
+        XtaskCommand::Console => web::build_console(&root),
+        XtaskCommand::Tidy => tidy::run(&root),
+        XtaskCommand::Fuzz { minutes } => fuzz::run_for(&root, minutes),
+        XtaskCommand::Bench { arguments } => run(cargo(&root)
             .args(["run", "--profile", "dist", "--package", "runwire-bench", "--"])
             .args(arguments)),
     }

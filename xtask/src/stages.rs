@@ -1,42 +1,42 @@
-//! `cargo xtask test`: the stages in their order, and the time of each.
+//! `cargo xtask test`: runs the stages in order, and prints the time of each.
 
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::command::{Failure, cargo, run};
+use crate::command::{TaskError, cargo, run};
 use crate::web::Package;
 use crate::{deploy, fuzz, tidy, tools, web};
 
-/// How many cases each property gets with `--long`.
+/// Cases of each property with `--long`.
 const LONG_PROPTEST_CASES: &str = "20000";
 
-/// How often the crash tests kill the server with `--long`.
+/// Rounds of the crash tests with `--long`.
 const LONG_CRASH_ROUNDS: &str = "200";
 
-/// How long the cluster is disturbed with `--long`.
+/// Duration of the chaos test with `--long`.
 const LONG_CHAOS_SECONDS: &str = "3600";
 
-/// How the names of tests begin that start PostgreSQL or Redis. They have a stage of their own.
+/// Name prefixes of tests that start PostgreSQL or Redis. They have their own stage.
 const ENGINE_TESTS: [&str; 5] = ["cluster", "departing", "nodes", "postgres", "redis"];
 
-/// The package whose tests all do.
+/// The package whose tests all start engines.
 const ENGINES: &str = "runwire-engines";
 
-/// How many of those run at once on each core: they wait for servers and disks more than they work.
+/// Concurrent engine tests per core: they mostly wait for servers and disks.
 const ENGINE_TESTS_PER_CORE: usize = 2;
 
-/// What every stage may need to know.
+/// The options of all stages.
 pub(crate) struct Context {
     pub(crate) root: PathBuf,
     pub(crate) long: bool,
     pub(crate) fuzz_minutes: u64,
 }
 
-/// One part of `cargo xtask test`, with a line of its own in the table of times.
+/// One part of `cargo xtask test`.
 struct Stage {
     name: &'static str,
-    run: fn(&Context) -> Result<(), Failure>,
+    run: fn(&Context) -> Result<(), TaskError>,
 }
 
 /// The stages in the order they run. Lint comes before the tests and shares
@@ -66,15 +66,15 @@ fn stages(context: &Context) -> Vec<Stage> {
     stages
 }
 
-/// Runs the stages up to the first that fails, and prints the time of each that ran.
-pub(crate) fn run_all(context: &Context) -> Result<(), Failure> {
+/// Runs the stages up to the first that fails, and prints the times.
+pub(crate) fn run_all(context: &Context) -> Result<(), TaskError> {
     let stages = stages(context);
     let (times, outcome) = run_in_order(&stages, context);
     println!("\n{}", table(&times, stages.len()));
     outcome
 }
 
-fn run_in_order(stages: &[Stage], context: &Context) -> (Vec<StageTime>, Result<(), Failure>) {
+fn run_in_order(stages: &[Stage], context: &Context) -> (Vec<StageTime>, Result<(), TaskError>) {
     let mut times = Vec::with_capacity(stages.len());
     for stage in stages {
         println!("\n=== {} ===", stage.name);
@@ -82,7 +82,7 @@ fn run_in_order(stages: &[Stage], context: &Context) -> (Vec<StageTime>, Result<
         let outcome = (stage.run)(context);
         times.push(StageTime { name: stage.name, took: start.elapsed(), passed: outcome.is_ok() });
         if let Err(failure) = outcome {
-            return (times, Err(Failure::new(format!("stage `{}`: {failure}", stage.name))));
+            return (times, Err(TaskError::new(format!("stage `{}`: {failure}", stage.name))));
         }
     }
     (times, Ok(()))
@@ -112,11 +112,11 @@ fn table(times: &[StageTime], planned: usize) -> String {
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-fn format(context: &Context) -> Result<(), Failure> {
+fn format(context: &Context) -> Result<(), TaskError> {
     run(cargo(&context.root).args(["fmt", "--all", "--check"]))
 }
 
-fn lint(context: &Context) -> Result<(), Failure> {
+fn lint(context: &Context) -> Result<(), TaskError> {
     run(cargo(&context.root).args([
         "clippy",
         "--workspace",
@@ -128,7 +128,7 @@ fn lint(context: &Context) -> Result<(), Failure> {
     ]))
 }
 
-fn tests(context: &Context) -> Result<(), Failure> {
+fn tests(context: &Context) -> Result<(), TaskError> {
     let command = |arguments: &[&str]| {
         let mut command = cargo(&context.root);
         command.args(arguments);
@@ -145,12 +145,12 @@ fn tests(context: &Context) -> Result<(), Failure> {
     }
     let without_engines = format!("not ({})", engine_tests());
     run(command(&["nextest", "run", "--workspace", "--locked", "--filterset"]).arg(without_engines))?;
-    // nextest does not know the examples in doc comments.
+    // nextest does not run doc tests.
     run(&mut command(&["test", "--doc", "--workspace", "--locked"]))
 }
 
-/// Runs what needs PostgreSQL and Redis: the store of a cluster, and several nodes that are disturbed.
-pub(crate) fn cluster(context: &Context) -> Result<(), Failure> {
+/// Runs the tests with PostgreSQL and Redis.
+pub(crate) fn cluster(context: &Context) -> Result<(), TaskError> {
     tools::engines()?;
     let command = |arguments: &[&str]| {
         let mut command = cargo(&context.root);
@@ -171,12 +171,12 @@ pub(crate) fn cluster(context: &Context) -> Result<(), Failure> {
         .args(["--test-threads", &threads.to_string()]))
 }
 
-/// Writes for nextest which tests need engines.
+/// Returns the nextest filter of tests that need engines.
 fn engine_tests() -> String {
     format!("package({ENGINES}) or (binary(it) and test(/^({})::/))", ENGINE_TESTS.join("|"))
 }
 
-fn docs(context: &Context) -> Result<(), Failure> {
+fn docs(context: &Context) -> Result<(), TaskError> {
     run(cargo(&context.root)
         .args(["doc", "--no-deps", "--workspace", "--locked"])
         .env("RUSTDOCFLAGS", "-D warnings"))
@@ -185,7 +185,7 @@ fn docs(context: &Context) -> Result<(), Failure> {
 /// Feeds our AG-UI output to the official client, then lets it attach to a
 /// server, start runs there and answer them. The canary comes first: it shows
 /// that the check refuses streams known to be broken.
-fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
+fn ag_ui_oracle(context: &Context) -> Result<(), TaskError> {
     let oracle = Package::install(&context.root, "oracles/ag-ui")?;
     run(&mut oracle.node("canary.mjs"))?;
     run(oracle.node("check.mjs").arg("../../vectors"))?;
@@ -194,30 +194,29 @@ fn ag_ui_oracle(context: &Context) -> Result<(), Failure> {
     run(oracle.node("running.mjs").arg(&built))
 }
 
-/// Lets clients of the other systems, written from their documents alone, use a server.
-fn clients(context: &Context) -> Result<(), Failure> {
+/// Tests the façades with clients written from the other systems' documents alone.
+fn clients(context: &Context) -> Result<(), TaskError> {
     let oracle = Package::install(&context.root, "oracles/clients")?;
-    // Those whose documents have samples in TypeScript are compiled, strictly.
+    // Documents with TypeScript samples have clients that are compiled strictly.
     run(&mut oracle.node("node_modules/typescript/bin/tsc"))?;
     run(oracle.node("check.mjs").arg(build_runwire(context)?))
 }
 
-/// Plays every requirement of the five documents with clients and back ends written from them alone. The canary
-/// comes first: it shows that broken checklists are found.
-fn documents(context: &Context) -> Result<(), Failure> {
+/// Tests every requirement of the five documents. The canary comes first: it shows that broken checklists are found.
+fn documents(context: &Context) -> Result<(), TaskError> {
     tools::python()?;
     let oracle = Package::install(&context.root, "oracles/documents")?;
     run(&mut oracle.node("canary.mjs"))?;
     run(oracle.node("check.mjs").arg(build_runwire(context)?))
 }
 
-/// Builds the program as the tests use it, and tells where it is.
-pub(crate) fn build_runwire(context: &Context) -> Result<PathBuf, Failure> {
+/// Builds the program for the tests, and returns its path.
+pub(crate) fn build_runwire(context: &Context) -> Result<PathBuf, TaskError> {
     run(cargo(&context.root).args(["build", "--package", "runwire", "--locked"]))?;
     Ok(target_folder(context).join("debug").join(format!("runwire{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Tells where builds go.
+/// Returns the target folder.
 pub(crate) fn target_folder(context: &Context) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     context.root.join(target)
@@ -264,7 +263,7 @@ mod tests {
     fn the_first_failing_stage_is_named_and_ends_the_run() {
         let stages = [
             Stage { name: "good", run: |_| Ok(()) },
-            Stage { name: "bad", run: |_| Err(Failure::new("no luck")) },
+            Stage { name: "bad", run: |_| Err(TaskError::new("no luck")) },
             Stage { name: "after", run: |_| Ok(()) },
         ];
         let (times, outcome) = run_in_order(&stages, &context(false));

@@ -1,33 +1,38 @@
-//! `cargo xtask tidy`: rules about the tree that no compiler checks.
+//! `cargo xtask tidy`: checks rules of the repository that no compiler checks.
 //!
 //! Each rule is a function from the tree to its findings, and has a canary in
 //! the tests: a sample on which it must fail.
 
 mod links;
 mod markdown;
+mod retired_words;
 mod translation;
 mod tree;
+mod type_names;
 
 use std::fmt;
 use std::path::Path;
 
-use crate::command::Failure;
+use crate::command::TaskError;
 use tree::Tree;
 
-/// Rust files longer than this start to do two jobs.
+/// Longer Rust files get a warning.
 const LONG_FILE_LINES: usize = 700;
 
-/// Folders at the root of a machine that mean nothing on another one.
+/// Root folders whose paths are specific to one machine.
 const MACHINE_FOLDERS: [&str; 3] = ["home", "root", "work"];
 
-/// Macros that are for the desk, not for the repository.
+/// Macros that must not be committed.
 const UNFINISHED_MACROS: [&str; 2] = ["dbg", "todo"];
+
+/// Verbs that do not say what a function does.
+const VAGUE_VERBS: [&str; 2] = ["Gives", "Tells"];
 
 /// The only source that a Cargo.lock may name.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Checks the tree in `root`: prints every finding, and fails if one is an error.
-pub(crate) fn run(root: &Path) -> Result<(), Failure> {
+pub(crate) fn run(root: &Path) -> Result<(), TaskError> {
     let tree = Tree::read(root)?;
     let findings: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.check)(&tree)).collect();
     for finding in &findings {
@@ -38,12 +43,12 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     if errors == 0 {
         Ok(())
     } else {
-        Err(Failure::new(format!("the tree breaks its own rules in {errors} places")))
+        Err(TaskError::new(format!("the tree breaks its own rules in {errors} places")))
     }
 }
 
 struct Rule {
-    /// What the canaries of the tests call it.
+    /// Its name in the tests.
     #[cfg_attr(not(test), expect(dead_code, reason = "only the tests look a rule up"))]
     name: &'static str,
     check: fn(&Tree) -> Vec<Finding>,
@@ -58,6 +63,9 @@ const RULES: &[Rule] = &[
     Rule { name: "trailing white space", check: trailing_white_space },
     Rule { name: "links", check: links::check },
     Rule { name: "translations", check: translation::check },
+    Rule { name: "type names", check: type_names::check },
+    Rule { name: "doc comments", check: doc_comments },
+    Rule { name: "retired words", check: retired_words::check },
 ];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +74,7 @@ enum Severity {
     Error,
 }
 
-/// One place where a rule is broken.
+/// A violation of a rule.
 #[derive(Debug)]
 struct Finding {
     severity: Severity,
@@ -92,7 +100,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at each line of the files that `wanted` chooses; `problem` says what is wrong with one.
+/// Checks each line of the files that `wanted` selects; `problem` returns a message for a bad line.
 fn check_lines(
     tree: &Tree,
     wanted: impl Fn(&str) -> bool,
@@ -100,7 +108,7 @@ fn check_lines(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| wanted(path)) {
-        // Not `lines()`: a carriage return is white space at the end too.
+        // Not `lines()`: a carriage return counts as trailing white space.
         for (index, line) in text.split('\n').enumerate() {
             findings.extend(problem(line).map(|message| Finding::error(path, index, message)));
         }
@@ -108,7 +116,7 @@ fn check_lines(
     findings
 }
 
-/// Warns of Rust files that have grown too long to hold in mind, generated ones aside.
+/// Warns of long Rust files, except generated ones.
 fn long_files(tree: &Tree) -> Vec<Finding> {
     tree.files()
         .filter(|(path, text)| {
@@ -141,7 +149,7 @@ fn unfinished_code(tree: &Tree) -> Vec<Finding> {
 }
 
 fn machine_paths(tree: &Tree) -> Vec<Finding> {
-    // Recorded runs talk of the files of whoever ran the agent.
+    // Recorded runs have paths of the machine that recorded them.
     let is_recorded =
         |path: &str| path.ends_with(".json") && (path.starts_with("vectors/") || path.contains("/test/"));
     check_lines(
@@ -150,7 +158,7 @@ fn machine_paths(tree: &Tree) -> Vec<Finding> {
         |line| {
             MACHINE_FOLDERS.iter().find_map(|folder| {
                 let prefix = format!("/{folder}/");
-                // `docs/home/` and `example.org/home/` are no paths of a machine.
+                // `docs/home/` and `example.org/home/` are not absolute paths.
                 let is_absolute = |at: usize| {
                     !line[..at]
                         .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '}' | '>'))
@@ -164,7 +172,7 @@ fn machine_paths(tree: &Tree) -> Vec<Finding> {
     )
 }
 
-/// Lock files name no server: they must work behind any mirror.
+/// Lock files must not name a registry, to work with any mirror.
 fn lock_files(tree: &Tree) -> Vec<Finding> {
     let mut findings = check_lines(
         tree,
@@ -185,7 +193,7 @@ fn lock_files(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every crate takes the lints of the workspace; one that is a workspace of its own cannot.
+/// Every crate inherits the workspace's lints, unless it is a workspace itself.
 fn crate_lints(tree: &Tree) -> Vec<Finding> {
     tree.files()
         .filter(|(path, text)| {
@@ -207,7 +215,21 @@ fn trailing_white_space(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// Tells what people write from what programs recorded.
+/// Doc comments open with what the thing does; "Tells" and "Gives" are "Returns", "Prints" or "Reports".
+fn doc_comments(tree: &Tree) -> Vec<Finding> {
+    check_lines(
+        tree,
+        |path| [".rs", ".ts", ".tsx"].iter().any(|extension| path.ends_with(extension)),
+        |line| {
+            let comment = line.trim_start();
+            let text = ["/// ", "//! ", "/** ", "* "].iter().find_map(|mark| comment.strip_prefix(mark))?;
+            let verb = VAGUE_VERBS.iter().find(|verb| text.split(' ').next() == Some(**verb))?;
+            Some(format!("the doc comment opens with `{verb}`: say `Returns`, or what it does"))
+        },
+    )
+}
+
+/// Returns true for files that people write, not programs record.
 fn is_source(path: &str) -> bool {
     const EXTENSIONS: [&str; 16] = [
         "css", "html", "js", "json", "lock", "md", "mjs", "py", "rs", "sh", "sql", "toml", "ts", "tsx",

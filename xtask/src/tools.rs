@@ -1,25 +1,25 @@
-//! The programs that the stages need: what is there, and installing what is not.
+//! Finds or installs the programs that the stages need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{Failure, cargo, first_line, run};
+use crate::command::{TaskError, cargo, first_line, run};
 
 /// The oldest Node.js that the official AG-UI client is tested with.
 const OLDEST_NODE: u32 = 20;
 
-/// What Chromium is called, where it comes from Debian and where it does not.
+/// Names of Chromium on different systems.
 const CHROMIUMS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
 
-/// What HAProxy is called: Debian puts it where only root looks.
+/// Path of HAProxy on Debian, which is only on root's PATH.
 pub(crate) const HAPROXY: &str = "/usr/sbin/haproxy";
 
-/// Where Debian puts the versions of PostgreSQL, each in a folder of its own.
+/// Folder of Debian's PostgreSQL versions.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
 
-/// Makes sure that every tool of the other stages is there, and prints which it found.
-pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
+/// Installs missing tools of the other stages, and prints the versions.
+pub(crate) fn prepare(root: &Path) -> Result<(), TaskError> {
     report("cargo", first_line(cargo(root).arg("--version")).as_deref().unwrap_or("missing"));
     for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         report(component, &rust_component(root, tool, component)?);
@@ -31,27 +31,27 @@ pub(crate) fn prepare(root: &Path) -> Result<(), Failure> {
     if !node_is_recent() || npm().is_none() {
         apt_install(&["nodejs", "npm"])?;
     }
-    let node = node().ok_or_else(|| Failure::new("Node.js is missing, also after installing it"))?;
+    let node = node().ok_or_else(|| TaskError::new("Node.js is missing, also after installing it"))?;
     match major_version(&node) {
         Some(major) if major >= OLDEST_NODE => report("node", &node),
         _ => {
-            return Err(Failure::new(format!(
+            return Err(TaskError::new(format!(
                 "Node.js {OLDEST_NODE} or newer is needed for the AG-UI oracle, and this is {node}: \
                  install a newer one from nodejs.org"
             )));
         }
     }
-    report("npm", &npm().ok_or_else(|| Failure::new("npm is missing, also after installing it"))?);
+    report("npm", &npm().ok_or_else(|| TaskError::new("npm is missing, also after installing it"))?);
     Ok(())
 }
 
-/// Returns the version of cargo-nextest, or nothing where it is not installed.
+/// Returns the version of cargo-nextest; `None` if it is not installed.
 pub(crate) fn nextest(root: &Path) -> Option<String> {
     first_line(cargo(root).args(["nextest", "--version"]))
 }
 
-/// Finds a Chromium, or installs one, and tells what it is called.
-pub(crate) fn chromium() -> Result<String, Failure> {
+/// Finds or installs Chromium, and returns its name.
+pub(crate) fn chromium() -> Result<String, TaskError> {
     let named = std::env::var("CHROMIUM").ok();
     let names = named.as_deref().into_iter().chain(CHROMIUMS);
     let found = || names.clone().find(|name| first_line(Command::new(name).arg("--version")).is_some());
@@ -62,14 +62,14 @@ pub(crate) fn chromium() -> Result<String, Failure> {
             found()
         }
     };
-    let found = found.ok_or_else(|| Failure::new("Chromium is missing, also after installing it"))?;
+    let found = found.ok_or_else(|| TaskError::new("Chromium is missing, also after installing it"))?;
     report("chromium", first_line(Command::new(found).arg("--version")).as_deref().unwrap_or_default());
     Ok(found.to_owned())
 }
 
 /// Finds Redis and PostgreSQL, or installs them. The tests start servers of their own; one that the packages start is
 /// never used.
-pub(crate) fn engines() -> Result<(), Failure> {
+pub(crate) fn engines() -> Result<(), TaskError> {
     ensure(&[
         Needed { name: "redis", package: "redis-server", version: || version("redis-server", "--version") },
         Needed { name: "postgres", package: "postgresql", version: postgres },
@@ -77,12 +77,12 @@ pub(crate) fn engines() -> Result<(), Failure> {
 }
 
 /// Finds Python, or installs it.
-pub(crate) fn python() -> Result<(), Failure> {
+pub(crate) fn python() -> Result<(), TaskError> {
     ensure(&[Needed { name: "python", package: "python3", version: || version("python3", "--version") }])
 }
 
-/// Finds what the files in `deploy/` are checked with, or installs it.
-pub(crate) fn deploy() -> Result<(), Failure> {
+/// Finds or installs the programs that check `deploy/`.
+pub(crate) fn deploy() -> Result<(), TaskError> {
     ensure(&[
         Needed { name: "haproxy", package: "haproxy", version: || version(HAPROXY, "-v") },
         Needed { name: "systemd", package: "systemd", version: || version("systemd-analyze", "--version") },
@@ -90,15 +90,15 @@ pub(crate) fn deploy() -> Result<(), Failure> {
     ])
 }
 
-/// A program that comes from a package of Debian's.
+/// A program of a Debian package.
 struct Needed {
     name: &'static str,
     package: &'static str,
     version: fn() -> Option<String>,
 }
 
-/// Installs those that are missing, all at once, and prints the versions of all.
-fn ensure(programs: &[Needed]) -> Result<(), Failure> {
+/// Installs the missing programs, and prints the versions of all.
+fn ensure(programs: &[Needed]) -> Result<(), TaskError> {
     let missing: Vec<&str> = programs
         .iter()
         .filter(|program| (program.version)().is_none())
@@ -108,7 +108,7 @@ fn ensure(programs: &[Needed]) -> Result<(), Failure> {
         apt_install(&missing)?;
     }
     for program in programs {
-        let missing = || Failure::new(format!("{} is missing, also after installing it", program.package));
+        let missing = || TaskError::new(format!("{} is missing, also after installing it", program.package));
         report(program.name, &(program.version)().ok_or_else(missing)?);
     }
     Ok(())
@@ -136,13 +136,14 @@ fn report(tool: &str, found: &str) {
     println!("{tool:<14}{found}");
 }
 
-fn rust_component(root: &Path, tool: &str, component: &str) -> Result<String, Failure> {
+fn rust_component(root: &Path, tool: &str, component: &str) -> Result<String, TaskError> {
     let version = || first_line(cargo(root).args([tool, "--version"]));
     if let Some(version) = version() {
         return Ok(version);
     }
     run(Command::new("rustup").args(["component", "add", component]))?;
-    version().ok_or_else(|| Failure::new(format!("{component} is missing, also after adding it with rustup")))
+    version()
+        .ok_or_else(|| TaskError::new(format!("{component} is missing, also after adding it with rustup")))
 }
 
 fn node() -> Option<String> {
@@ -162,19 +163,19 @@ fn major_version(version: &str) -> Option<u32> {
     version.strip_prefix('v')?.split('.').next()?.parse().ok()
 }
 
-fn apt_install(packages: &[&str]) -> Result<(), Failure> {
+fn apt_install(packages: &[&str]) -> Result<(), TaskError> {
     let is_root = first_line(Command::new("id").arg("--user")).is_some_and(|user| user == "0");
     let apt_get = || {
         if is_root {
             return Command::new("apt-get");
         }
         let mut command = Command::new("sudo");
-        // Nobody is there to type a password in CI: fail instead of waiting.
+        // Fail instead of waiting for a password in CI.
         command.args(["--non-interactive", "apt-get"]);
         command
     };
-    let needed = |failure: Failure| {
-        Failure::new(format!("{failure}\nInstall these by hand, then try again: {}", packages.join(", ")))
+    let needed = |failure: TaskError| {
+        TaskError::new(format!("{failure}\nInstall these by hand, then try again: {}", packages.join(", ")))
     };
     run(apt_get().arg("update")).map_err(needed)?;
     run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages)).map_err(needed)

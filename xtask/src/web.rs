@@ -1,20 +1,20 @@
-//! The parts in TypeScript: the SDK, the console, and the bundle of the console that is committed.
+//! Checks the TypeScript parts: the SDK, the console, and the console's committed bundle.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{Failure, run};
+use crate::command::{TaskError, run};
 use crate::stages::{Context, build_runwire, target_folder};
 use crate::tools;
 
 const SDK: &str = "sdk/typescript";
 const CONSOLE: &str = "console";
-/// Where the built console is committed; the server embeds it.
+/// Folder of the committed bundle, which the server embeds.
 const BUNDLE: &str = "console/dist";
 
-/// Where the tests find the server to start.
+/// Variable with the path of the server that the tests start.
 const PROGRAM: &str = "RUNWIRE_PROGRAM";
 
 /// A folder with a `package.json`.
@@ -23,8 +23,8 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// Installs what the lock file of a package names.
-    pub(crate) fn install(root: &Path, folder: &str) -> Result<Self, Failure> {
+    /// Installs the dependencies of a package.
+    pub(crate) fn install(root: &Path, folder: &str) -> Result<Self, TaskError> {
         let package = Self { folder: root.join(folder) };
         run(package.npm().args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]))?;
         Ok(package)
@@ -42,7 +42,7 @@ impl Package {
         npm
     }
 
-    /// Makes a call of a program of the package, or of one of ours in it.
+    /// Returns a call of a program of the package.
     pub(crate) fn node(&self, program: &str) -> Command {
         let mut node = Command::new("node");
         node.current_dir(&self.folder).arg(program);
@@ -51,7 +51,7 @@ impl Package {
 }
 
 /// Checks the SDK: its types against the model, its tests against a server, its size.
-pub(crate) fn sdk(context: &Context) -> Result<(), Failure> {
+pub(crate) fn sdk(context: &Context) -> Result<(), TaskError> {
     let program = build_runwire(context)?;
     let sdk = Package::install(&context.root, SDK)?;
     for script in ["check-types", "typecheck"] {
@@ -64,8 +64,8 @@ pub(crate) fn sdk(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks the console, and that the committed bundle is what its sources become.
-pub(crate) fn console(context: &Context) -> Result<(), Failure> {
+/// Checks the console, and that the committed bundle is up to date.
+pub(crate) fn console(context: &Context) -> Result<(), TaskError> {
     let console = install_console(&context.root)?;
     for script in ["typecheck", "test"] {
         run(&mut console.script(script))?;
@@ -74,7 +74,7 @@ pub(crate) fn console(context: &Context) -> Result<(), Failure> {
     run(console.script("build").args(["--", "--emptyOutDir", "--outDir"]).arg(&fresh))?;
     let differences = differences(&files_below(&context.root.join(BUNDLE))?, &files_below(&fresh)?);
     if !differences.is_empty() {
-        return Err(Failure::new(format!(
+        return Err(TaskError::new(format!(
             "{BUNDLE} is stale ({}): run `cargo xtask console`, and commit what it writes",
             differences.join(", ")
         )));
@@ -83,31 +83,31 @@ pub(crate) fn console(context: &Context) -> Result<(), Failure> {
     run(&mut console.script("size"))
 }
 
-/// Lets a browser use the console that the server serves.
-pub(crate) fn browser(context: &Context) -> Result<(), Failure> {
+/// Tests the console in a browser.
+pub(crate) fn browser(context: &Context) -> Result<(), TaskError> {
     let chromium = tools::chromium()?;
     let program = build_runwire(context)?;
     let console = install_console(&context.root)?;
     run(console.script("test:browser").env("CHROMIUM", chromium).env(PROGRAM, program))
 }
 
-/// Writes the bundle anew.
-pub(crate) fn build_console(root: &Path) -> Result<(), Failure> {
+/// Rebuilds the bundle.
+pub(crate) fn build_console(root: &Path) -> Result<(), TaskError> {
     let console = install_console(root)?;
     run(&mut console.script("build"))?;
     run(&mut console.script("size"))
 }
 
-/// Installs the console, and the SDK beside it, whose sources it takes.
-fn install_console(root: &Path) -> Result<Package, Failure> {
+/// Installs the console and the SDK, whose sources it uses.
+fn install_console(root: &Path) -> Result<Package, TaskError> {
     Package::install(root, SDK)?;
     Package::install(root, CONSOLE)
 }
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn files_below(folder: &Path) -> Result<Files, Failure> {
-    let failed = |error| Failure::new(format!("`{}` could not be read: {error}", folder.display()));
+fn files_below(folder: &Path) -> Result<Files, TaskError> {
+    let failed = |error| TaskError::new(format!("`{}` could not be read: {error}", folder.display()));
     let mut files = Files::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -122,7 +122,7 @@ fn files_below(folder: &Path) -> Result<Files, Failure> {
     Ok(files)
 }
 
-/// Names what is in one folder only, or has another content in the other.
+/// Lists the files that are in one folder only, or differ.
 fn differences(committed: &Files, fresh: &Files) -> Vec<String> {
     let mut differences = Vec::new();
     for (path, bytes) in committed {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_is_not_what_the_sources_become_is_told_file_by_file() {
+    fn an_outdated_bundle_is_reported_file_by_file() {
         let committed = files(&[("index.html", "a"), ("assets/app-1.js", "x"), ("icon.svg", "i")]);
         assert_eq!(differences(&committed, &committed), [""; 0]);
         let fresh = files(&[("index.html", "b"), ("assets/app-2.js", "y"), ("icon.svg", "i")]);

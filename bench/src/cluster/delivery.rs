@@ -1,4 +1,4 @@
-//! How long after its commit on one node an event is at the readers of another, beside a bare pair of Redis commands.
+//! Latency from a commit on one node to a reader on another, compared with a bare `XADD` and `XREAD`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,28 +13,28 @@ use crate::Failure;
 use crate::statistics::percentile;
 use crate::wire::frame;
 
-/// How long an event may be on its way.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Entries that Redis keeps of the bare stream, as of a thread.
-const KEPT: usize = 64;
+/// Timeout of one event.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// MAXLEN of the bare Redis stream, as of a thread's.
+const STREAM_MAXLEN: usize = 64;
 
-/// When events are written: the next when the one before has arrived, after a pause.
+/// When events are written: after the arrival of the last one and a pause.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     pub(crate) events: usize,
-    /// The pauses are spread evenly from one millisecond up to this many, so that no timer sets the pace.
+    /// Pauses are spread evenly up to this many milliseconds, so that no timer synchronises.
     pub(crate) most_milliseconds: usize,
 }
 
 impl Pace {
     async fn pause(self, event: usize) {
-        // 37 has no divisor in common with the usual lengths, so every pause has its turn.
+        // 37 is coprime to the usual lengths, so every pause occurs.
         let milliseconds = 1 + event * 37 % self.most_milliseconds.max(1);
         sleep(Duration::from_millis(milliseconds as u64)).await;
     }
 }
 
-/// How long events took.
+/// The latencies of a round.
 pub(crate) struct Latencies {
     pub(crate) p50_milliseconds: f64,
     pub(crate) p99_milliseconds: f64,
@@ -48,7 +48,7 @@ impl Latencies {
     }
 }
 
-/// Writes on one node, and measures from the acknowledgement there until a reader on another has the record.
+/// Writes on one node, and measures from the acknowledgement until a reader on another has the record.
 pub(crate) async fn measure(
     writer: &Node,
     reader: &Node,
@@ -59,7 +59,7 @@ pub(crate) async fn measure(
     let first = load::write(writer, load::append(&run, 1)).await?;
     let (arrived, mut arrivals) = mpsc::unbounded_channel();
     let following = tokio::spawn(follow(reader.clone(), name.to_owned(), first, arrived));
-    // Whoever has just come follows nothing yet: the first few do not count.
+    // The first events are a warm-up.
     let warm_up = 10;
     let mut latencies = Vec::with_capacity(pace.events);
     for event in 0..warm_up + pace.events {
@@ -67,7 +67,7 @@ pub(crate) async fn measure(
         let seq = load::write(writer, load::append(&run, 1)).await?;
         let acknowledged = Instant::now();
         let seen = loop {
-            let next = timeout(PATIENCE, arrivals.recv()).await;
+            let next = timeout(TIMEOUT, arrivals.recv()).await;
             let next = next.map_err(|_| format!("record {seq} did not arrive"))?;
             let (arrived, at): (u64, Instant) = next.ok_or("the reader has ended")?;
             if arrived >= seq {
@@ -82,7 +82,7 @@ pub(crate) async fn measure(
     Ok(Latencies::of(latencies))
 }
 
-/// Reads a thread as a feed does: from the tail, or from the store where the tail has lost something.
+/// Reads a thread as a feed does: from the tail, or from the store if the tail lost records.
 async fn follow(
     node: Node,
     name: String,
@@ -100,7 +100,7 @@ async fn follow(
         let now = Instant::now();
         if let Some(newest) = records.last() {
             last = newest.record.seq;
-            // Nobody listens any more: the round is over.
+            // The receiver is dropped: the round is over.
             if arrived.send((last, now)).is_err() {
                 return Ok(());
             }
@@ -112,7 +112,7 @@ async fn follow(
     }
 }
 
-/// Measures from before an `XADD` until a blocking `XREAD` on another connection has returned with it.
+/// Measures from an `XADD` until a blocking `XREAD` on another connection returns it.
 pub(crate) async fn measure_pair(url: &str, name: &str, pace: Pace) -> Result<Latencies, Failure> {
     let info = url.into_connection_info()?;
     let client = Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?;
@@ -138,18 +138,18 @@ pub(crate) async fn measure_pair(url: &str, name: &str, pace: Pace) -> Result<La
             }
         }
     });
-    // A record is its frame and what it means, which says the same once more.
-    let body = frame::usual(name).repeat(2);
+    // A record holds its frame and its decoded event, so the payload is doubled.
+    let body = frame::typical(name).repeat(2);
     let mut latencies = Vec::with_capacity(pace.events);
     for event in 0..pace.events {
         pace.pause(event).await;
         let id = format!("{}-0", event + 1);
         let mut command = redis::cmd("XADD");
-        command.arg(&*key).arg("MAXLEN").arg("~").arg(KEPT).arg(&id);
+        command.arg(&*key).arg("MAXLEN").arg("~").arg(STREAM_MAXLEN).arg(&id);
         command.arg("first").arg(event + 1).arg("body").arg(&body);
         let sent = Instant::now();
         command.exec_async(&mut sending).await?;
-        let next = timeout(PATIENCE, arrivals.recv()).await.map_err(|_| "an entry did not arrive")?;
+        let next = timeout(TIMEOUT, arrivals.recv()).await.map_err(|_| "an entry did not arrive")?;
         let (arrived, at): (String, Instant) = next.ok_or("the reader has ended")?;
         if arrived != id {
             return Err(format!("entry {arrived} arrived instead of {id}").into());

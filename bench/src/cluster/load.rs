@@ -1,4 +1,4 @@
-//! Nodes that share a store, and writers that each append the next event once the one before is committed.
+//! Nodes that share a store, and closed-loop writers that append to them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::wire::frame;
 
 const TENANT: &str = "bench";
 
-/// A node: what a server of a cluster has of the log.
+/// A node of a cluster: its log.
 pub(crate) type Node = Arc<dyn Log>;
 
 /// Opens a node, with or without the live tail.
@@ -23,19 +23,19 @@ pub(crate) async fn open(store: &str, tail: Option<&str>) -> Result<Node, Failur
     let store = store.to_owned();
     let tail = tail.map(|url| TailOptions { url: url.to_owned(), trust: None });
     let options = Options { tail, ..Options::default() };
-    // Opening waits, which a thread of the runtime must not.
+    // Opening blocks.
     let opened = tokio::task::spawn_blocking(move || Postgres::open(&store, &options)).await?;
     Ok(Arc::new(opened?))
 }
 
-/// Names a run, and its thread alike.
+/// Returns the key of a run and its thread.
 pub(crate) fn run(name: &str) -> RunKey {
     RunKey::new(TENANT, name)
 }
 
-/// Makes an append of so many events of the usual length.
+/// Returns an append of this many typical events.
 pub(crate) fn append(run: &RunKey, events: usize) -> Append {
-    append_lines(run, &frame::usual(&run.id), events)
+    append_lines(run, &frame::typical(&run.id), events)
 }
 
 fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
@@ -56,7 +56,7 @@ fn append_lines(run: &RunKey, line: &[u8], events: usize) -> Append {
     }
 }
 
-/// Appends, and expects that all of it is written.
+/// Appends, and checks that everything was written.
 pub(crate) async fn write(node: &Node, append: Append) -> Result<u64, Failure> {
     let events = append.frames.len() as u64;
     let appended = node.append(append).await?;
@@ -66,32 +66,32 @@ pub(crate) async fn write(node: &Node, append: Append) -> Result<u64, Failure> {
     Ok(appended.last_seq)
 }
 
-/// How events are appended.
+/// The load of a round.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct AppendLoad {
     pub(crate) writers: usize,
-    /// Runs, each in a thread of its own.
+    /// Number of runs, each in its own thread.
     pub(crate) runs: usize,
-    /// Events of each append.
+    /// Events per append.
     pub(crate) events: usize,
-    /// Whether every node writes to every run; else each has its own, as producers that stay where they are do.
+    /// Whether every node writes to every run; else each node has its own runs.
     pub(crate) shared: bool,
-    /// Whether events are as short as can be: a run may gather only so much text.
+    /// Whether events are minimal, as the text of a run is limited.
     pub(crate) brief: bool,
 }
 
-/// What a round of appending shows.
+/// The result of a round.
 pub(crate) struct Round {
     pub(crate) events: u64,
     pub(crate) events_per_second: f64,
     pub(crate) commits: u64,
     pub(crate) commit_milliseconds: f64,
-    /// From the call to its return.
+    /// Latency of an append.
     pub(crate) p99_milliseconds: f64,
 }
 
-impl Load {
-    /// Appends for a while to runs that nobody has written to, named after `label`; writers are dealt out to the nodes.
+impl AppendLoad {
+    /// Appends for a while to new runs, named after `label`; writers are distributed over the nodes.
     pub(crate) async fn measure(
         self,
         nodes: &[Node],
@@ -141,7 +141,7 @@ impl Load {
         }
     }
 
-    /// Appends until the time is up, and tells the microseconds of each append.
+    /// Appends until the time is up, and returns the microseconds of each append.
     async fn append_until(
         self,
         deadline: Instant,
@@ -170,7 +170,7 @@ impl Load {
     }
 }
 
-/// Counts the commits of all nodes so far, and the time that they took.
+/// Returns the number of commits of all nodes, and their total time.
 async fn commits(nodes: &[Node]) -> Result<(u64, Duration), Failure> {
     let (mut commits, mut time) = (0, Duration::ZERO);
     for node in nodes {

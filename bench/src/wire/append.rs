@@ -1,50 +1,50 @@
-//! Writing: many connections that each send the next event once the one before is durable.
+//! Benchmark of writing: closed-loop connections that send the next event once the last one is durable.
 
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::client::{self, Connection};
+use super::client::{self, HttpConnection};
 use super::frame;
-use super::process::{Kind, Server};
+use super::process::{ServerKind, ServerProcess};
 use crate::Failure;
 use crate::statistics::percentile;
 
-/// Connections that write at the same time.
+/// Concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Runs that are written to, one request after the other.
+/// Runs that are written to in turn.
 pub(crate) const RUNS: usize = 100;
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Load {
-    /// So many events in each request.
+pub(crate) enum WriteLoad {
+    /// A number of events per request.
     Requests { events: usize },
-    /// One request that stays open; each event is a chunk of its own, and so many are handed to the kernel at once.
+    /// One streamed request; each event is a chunk, and several chunks are one write.
     OpenBodies { chunks_at_once: usize },
 }
 
-/// What a round of writing shows.
-pub(crate) struct Written {
+/// The result of a round.
+pub(crate) struct WriteRound {
     pub(crate) events_per_second: f64,
-    /// From the first byte of a request to the last of its answer; not told for open bodies.
+    /// Latency of a request; `None` for open bodies.
     pub(crate) p99_milliseconds: Option<f64>,
     pub(crate) cpu_microseconds_per_event: f64,
 }
 
-/// Writes for a while to runs that nobody has written to, named after `label`.
+/// Writes for a while to new runs, named after `label`.
 pub(crate) async fn measure(
-    server: &Server,
-    load: Load,
+    server: &ServerProcess,
+    load: WriteLoad,
     label: &str,
     duration: Duration,
-) -> Result<Written, Failure> {
+) -> Result<WriteRound, Failure> {
     let runs: Vec<String> = (0..runs_of(load)).map(|number| format!("{label}-{number:03}")).collect();
     begin(server, &runs).await?;
 
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        connections.push(Connection::open(server.address).await?);
+        connections.push(HttpConnection::open(server.address).await?);
     }
     let (cpu, begun) = (server.cpu_time()?, Instant::now());
     let deadline = begun + duration;
@@ -52,17 +52,17 @@ pub(crate) async fn measure(
     for (number, connection) in connections.into_iter().enumerate() {
         let kind = server.kind;
         match load {
-            Load::Requests { events } => {
+            WriteLoad::Requests { events } => {
                 let requests: Vec<Vec<u8>> = (0..RUNS)
                     .map(|turn| &runs[(number + turn * CONNECTIONS) % RUNS])
                     .map(|run| {
-                        let body = frame::usual(run).repeat(events);
+                        let body = frame::typical(run).repeat(events);
                         client::post(&frame::write_path(run), frame::CONTENT_TYPE, &body)
                     })
                     .collect();
                 writers.spawn(write_requests(connection, requests, events, deadline));
             }
-            Load::OpenBodies { chunks_at_once } => {
+            WriteLoad::OpenBodies { chunks_at_once } => {
                 writers.spawn(write_open_body(
                     connection,
                     runs[number].clone(),
@@ -81,40 +81,40 @@ pub(crate) async fn measure(
     }
     let (took, cpu) = (begun.elapsed(), server.cpu_time()?.saturating_sub(cpu));
 
-    if server.kind == Kind::Runwire {
+    if server.kind == ServerKind::Runwire {
         let stored = end(server, &runs).await?;
         if stored < events {
             return Err(format!("{events} events were acknowledged, {stored} are stored").into());
         }
     }
-    Ok(Written {
+    Ok(WriteRound {
         events_per_second: events as f64 / took.as_secs_f64(),
         p99_milliseconds: percentile(&mut latencies, 0.99).map(|microseconds| f64::from(microseconds) / 1e3),
         cpu_microseconds_per_event: cpu.as_secs_f64() * 1e6 / events as f64,
     })
 }
 
-fn runs_of(load: Load) -> usize {
+fn runs_of(load: WriteLoad) -> usize {
     match load {
-        Load::Requests { .. } => RUNS,
-        Load::OpenBodies { .. } => CONNECTIONS,
+        WriteLoad::Requests { .. } => RUNS,
+        WriteLoad::OpenBodies { .. } => CONNECTIONS,
     }
 }
 
-/// What one connection wrote.
-struct Wrote {
+/// The result of one connection.
+struct ConnectionResult {
     events: usize,
     /// Microseconds of each request.
     latencies: Vec<u32>,
 }
 
 async fn write_requests(
-    mut connection: Connection,
+    mut connection: HttpConnection,
     requests: Vec<Vec<u8>>,
     events: usize,
     deadline: Instant,
-) -> Result<Wrote, Failure> {
-    let mut wrote = Wrote { events: 0, latencies: Vec::with_capacity(1 << 12) };
+) -> Result<ConnectionResult, Failure> {
+    let mut wrote = ConnectionResult { events: 0, latencies: Vec::with_capacity(1 << 12) };
     let mut body = Vec::new();
     let mut sent = Instant::now();
     for request in requests.iter().cycle() {
@@ -132,19 +132,19 @@ async fn write_requests(
 }
 
 async fn write_open_body(
-    mut connection: Connection,
+    mut connection: HttpConnection,
     run: String,
     chunks_at_once: usize,
-    kind: Kind,
+    kind: ServerKind,
     deadline: Instant,
-) -> Result<Wrote, Failure> {
+) -> Result<ConnectionResult, Failure> {
     let mut chunks = Vec::new();
     for _ in 0..chunks_at_once {
-        client::push_chunk(&mut chunks, &frame::usual(&run));
+        client::push_chunk(&mut chunks, &frame::typical(&run));
     }
     connection.send(&client::post_open(&frame::write_path(&run), frame::CONTENT_TYPE)).await?;
     let mut events = 0;
-    // A server that refuses a frame answers and closes: what it says is worth more than the broken pipe.
+    // A server that refuses a frame responds and closes: report the response, not the broken pipe.
     let mut open = true;
     while open && Instant::now() < deadline {
         open = connection.send(&chunks).await.is_ok();
@@ -157,27 +157,27 @@ async fn write_open_body(
     let status = connection.answer(&mut body).await?;
     expect_success(status, &body)?;
     let accepted = number_in(&body, "/accepted");
-    if kind == Kind::Runwire && accepted != Some(events as u64) {
+    if kind == ServerKind::Runwire && accepted != Some(events as u64) {
         return Err(format!("{events} events were sent, {accepted:?} accepted").into());
     }
-    Ok(Wrote { events, latencies: Vec::new() })
+    Ok(ConnectionResult { events, latencies: Vec::new() })
 }
 
-/// Writes a first event to each run, so that starting runs is no part of what is measured.
-pub(crate) async fn begin(server: &Server, runs: &[String]) -> Result<(), Failure> {
-    let mut connection = Connection::open(server.address).await?;
+/// Writes a first event to each run, so that starting runs is not measured.
+pub(crate) async fn begin(server: &ServerProcess, runs: &[String]) -> Result<(), Failure> {
+    let mut connection = HttpConnection::open(server.address).await?;
     let mut body = Vec::new();
     for run in runs {
-        let request = client::post(&frame::write_path(run), frame::CONTENT_TYPE, &frame::usual(run));
+        let request = client::post(&frame::write_path(run), frame::CONTENT_TYPE, &frame::typical(run));
         let status = connection.exchange(&request, &mut body).await?;
         expect_success(status, &body)?;
     }
     Ok(())
 }
 
-/// Ends the runs and counts the records that they have together, beyond the first of each.
-async fn end(server: &Server, runs: &[String]) -> Result<usize, Failure> {
-    let mut connection = Connection::open(server.address).await?;
+/// Ends the runs, and returns their number of records without the first ones.
+async fn end(server: &ServerProcess, runs: &[String]) -> Result<usize, Failure> {
+    let mut connection = HttpConnection::open(server.address).await?;
     let mut stored = 0;
     for run in runs {
         stored += last_seq(&mut connection, run).await?.saturating_sub(1) as usize;
@@ -187,15 +187,15 @@ async fn end(server: &Server, runs: &[String]) -> Result<usize, Failure> {
 }
 
 /// Ends a run.
-pub(crate) async fn finish(connection: &mut Connection, run: &str) -> Result<(), Failure> {
+pub(crate) async fn finish(connection: &mut HttpConnection, run: &str) -> Result<(), Failure> {
     let path = format!("{}&end=true", frame::write_path(run));
     let mut body = Vec::new();
     let status = connection.exchange(&client::post(&path, frame::CONTENT_TYPE, b""), &mut body).await?;
     expect_success(status, &body)
 }
 
-/// Reads the `seq` that a run has come to.
-pub(crate) async fn last_seq(connection: &mut Connection, run: &str) -> Result<u64, Failure> {
+/// Reads the last `seq` of a run.
+pub(crate) async fn last_seq(connection: &mut HttpConnection, run: &str) -> Result<u64, Failure> {
     let mut body = Vec::new();
     let request = client::get(&format!("/v1/runs/{run}"), "application/json");
     let status = connection.exchange(&request, &mut body).await?;
@@ -209,7 +209,7 @@ pub(crate) async fn last_seq(connection: &mut Connection, run: &str) -> Result<u
     Ok(seq.ok_or_else(|| format!("no cursor in {answer}"))?)
 }
 
-/// Turns an answer that is no success into a failure that says what the server said.
+/// Returns an error with the response's body unless the status is 2xx.
 pub(crate) fn expect_success(status: u16, body: &[u8]) -> Result<(), Failure> {
     if (200..300).contains(&status) {
         return Ok(());

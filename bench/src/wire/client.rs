@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 client, so that what generates the load costs little beside what is measured.
+//! A minimal HTTP/1.1 client, so that generating the load costs little.
 //!
-//! Requests are rendered once and sent as they are; of an answer it reads the status and where the body ends.
+//! Requests are rendered once and reused; of a response it parses only the status and the body's length.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,25 +8,24 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// What is read at once, at most.
+/// Size of the read buffer.
 const READ_BYTES: usize = 64 << 10;
-/// What the kernel may hold of a request that is still being sent: a server that falls behind is waited for, and
-/// does not find minutes of work in the queue when the time is up.
+/// Size of the kernel's send buffer: small, so that a slow server causes backpressure instead of a long queue.
 const SEND_BYTES: u32 = 64 << 10;
-/// No answer's head is longer than that.
+/// Limits the bytes of a response head.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// A connection that is kept alive.
-pub(crate) struct Connection {
+/// A keep-alive connection.
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// The part of the buffer that was read and not yet used.
+    /// The unread part of the buffer.
     unread: std::ops::Range<usize>,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     body: Length,
 }
@@ -38,7 +37,7 @@ enum Length {
     UntilClosed,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) async fn open(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_send_buffer_size(SEND_BYTES)?;
@@ -52,13 +51,13 @@ impl Connection {
         self.stream.write_all(bytes).await
     }
 
-    /// Sends a request and reads its whole answer, of which the body goes into `body`.
+    /// Sends a request and reads the response's body into `body`.
     pub(crate) async fn exchange(&mut self, request: &[u8], body: &mut Vec<u8>) -> io::Result<u16> {
         self.send(request).await?;
         self.answer(body).await
     }
 
-    /// Reads a whole answer, of which the body goes into `body`.
+    /// Reads a response's body into `body`.
     pub(crate) async fn answer(&mut self, body: &mut Vec<u8>) -> io::Result<u16> {
         body.clear();
         let head = self.head().await?;
@@ -66,8 +65,8 @@ impl Connection {
         Ok(head.status)
     }
 
-    /// Reads the head of an answer.
-    pub(crate) async fn head(&mut self) -> io::Result<Head> {
+    /// Reads the head of a response.
+    pub(crate) async fn head(&mut self) -> io::Result<ResponseHead> {
         loop {
             let read = &self.buffer[self.unread.clone()];
             if let Some(end) = memchr::memmem::find(read, b"\r\n\r\n") {
@@ -82,13 +81,13 @@ impl Connection {
         }
     }
 
-    /// Reads the body that belongs to a head, piece by piece.
-    pub(crate) async fn body(&mut self, head: Head, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Reads a body piece by piece.
+    pub(crate) async fn body(&mut self, head: ResponseHead, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         match head.body {
-            Length::Known(length) => self.pass_on(length, &mut take).await,
+            Length::Known(length) => self.forward(length, &mut take).await,
             Length::Chunked => loop {
                 let length = self.chunk_length().await?;
-                self.pass_on(length, &mut take).await?;
+                self.forward(length, &mut take).await?;
                 self.line_end().await?;
                 if length == 0 {
                     return Ok(());
@@ -106,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Waits for more of a body that never ends and hands over the bytes as they came, chunk heads and all.
+    /// Waits for more bytes of an endless body; returns them raw, with chunk headers.
     pub(crate) async fn wait_for_bytes(&mut self) -> io::Result<&[u8]> {
         if self.unread.is_empty() {
             self.read_more().await?;
@@ -116,7 +115,7 @@ impl Connection {
         Ok(&self.buffer[taken])
     }
 
-    /// Makes the connection smaller, for one of thousands that each wait for a little.
+    /// Shrinks the buffer, for thousands of idle connections.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
@@ -124,7 +123,7 @@ impl Connection {
         self.buffer.shrink_to_fit();
     }
 
-    async fn pass_on(&mut self, length: usize, take: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    async fn forward(&mut self, length: usize, take: &mut impl FnMut(&[u8])) -> io::Result<()> {
         let mut left = length;
         while left > 0 {
             if self.unread.is_empty() {
@@ -186,7 +185,7 @@ impl Connection {
     }
 }
 
-fn parse_head(head: &[u8]) -> io::Result<Head> {
+fn parse_head(head: &[u8]) -> io::Result<ResponseHead> {
     let head = std::str::from_utf8(head).map_err(|_| malformed("a head that is no text"))?;
     let mut lines = head.split("\r\n");
     let status: u16 = lines
@@ -204,7 +203,7 @@ fn parse_head(head: &[u8]) -> io::Result<Head> {
             body = Length::Chunked;
         }
     }
-    Ok(Head { status, body })
+    Ok(ResponseHead { status, body })
 }
 
 fn malformed(what: &'static str) -> io::Error {
@@ -216,12 +215,12 @@ pub(crate) fn get(path: &str, accept: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\n\r\n").into_bytes()
 }
 
-/// Renders a request with a whole body.
+/// Renders a request with a body.
 pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     post_with(path, content_type, &[], body)
 }
 
-/// Renders a request with a whole body, and with fields of its own in the head.
+/// Renders a request with a body and additional header fields.
 pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut request = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n",
@@ -236,7 +235,7 @@ pub(crate) fn post_with(path: &str, content_type: &str, fields: &[(&str, &str)],
     request
 }
 
-/// Renders the head of a request whose body stays open.
+/// Renders the head of a streamed request.
 pub(crate) fn post_open(path: &str, content_type: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -244,14 +243,14 @@ pub(crate) fn post_open(path: &str, content_type: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Adds bytes of an open body as a chunk of their own.
+/// Appends bytes as a chunk.
 pub(crate) fn push_chunk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
-/// The end of an open body.
+/// The end of a chunked body.
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 #[cfg(test)]
@@ -259,7 +258,7 @@ mod tests {
     use super::*;
 
     /// Serves these bytes to one connection, a few at a time, and closes it.
-    async fn connected_to(answer: &'static [u8]) -> io::Result<Connection> {
+    async fn connected_to(answer: &'static [u8]) -> io::Result<HttpConnection> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         tokio::spawn(async move {
@@ -271,7 +270,7 @@ mod tests {
             }
             io::Result::Ok(())
         });
-        Connection::open(address).await
+        HttpConnection::open(address).await
     }
 
     #[tokio::test]

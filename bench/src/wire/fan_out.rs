@@ -1,6 +1,6 @@
-//! One writer, many readers of one run.
+//! Benchmark of fan-out: one writer, many readers of one run.
 //!
-//! Each event carries its number and the time it was written at; each reader looks for both in what it reads.
+//! Each event carries a mark with its number and write time, which each reader finds in its stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,46 +9,46 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::append::{begin, expect_success, finish};
-use super::client::{self, Connection};
+use super::client::{self, HttpConnection};
 use super::frame;
-use super::process::{Kind, Server};
+use super::process::{ServerKind, ServerProcess};
 use crate::Failure;
 use crate::statistics::percentile;
 
-/// What a waiting reader keeps for reading.
+/// Buffer of an idle reader.
 const READER_BYTES: usize = 4 << 10;
-/// The server has this long to come to rest before its memory is read or the first event is written.
-const REST: Duration = Duration::from_millis(500);
-/// Readers may take this long for what is still on its way after the last event.
-const STRAGGLERS: Duration = Duration::from_secs(10);
-/// Readers that attach at the same time.
-const ATTACH_AT_ONCE: usize = 64;
+/// Pause before the server's memory is read or the first event is written.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
+/// How long readers may take after the last event.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Readers that attach concurrently.
+const CONCURRENT_ATTACHES: usize = 64;
 
-/// A number of readers and how many events are written for them.
+/// The number of readers and the rate of events.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Crowd {
+pub(crate) struct FanOutLoad {
     pub(crate) readers: usize,
     pub(crate) events_per_second: usize,
 }
 
-/// What a round of fan-out shows.
-pub(crate) struct Delivered {
+/// The result of a round.
+pub(crate) struct FanOutRound {
     pub(crate) p50_milliseconds: f64,
     pub(crate) p99_milliseconds: f64,
     pub(crate) deliveries_per_second: f64,
     pub(crate) deliveries_per_cpu_second: f64,
 }
 
-/// Writes events at an even pace and measures when each reader has them: to one server, and from that or another.
+/// Writes events at a fixed rate to one server, and measures when each reader of this or another server has them.
 pub(crate) async fn measure(
-    [server, near_readers]: [&Server; 2],
-    crowd: Crowd,
+    [server, near_readers]: [&ServerProcess; 2],
+    crowd: FanOutLoad,
     run: &str,
     duration: Duration,
-) -> Result<Delivered, Failure> {
+) -> Result<FanOutRound, Failure> {
     let epoch = Instant::now();
     let events = (crowd.events_per_second as f64 * duration.as_secs_f64()) as u64;
-    if server.kind == Kind::Runwire {
+    if server.kind == ServerKind::Runwire {
         begin(server, &[run.to_owned()]).await?;
     }
     let latencies = Arc::new(Mutex::new(Vec::with_capacity(crowd.readers * events as usize)));
@@ -56,10 +56,10 @@ pub(crate) async fn measure(
     for connection in attach(near_readers, run, crowd.readers).await? {
         readers.spawn(read(connection, epoch, events, Arc::clone(&latencies)));
     }
-    sleep(REST).await;
+    sleep(SETTLE_TIME).await;
 
     let (cpu, begun) = (server.cpu_time()?, Instant::now());
-    let mut writer = Connection::open(server.address).await?;
+    let mut writer = HttpConnection::open(server.address).await?;
     writer.send(&client::post_open(&write_path(server.kind, run), frame::CONTENT_TYPE)).await?;
     let mut pace = interval(Duration::from_secs(1) / crowd.events_per_second as u32);
     pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -82,12 +82,12 @@ pub(crate) async fn measure(
         }
         Ok::<_, Failure>(())
     };
-    let complete = timeout(STRAGGLERS, all).await;
+    let complete = timeout(DRAIN_TIMEOUT, all).await;
     let (took, cpu) = (begun.elapsed(), server.cpu_time()?.saturating_sub(cpu));
     readers.abort_all();
 
-    if server.kind == Kind::Runwire {
-        finish(&mut Connection::open(server.address).await?, run).await?;
+    if server.kind == ServerKind::Runwire {
+        finish(&mut HttpConnection::open(server.address).await?, run).await?;
     }
 
     let mut latencies = latencies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +98,7 @@ pub(crate) async fn measure(
     }
     let mut milliseconds =
         |share| percentile(&mut latencies, share).map_or(0.0, |micros| f64::from(micros) / 1e3);
-    Ok(Delivered {
+    Ok(FanOutRound {
         p50_milliseconds: milliseconds(0.5),
         p99_milliseconds: milliseconds(0.99),
         deliveries_per_second: delivered as f64 / took.as_secs_f64(),
@@ -106,46 +106,49 @@ pub(crate) async fn measure(
     })
 }
 
-/// Measures how many KiB the server needs for each reader that waits for a next event.
+/// Measures the server's memory per idle reader, in KiB.
 ///
-/// The server should be new: memory that it has used before would be used again, and not be seen.
-pub(crate) async fn kibibytes_per_idle_reader(server: &Server, readers: usize) -> Result<f64, Failure> {
+/// The server should be fresh: reused memory would not be counted.
+pub(crate) async fn kibibytes_per_idle_reader(
+    server: &ServerProcess,
+    readers: usize,
+) -> Result<f64, Failure> {
     let run = "idle";
-    if server.kind == Kind::Runwire {
+    if server.kind == ServerKind::Runwire {
         begin(server, &[run.to_owned()]).await?;
     }
-    // What the first readers need is there once, not once for each.
-    let first = attach(server, run, ATTACH_AT_ONCE).await?;
-    sleep(REST).await;
+    // The first readers also cause one-time allocations.
+    let first = attach(server, run, CONCURRENT_ATTACHES).await?;
+    sleep(SETTLE_TIME).await;
     let before = server.resident_kibibytes()?;
     let more = attach(server, run, readers).await?;
-    sleep(REST).await;
+    sleep(SETTLE_TIME).await;
     let after = server.resident_kibibytes()?;
     drop((first, more));
     Ok((after - before) / readers as f64)
 }
 
-fn write_path(kind: Kind, run: &str) -> String {
+fn write_path(kind: ServerKind, run: &str) -> String {
     match kind {
-        Kind::Runwire => frame::write_path(run),
-        Kind::Floor => "/broadcast".to_owned(),
+        ServerKind::Runwire => frame::write_path(run),
+        ServerKind::Floor => "/broadcast".to_owned(),
     }
 }
 
 /// Attaches readers and waits until each has had its first bytes.
-async fn attach(server: &Server, run: &str, readers: usize) -> Result<Vec<Connection>, Failure> {
+async fn attach(server: &ServerProcess, run: &str, readers: usize) -> Result<Vec<HttpConnection>, Failure> {
     let path = match server.kind {
-        Kind::Runwire => format!("/v1/runs/{run}/events?dialect=ag-ui"),
-        Kind::Floor => "/broadcast".to_owned(),
+        ServerKind::Runwire => format!("/v1/runs/{run}/events?dialect=ag-ui"),
+        ServerKind::Floor => "/broadcast".to_owned(),
     };
     let request = Arc::new(client::get(&path, "text/event-stream"));
     let mut attached = Vec::with_capacity(readers);
     while attached.len() < readers {
         let mut attaching = JoinSet::new();
-        for _ in 0..ATTACH_AT_ONCE.min(readers - attached.len()) {
+        for _ in 0..CONCURRENT_ATTACHES.min(readers - attached.len()) {
             let (address, request) = (server.address, Arc::clone(&request));
             attaching.spawn(async move {
-                let mut connection = Connection::open(address).await?;
+                let mut connection = HttpConnection::open(address).await?;
                 connection.send(&request).await?;
                 let head = connection.head().await?;
                 expect_success(head.status, b"")?;
@@ -162,7 +165,7 @@ async fn attach(server: &Server, run: &str, readers: usize) -> Result<Vec<Connec
 }
 
 async fn read(
-    mut connection: Connection,
+    mut connection: HttpConnection,
     epoch: Instant,
     events: u64,
     latencies: Arc<Mutex<Vec<u32>>>,
@@ -185,23 +188,23 @@ struct Mark {
 }
 
 impl Mark {
-    /// Renders it so that it is found in any dialect: nothing in it needs an escape.
+    /// Renders it without characters that need escaping in any dialect.
     fn render(&self) -> String {
         format!("@{}:{}@ ", self.number, self.written)
     }
 }
 
-/// Finds the marks in a stream of bytes.
+/// Finds marks in a byte stream.
 #[derive(Default)]
 struct Marks {
-    /// The number of the last mark that was found.
+    /// The number of the last mark.
     last: u64,
-    /// The beginning of a mark that has not come whole.
+    /// The start of an incomplete mark.
     begun: Vec<u8>,
 }
 
 impl Marks {
-    /// Finds each mark once, though a dialect may say a text twice; a mark that is skipped is a failure.
+    /// Finds each mark once, as a dialect may repeat a text; a missing mark is an error.
     fn find(&mut self, bytes: &[u8], mut found: impl FnMut(u64)) -> Result<(), Failure> {
         let mut rest = bytes;
         if !self.begun.is_empty() {
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_found_however_it_is_cut() {
+    fn a_mark_is_found_across_chunks() {
         let stream = "data: @1:17@ a\n\ndata: @2:29@ b\n\n";
         for cut in 0..stream.len() {
             let (before, after) = stream.split_at(cut);

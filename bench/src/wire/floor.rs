@@ -1,7 +1,6 @@
 //! The floor: the server's HTTP stack with nothing behind it.
 //!
-//! What it answers costs what HTTP costs, and nothing else. It decodes nothing and stores nothing; what it fans
-//! out goes from body to body through memory.
+//! It neither decodes nor stores; fan-out goes from body to body through memory. So it shows the cost of HTTP alone.
 
 use std::convert::Infallible;
 
@@ -18,10 +17,10 @@ use tokio::sync::{RwLock, broadcast};
 
 use crate::Failure;
 
-/// Frames that a slow reader may lag behind before it loses some.
-const LAG: usize = 16 << 10;
-/// Stored bytes go out in pieces of this size.
-const PIECE: usize = 64 << 10;
+/// Frames that a slow reader may lag behind.
+const MAX_LAG: usize = 16 << 10;
+/// Stored bytes are sent in chunks of this size.
+const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Clone)]
 struct Floor {
@@ -29,12 +28,12 @@ struct Floor {
     stored: std::sync::Arc<RwLock<Bytes>>,
 }
 
-/// Serves until it is ended.
+/// Serves until the process is killed.
 pub(crate) fn serve() -> Result<(), Failure> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let floor = Floor { lines: broadcast::Sender::new(LAG), stored: std::sync::Arc::default() };
+        let floor = Floor { lines: broadcast::Sender::new(MAX_LAG), stored: std::sync::Arc::default() };
         let router = Router::new()
-            .route("/v1/runs/{run}/events", post(swallow))
+            .route("/v1/runs/{run}/events", post(discard))
             .route("/broadcast", get(listen).post(say))
             .route("/stored", get(read).post(store))
             .layer(DefaultBodyLimit::disable())
@@ -42,7 +41,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listening on http://{}", listener.local_addr()?);
         let listener = listener.tap_io(|stream| {
-            // A refusal only makes the floor slower.
+            // Without it the floor is only slower.
             let _ = stream.set_nodelay(true);
         });
         axum::serve(listener, router).await?;
@@ -50,7 +49,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
     })
 }
 
-async fn swallow(Path(_run): Path<String>, body: Body) -> Response {
+async fn discard(Path(_run): Path<String>, body: Body) -> Response {
     let mut pieces = body.into_data_stream();
     while let Some(Ok(_)) = pieces.next().await {}
     accepted()
@@ -69,7 +68,7 @@ async fn say(State(floor): State<Floor>, body: Body) -> Response {
             line.extend_from_slice(part);
             if part.ends_with(b"\n") {
                 let frame = [b"data: ", line.as_slice(), b"\n"].concat();
-                // Nobody listens: nobody misses it.
+                // There are no readers.
                 let _ = floor.lines.send(frame.into());
                 line.clear();
             }
@@ -95,7 +94,7 @@ async fn store(State(floor): State<Floor>, body: Bytes) -> StatusCode {
 async fn read(State(floor): State<Floor>) -> Response {
     let stored = floor.stored.read().await.clone();
     let pieces = stream::unfold(stored, async |mut left| {
-        let piece = left.split_to(PIECE.min(left.len()));
+        let piece = left.split_to(CHUNK_BYTES.min(left.len()));
         if piece.is_empty() { None } else { Some((Ok::<_, Infallible>(piece), left)) }
     });
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(pieces)).into_response()

@@ -1,4 +1,4 @@
-//! A server as a child process: its address, its CPU time and its memory.
+//! A server as a child process: its address, CPU time and memory.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use crate::Failure;
 
-/// How long a server may take until it says where it listens.
+/// How long a server may take until it prints its address.
 const START: Duration = Duration::from_secs(20);
 
-/// Lines that are kept of what a server says, for the case that it ends by itself.
+/// Lines of output that are kept for the error if the server exits.
 const LAST_LINES: usize = 20;
 
 type LastLines = Arc<Mutex<VecDeque<String>>>;
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ServerKind {
     /// `runwire serve`.
     Runwire,
     /// The same HTTP stack with nothing behind it.
@@ -27,17 +27,17 @@ pub(crate) enum Kind {
 }
 
 /// A server that runs until this value is dropped.
-pub(crate) struct Server {
-    pub(crate) kind: Kind,
+pub(crate) struct ServerProcess {
+    pub(crate) kind: ServerKind,
     pub(crate) address: SocketAddr,
     child: Child,
     last_lines: LastLines,
 }
 
-impl Server {
-    /// Starts a server and waits until it says where it listens.
-    pub(crate) fn start(kind: Kind, command: &mut Command) -> Result<Self, Failure> {
-        // Settings of whoever measures are no part of what is measured.
+impl ServerProcess {
+    /// Starts a server and waits until it prints its address.
+    pub(crate) fn start(kind: ServerKind, command: &mut Command) -> Result<Self, Failure> {
+        // Do not inherit the settings of this environment.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"RUNWIRE_") {
                 command.env_remove(name);
@@ -60,7 +60,7 @@ impl Server {
         match address.recv_timeout(START) {
             Ok(address) => Ok(Self { kind, address, child, last_lines }),
             Err(_) => {
-                // It may have ended by itself.
+                // It may have exited.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(format!("the server did not say where it listens\n{}", text_of(&last_lines)).into())
@@ -68,10 +68,10 @@ impl Server {
         }
     }
 
-    /// Reads how much CPU time it has used, its own and the kernel's for it.
+    /// Reads its CPU time, user and system.
     pub(crate) fn cpu_time(&self) -> Result<Duration, Failure> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The program's name, in brackets, may hold blanks; the times are the 12th and 13th value after it.
+        // The program's name in brackets may hold blanks; the times are the 12th and 13th field after it.
         let values = stat.rsplit_once(')').map_or("", |(_, values)| values).split_ascii_whitespace();
         let ticks: Vec<u64> = values.skip(11).take(2).map_while(|value| value.parse().ok()).collect();
         let [user, system] = ticks[..] else { return Err("no CPU time in /proc".into()) };
@@ -79,7 +79,7 @@ impl Server {
         Ok(Duration::from_secs_f64((user + system) as f64 / per_second as f64))
     }
 
-    /// Reads how much memory it has resident, in KiB.
+    /// Reads its resident memory, in KiB.
     pub(crate) fn resident_kibibytes(&self) -> Result<f64, Failure> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -88,24 +88,24 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         if let Ok(Some(status)) = self.child.try_wait() {
             eprintln!("the server ended by itself with {status}\n{}", text_of(&self.last_lines));
             return;
         }
-        // It was there a moment ago; if it has gone since, nothing is left to do.
+        // It may have exited since.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads to the end, so that the server never waits for somebody to read what it says.
+/// Reads output to its end, so that the server never blocks on a full pipe.
 fn read_lines(from: impl Read + Send + 'static, found: mpsc::Sender<SocketAddr>, last_lines: LastLines) {
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             if let Some(address) = address_in(&line) {
-                // Only the first one is waited for.
+                // Only the first address is used.
                 let _ = found.send(address);
             }
             let mut last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +122,7 @@ fn text_of(last_lines: &LastLines) -> String {
     last_lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// Finds the loopback address that a line names.
+/// Finds a loopback address in a line.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let from = line.find("127.0.0.1:")?;
     let address = line[from..].split(|letter: char| !(letter.is_ascii_digit() || ".:".contains(letter)));

@@ -1,31 +1,31 @@
-//! Reading what is stored: a whole run from its start, and the last events of a long one.
+//! Benchmark of reading stored events: a whole run, and the last events of a long one.
 
 use std::time::{Duration, Instant};
 
 use super::append::{expect_success, last_seq};
-use super::client::{self, Connection};
+use super::client::{self, HttpConnection};
 use super::frame;
-use super::process::Server;
+use super::process::ServerProcess;
 use crate::Failure;
 use crate::statistics::median;
 
-/// Events that are written at once to fill a run.
-const FILL_AT_ONCE: usize = 500;
-/// Text of a whole run, of the 8 MiB that it may have.
+/// Events per request while a run is filled.
+const FILL_BATCH: usize = 500;
+/// Text of a whole run; the limit is 8 MiB.
 const TEXT_BYTES: usize = 7 << 20;
-/// An event's text is not longer than that, however few there are.
+/// Limits the text of an event.
 const EVENT_TEXT_BYTES: usize = 64;
-/// How many events before the end a reader has been cut off.
-const BEHIND: u64 = 10;
+/// Events that a resuming reader has missed.
+const MISSED_EVENTS: u64 = 10;
 
-/// Writes a run of so many events, and leaves it open: the last frame of some dialects is the whole text.
-pub(crate) async fn fill(server: &Server, run: &str, events: usize) -> Result<(), Failure> {
-    let mut connection = Connection::open(server.address).await?;
+/// Writes a run of this many events, and leaves it open: the last frame of some dialects is the whole text.
+pub(crate) async fn fill(server: &ServerProcess, run: &str, events: usize) -> Result<(), Failure> {
+    let mut connection = HttpConnection::open(server.address).await?;
     let line = frame::with_text(run, &frame::words((TEXT_BYTES / events).min(EVENT_TEXT_BYTES)));
     let mut body = Vec::new();
     let mut left = events;
     while left > 0 {
-        let now = FILL_AT_ONCE.min(left);
+        let now = FILL_BATCH.min(left);
         let request = client::post(&frame::write_path(run), frame::CONTENT_TYPE, &line.repeat(now));
         let status = connection.exchange(&request, &mut body).await?;
         expect_success(status, &body)?;
@@ -34,15 +34,15 @@ pub(crate) async fn fill(server: &Server, run: &str, events: usize) -> Result<()
     Ok(())
 }
 
-/// The path of a run from its start to where it is now.
+/// Returns the path that reads a run from its start to its current end.
 pub(crate) fn replay_path(run: &str, dialect: &str) -> String {
     format!("/v1/runs/{run}/events?dialect={dialect}&follow=false")
 }
 
 /// Reads a whole body.
-pub(crate) async fn read_whole(server: &Server, path: &str) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn read_whole(server: &ServerProcess, path: &str) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
-    let mut connection = Connection::open(server.address).await?;
+    let mut connection = HttpConnection::open(server.address).await?;
     let status = connection.exchange(&client::get(path, "text/event-stream"), &mut body).await?;
     expect_success(status, &body)?;
     Ok(body)
@@ -53,18 +53,23 @@ pub(crate) fn frames_in(stream: &[u8]) -> usize {
     stream.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"data:")).count()
 }
 
-/// How long reading a whole stream took, and the server's CPU time for it.
-pub(crate) struct Read {
+/// The result of a round: time, and the server's CPU time.
+pub(crate) struct ReplayRound {
     pub(crate) took: Duration,
     pub(crate) cpu: Duration,
 }
 
-/// Reads a stream of known length some times, and keeps nothing of it.
-pub(crate) async fn measure(server: &Server, path: &str, length: usize, times: u32) -> Result<Read, Failure> {
+/// Reads a stream of known length several times, and discards it.
+pub(crate) async fn measure(
+    server: &ServerProcess,
+    path: &str,
+    length: usize,
+    times: u32,
+) -> Result<ReplayRound, Failure> {
     let request = client::get(path, "text/event-stream");
     let (cpu, begun) = (server.cpu_time()?, Instant::now());
     for _ in 0..times {
-        let mut connection = Connection::open(server.address).await?;
+        let mut connection = HttpConnection::open(server.address).await?;
         connection.send(&request).await?;
         let head = connection.head().await?;
         expect_success(head.status, b"")?;
@@ -74,28 +79,28 @@ pub(crate) async fn measure(server: &Server, path: &str, length: usize, times: u
             return Err(format!("{path}: {read} bytes came, not the {length} of the first time").into());
         }
     }
-    Ok(Read { took: begun.elapsed() / times, cpu: server.cpu_time()?.saturating_sub(cpu) / times })
+    Ok(ReplayRound { took: begun.elapsed() / times, cpu: server.cpu_time()?.saturating_sub(cpu) / times })
 }
 
-/// How long it takes to get the last events of a run.
+/// The latencies of resuming.
 pub(crate) struct Resumed {
-    /// The first time, in milliseconds: nothing has been prepared for this run and dialect.
+    /// The first one, in milliseconds, with a cold cache.
     pub(crate) first: f64,
-    /// The median of all other times.
+    /// The median of the others.
     pub(crate) median: f64,
 }
 
-/// Resumes a few events before the end of each run, in turn, so that what else happens strikes all alike.
+/// Resumes a few events before the end of each run, in turn, so that noise affects all alike.
 pub(crate) async fn resume(
-    server: &Server,
+    server: &ServerProcess,
     runs: &[&str],
     dialect: &str,
     times: usize,
 ) -> Result<Vec<Resumed>, Failure> {
-    let mut connection = Connection::open(server.address).await?;
+    let mut connection = HttpConnection::open(server.address).await?;
     let mut requests = Vec::new();
     for run in runs {
-        let after = last_seq(&mut connection, run).await?.saturating_sub(BEHIND);
+        let after = last_seq(&mut connection, run).await?.saturating_sub(MISSED_EVENTS);
         let path = format!("{}&after={after}", replay_path(run, dialect));
         requests.push(client::get(&path, "text/event-stream"));
     }

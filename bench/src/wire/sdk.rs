@@ -1,4 +1,4 @@
-//! The SDK and the command line, beside what the server does without them.
+//! Benchmark of the SDK and the command line, compared with raw requests and curl.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,17 +9,17 @@ use runwire_client::Client;
 use runwire_client::write::{Format, StreamingEngine};
 
 use super::append::expect_success;
-use super::client::{self, Connection};
+use super::client::{self, HttpConnection};
 use super::frame;
-use super::process::Server;
+use super::process::ServerProcess;
 use crate::Failure;
 
-/// Text of each event that is emitted.
+/// Text of each emitted event.
 const TEXT_BYTES: usize = 48;
 
-/// Emits for a while, with so many events unacknowledged at most, and tells how many a second were acknowledged.
+/// Emits for a while with this window, and returns the acknowledged events per second.
 pub(crate) async fn emit(
-    server: &Server,
+    server: &ServerProcess,
     run: &str,
     window: u64,
     duration: Duration,
@@ -43,14 +43,14 @@ pub(crate) async fn emit(
     Ok(f64::from(emitted) / took.as_secs_f64())
 }
 
-/// Sends requests like the emitter's, one after the other on a connection, with so many events in each.
+/// Sends requests like the emitter's on one connection, with this many events in each.
 pub(crate) async fn send_raw(
-    server: &Server,
+    server: &ServerProcess,
     run: &str,
     events: u64,
     duration: Duration,
 ) -> Result<f64, Failure> {
-    let mut connection = Connection::open(server.address).await?;
+    let mut connection = HttpConnection::open(server.address).await?;
     let text = frame::words(TEXT_BYTES);
     let path = format!("/v1/runs/{run}/events?dialect=streaming-engine");
     let (mut answer, mut sequence) = (Vec::new(), 0);
@@ -80,37 +80,37 @@ fn content_frame(run: &str, sequence: u64, text: &str) -> String {
 }
 
 /// Ends a run, so that its stream ends too.
-pub(crate) async fn end(server: &Server, run: &str) -> Result<(), Failure> {
+pub(crate) async fn end(server: &ServerProcess, run: &str) -> Result<(), Failure> {
     let request = client::post(&format!("/v1/runs/{run}/events?end=true"), frame::CONTENT_TYPE, b"");
     let mut answer = Vec::new();
-    let status = Connection::open(server.address).await?.exchange(&request, &mut answer).await?;
+    let status = HttpConnection::open(server.address).await?.exchange(&request, &mut answer).await?;
     expect_success(status, &answer)
 }
 
-/// Reads a run with `runwire tail`, and tells how long it took.
-pub(crate) fn tail(program: &Path, server: &Server, run: &str) -> Result<Duration, Failure> {
+/// Reads a run with `runwire tail`, and returns the duration.
+pub(crate) fn tail(program: &Path, server: &ServerProcess, run: &str) -> Result<Duration, Failure> {
     let mut command = Command::new(program);
     command.args(["tail", run, "-o", "ndjson", "--dialect", frame::DIALECT]);
     command.args(["--url", &url_of(server.address)]);
     time_of(&mut command)
 }
 
-/// Reads the same with curl.
-pub(crate) fn curl(server: &Server, run: &str) -> Result<Duration, Failure> {
+/// Reads a run with curl, and returns the duration.
+pub(crate) fn curl(server: &ServerProcess, run: &str) -> Result<Duration, Failure> {
     let mut command = Command::new("curl");
     let address = format!("{}/v1/runs/{run}/events?dialect={}", url_of(server.address), frame::DIALECT);
     time_of(command.args(["--silent", "--fail", "-H", "Accept: text/event-stream", &address]))
 }
 
-/// Takes a run out of a server.
-pub(crate) fn export(program: &Path, server: &Server, run: &str, file: &Path) -> Result<(), Failure> {
+/// Exports a run to a file.
+pub(crate) fn export(program: &Path, server: &ServerProcess, run: &str, file: &Path) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(["export", run, "--url", &url_of(server.address), "-o"]).arg(file);
     time_of(&mut command).map(drop)
 }
 
-/// Puts a run into a server, without reading it back.
-pub(crate) fn import(program: &Path, server: &Server, file: &Path) -> Result<Duration, Failure> {
+/// Imports a file without verification, and returns the duration.
+pub(crate) fn import(program: &Path, server: &ServerProcess, file: &Path) -> Result<Duration, Failure> {
     let mut command = Command::new(program);
     command.args(["import", "--no-verify", "--url", &url_of(server.address)]).arg(file);
     time_of(&mut command)

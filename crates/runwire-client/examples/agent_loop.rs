@@ -5,7 +5,9 @@
 //! ```
 
 use runwire_client::Client;
-use runwire_client::write::{Format, Question, SessionStatus, Signal, Stage, StreamingEngine, ToolEnd};
+use runwire_client::write::{
+    Format, InteractionRequest, SessionStatus, Signal, Stage, StreamingEngine, ToolEnd,
+};
 use serde_json::json;
 
 pub(crate) async fn agent(client: &Client, run: &str) -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +17,7 @@ pub(crate) async fn agent(client: &Client, run: &str) -> Result<(), Box<dyn std:
     engine.emit_thinking("The weather, but where?", Stage::Planning).await?;
 
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    engine.emit_question(Question::form("city", schema).title("Which city?")).await?;
+    engine.emit_interaction(InteractionRequest::form("city", schema).title("Which city?")).await?;
     let city = match signals.next().await.transpose()? {
         Some(Signal::Answer { values: Some(values), .. }) => values.to_value()?["city"].clone(),
         Some(Signal::Answer { .. }) => json!("Paris"),

@@ -1,37 +1,37 @@
-//! Waits between attempts: longer each time, and never the same for two clients.
+//! Exponential backoff with jitter between connection attempts.
 
 use std::time::Duration;
 
-use crate::client::Patience;
+use crate::client::RetryOptions;
 
-/// The longest wait that a server may ask for.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// Limits the delay that a server may ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Counts how long to wait before the next attempt.
+/// Computes the delay before the next attempt.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
-    shortest: Duration,
-    longest: Duration,
+pub(crate) struct RetryBackoff {
+    initial: Duration,
+    max: Duration,
     next: Duration,
 }
 
-impl Backoff {
-    pub(crate) fn new(patience: &Patience) -> Self {
-        let (shortest, longest) = (patience.shortest_wait, patience.longest_wait);
-        Self { shortest, longest, next: shortest }
+impl RetryBackoff {
+    pub(crate) fn new(retry: &RetryOptions) -> Self {
+        let (initial, max) = (retry.initial_delay, retry.max_delay);
+        Self { initial, max, next: initial }
     }
 
-    /// Tells how long to wait now; a server that asks for a longer wait gets it.
-    pub(crate) fn next_wait(&mut self, asked: Option<Duration>) -> Duration {
-        // Half of it is left to chance, so that readers of one server do not all come back at once.
-        let wait = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
-        self.next = (self.next * 2).min(self.longest);
-        asked.map_or(wait, |asked| asked.min(LONGEST_ASKED).max(wait))
+    /// Returns the delay before the next attempt: the backoff, or `retry_after` if that is longer.
+    pub(crate) fn next_delay(&mut self, retry_after: Option<Duration>) -> Duration {
+        // Half of the delay is jitter, so that the readers of a restarted server do not reconnect at once.
+        let delay = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.next = (self.next * 2).min(self.max);
+        retry_after.map_or(delay, |asked| asked.min(MAX_RETRY_AFTER).max(delay))
     }
 
-    /// Begins anew: something went well.
+    /// Resets the delay after progress.
     pub(crate) fn reset(&mut self) {
-        self.next = self.shortest;
+        self.next = self.initial;
     }
 }
 
@@ -40,16 +40,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_a_limit_and_begin_anew_after_progress() {
-        let (shortest, longest) = (Duration::from_millis(100), Duration::from_secs(5));
-        let mut backoff = Backoff { shortest, longest, next: shortest };
+    fn delays_grow_to_a_limit_and_are_reset_by_progress() {
+        let (initial, max) = (Duration::from_millis(100), Duration::from_secs(5));
+        let mut backoff = RetryBackoff { initial, max, next: initial };
         for expected in [100, 200, 400, 800, 1600, 3200, 5000, 5000] {
-            let wait = backoff.next_wait(None).as_millis();
-            assert!((expected / 2..=expected).contains(&wait), "{wait} of {expected}");
+            let delay = backoff.next_delay(None).as_millis();
+            assert!((expected / 2..=expected).contains(&delay), "{delay} of {expected}");
         }
         backoff.reset();
-        assert!(backoff.next_wait(None) <= shortest);
-        assert_eq!(backoff.next_wait(Some(Duration::from_secs(9))), Duration::from_secs(9));
-        assert_eq!(backoff.next_wait(Some(Duration::from_secs(9000))), LONGEST_ASKED);
+        assert!(backoff.next_delay(None) <= initial);
+        assert_eq!(backoff.next_delay(Some(Duration::from_secs(9))), Duration::from_secs(9));
+        assert_eq!(backoff.next_delay(Some(Duration::from_secs(9000))), MAX_RETRY_AFTER);
     }
 }

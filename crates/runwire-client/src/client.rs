@@ -1,4 +1,4 @@
-//! The client: a server, who asks it, and how patiently.
+//! The client and its builder: server URL, token, timeouts, retry options.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use crate::error::Error;
-use crate::http::{BaseUrl, Http, Slow, Times};
+use crate::http::{BaseUrl, Http, SlowNotice, Timeouts};
 
 /// A server to read from and to write to. Cheap to clone; clones share their connections.
 ///
@@ -22,38 +22,38 @@ use crate::http::{BaseUrl, Http, Slow, Times};
 #[derive(Debug, Clone)]
 pub struct Client {
     pub(crate) http: Arc<Http>,
-    pub(crate) patience: Patience,
+    pub(crate) retry: RetryOptions,
 }
 
 impl Client {
-    /// Begins a client.
+    /// Returns a builder with the default options.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
 
-    /// Makes a client of `RUNWIRE_URL` and `RUNWIRE_TOKEN`; without them, of a server on this machine.
+    /// Builds a client from `RUNWIRE_URL` and `RUNWIRE_TOKEN`; the default URL is a server on this machine.
     pub fn from_env() -> Result<Self, Error> {
         Self::builder().env().build()
     }
 
-    /// Tells the server's URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         self.http.url().to_string()
     }
 }
 
-/// How long a stream waits, and when it gives up.
+/// When a stream reconnects, and when it gives up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// Attempts of a stream that has never been connected.
-    pub(crate) first_tries: u32,
-    /// Time without progress after which a stream that was connected gives up.
+pub(crate) struct RetryOptions {
+    /// Attempts until the first connection succeeds.
+    pub(crate) connect_attempts: u32,
+    /// How long a stream that was connected tries to reconnect.
     pub(crate) give_up_after: Option<Duration>,
-    /// The first wait before a connection is tried again.
-    pub(crate) shortest_wait: Duration,
-    pub(crate) longest_wait: Duration,
-    /// Silence after which a connection counts as dead.
-    pub(crate) silence: Duration,
+    /// Delay after the first failure; each further failure doubles it.
+    pub(crate) initial_delay: Duration,
+    pub(crate) max_delay: Duration,
+    /// A connection without bytes for this long counts as dead.
+    pub(crate) idle_timeout: Duration,
 }
 
 /// Builds a [`Client`].
@@ -62,11 +62,11 @@ pub(crate) struct Patience {
 pub struct ClientBuilder {
     url: String,
     token: Option<String>,
-    has_odd_token: bool,
-    trusted: Vec<u8>,
-    times: Times,
-    slow: Option<Slow>,
-    patience: Patience,
+    has_invalid_token: bool,
+    root_certificates: Vec<u8>,
+    timeouts: Timeouts,
+    slow: Option<SlowNotice>,
+    retry: RetryOptions,
 }
 
 impl Default for ClientBuilder {
@@ -74,125 +74,129 @@ impl Default for ClientBuilder {
         Self {
             url: BaseUrl::DEFAULT.to_owned(),
             token: None,
-            has_odd_token: false,
-            trusted: Vec::new(),
-            times: Times { connect: Duration::from_secs(10), answer: Duration::from_secs(30) },
+            has_invalid_token: false,
+            root_certificates: Vec::new(),
+            timeouts: Timeouts { connect: Duration::from_secs(10), response: Duration::from_secs(30) },
             slow: None,
-            patience: Patience {
-                first_tries: 3,
+            retry: RetryOptions {
+                connect_attempts: 3,
                 give_up_after: None,
-                shortest_wait: Duration::from_millis(100),
-                longest_wait: Duration::from_secs(5),
-                silence: Duration::from_secs(45),
+                initial_delay: Duration::from_millis(100),
+                max_delay: Duration::from_secs(5),
+                idle_timeout: Duration::from_secs(45),
             },
         }
     }
 }
 
 impl ClientBuilder {
-    /// Names the server: `http://127.0.0.1:7420` without it.
+    /// Sets the server's URL; default `http://127.0.0.1:7420`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = url.into();
         self
     }
 
-    /// Sends a bearer token.
+    /// Sets the bearer token.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Takes `RUNWIRE_URL` and `RUNWIRE_TOKEN` where they are set and not empty.
+    /// Reads `RUNWIRE_URL` and `RUNWIRE_TOKEN`; empty variables are ignored.
     pub fn env(mut self) -> Self {
-        if let Some(url) = variable("RUNWIRE_URL").transpose() {
-            self.url = url.unwrap_or_else(|odd| odd);
+        if let Some(url) = env_variable("RUNWIRE_URL").transpose() {
+            self.url = url.unwrap_or_else(|lossy| lossy);
         }
         self.env_token()
     }
 
-    /// Takes `RUNWIRE_TOKEN` where it is set and not empty.
+    /// Reads `RUNWIRE_TOKEN`; an empty variable is ignored.
     pub fn env_token(mut self) -> Self {
-        match variable("RUNWIRE_TOKEN") {
+        match env_variable("RUNWIRE_TOKEN") {
             Ok(token) => self.token = token.or(self.token),
-            Err(_) => self.has_odd_token = true,
+            Err(_) => self.has_invalid_token = true,
         }
         self
     }
 
-    /// Trusts further certificates (PEM), beside those that the machine trusts.
+    /// Adds trusted root certificates (PEM) to those of the system.
     #[cfg(feature = "tls")]
-    pub fn trust(mut self, pem: &[u8]) -> Self {
-        self.trusted.extend_from_slice(pem);
-        self.trusted.push(b'\n');
+    pub fn root_certificates(mut self, pem: &[u8]) -> Self {
+        self.root_certificates.extend_from_slice(pem);
+        self.root_certificates.push(b'\n');
         self
     }
 
-    /// Sets how long a server may take to accept a connection: 10 s without it.
-    pub fn connect_time(mut self, time: Duration) -> Self {
-        self.times.connect = time;
+    /// Sets how long a server may take to accept a connection; default 10 s.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.timeouts.connect = time;
         self
     }
 
-    /// Sets how long a server may take to answer what it can answer at once: 30 s without it.
-    pub fn answer_time(mut self, time: Duration) -> Self {
-        self.times.answer = time;
+    /// Limits how long a single request waits for its response; default 30 s.
+    pub fn response_timeout(mut self, time: Duration) -> Self {
+        self.timeouts.response = time;
         self
     }
 
-    /// Calls something with the server's URL if its first answer takes longer than this: a person who waits wants to
-    /// know for what.
-    pub fn when_slow(mut self, after: Duration, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.slow = Some(Slow { after, tell: Arc::new(tell) });
+    /// Sets a callback that gets the server's URL if the first response takes longer than `after`, so that a
+    /// command line can say what it waits for.
+    pub fn on_slow_response(
+        mut self,
+        after: Duration,
+        notify: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        self.slow = Some(SlowNotice { after, notify: Arc::new(notify) });
         self
     }
 
-    /// Sets how often a stream tries to connect before it was ever connected: 3 times without it.
+    /// Sets how many attempts a stream makes until its first connection succeeds; default 3.
     ///
-    /// Once connected, a stream tries for as long as [`give_up_after`](Self::give_up_after) says.
-    pub fn first_tries(mut self, tries: u32) -> Self {
-        self.patience.first_tries = tries.max(1);
+    /// Once connected, [`give_up_after`](Self::give_up_after) limits how long it tries.
+    pub fn connect_attempts(mut self, attempts: u32) -> Self {
+        self.retry.connect_attempts = attempts.max(1);
         self
     }
 
-    /// Sets how long a stream that has lost its connection tries to get it back: forever without it.
+    /// Sets how long a stream that lost its connection tries to reconnect; default forever.
     pub fn give_up_after(mut self, time: Duration) -> Self {
-        self.patience.give_up_after = Some(time);
+        self.retry.give_up_after = Some(time);
         self
     }
 
-    /// Sets the waits between attempts, which grow from the first to the last: 100 ms and 5 s without it.
+    /// Sets the delays between attempts, which double from `initial` to `max`; default 100 ms and 5 s.
     ///
-    /// Any progress begins anew with the first. What the server asks for (`retry:`, `Retry-After`) comes first.
-    pub fn waits(mut self, shortest: Duration, longest: Duration) -> Self {
-        self.patience.shortest_wait = shortest;
-        self.patience.longest_wait = longest.max(shortest);
+    /// Any progress resets the delay. A longer delay that the server asks for (`retry:`, `Retry-After`) is obeyed.
+    pub fn retry_delays(mut self, initial: Duration, max: Duration) -> Self {
+        self.retry.initial_delay = initial;
+        self.retry.max_delay = max.max(initial);
         self
     }
 
-    /// Sets the silence after which a stream's connection counts as dead: 45 s without it.
+    /// Sets how long a stream's connection may be without bytes until it counts as dead; default 45 s.
     ///
-    /// A server shows every 15 s that it lives.
-    pub fn silence(mut self, time: Duration) -> Self {
-        self.patience.silence = time;
+    /// The server sends a keep-alive every 15 s.
+    pub fn idle_timeout(mut self, time: Duration) -> Self {
+        self.retry.idle_timeout = time;
         self
     }
 
-    /// Makes the client. Nothing is sent yet.
+    /// Builds the client; sends nothing yet.
     pub fn build(self) -> Result<Client, Error> {
         let url: BaseUrl = self.url.parse().map_err(|fault| Error::Url { url: self.url.clone(), fault })?;
         let token = match self.token {
-            _ if self.has_odd_token => return Err(Error::Token),
-            Some(token) => Some(header_of(&token)?),
+            _ if self.has_invalid_token => return Err(Error::Token),
+            Some(token) => Some(bearer_header(&token)?),
             None => None,
         };
         Ok(Client {
-            http: Arc::new(Http::new(url, token, self.times, self.slow, &self.trusted)?),
-            patience: self.patience,
+            http: Arc::new(Http::new(url, token, self.timeouts, self.slow, &self.root_certificates)?),
+            retry: self.retry,
         })
     }
 }
 
-fn header_of(token: &str) -> Result<HeaderValue, Error> {
+fn bearer_header(token: &str) -> Result<HeaderValue, Error> {
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Error::Token);
     }
@@ -201,11 +205,11 @@ fn header_of(token: &str) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-/// Reads a variable that may be absent; one that is no text comes back as an error, as far as it can be shown.
-fn variable(name: &str) -> Result<Option<String>, String> {
+/// Reads an optional environment variable; the error is the lossy text of one that is not UTF-8.
+fn env_variable(name: &str) -> Result<Option<String>, String> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(odd)) => Err(odd.to_string_lossy().into_owned()),
+        Err(std::env::VarError::NotUnicode(value)) => Err(value.to_string_lossy().into_owned()),
     }
 }

@@ -1,32 +1,32 @@
-//! What keeps a request from its answer.
+//! The errors of requests and streams.
 
 use std::time::Duration;
 
 use crate::http::UrlError;
 use crate::problem::Problem;
 
-/// A request could not be made, was refused, or its answer makes no sense.
+/// Why a request or a stream failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The URL names no server.
+    /// The URL is not a server's.
     #[error("the URL `{url}` names no server: {fault}")]
     Url {
         /// The URL as it was given.
         url: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         fault: UrlError,
     },
-    /// The token cannot be sent.
+    /// The token cannot be sent in a header.
     #[error("the token cannot be sent in a header: a token is ASCII without spaces and line ends")]
     Token,
-    /// The producer's name cannot be sent.
+    /// The producer's name cannot be sent in a header.
     #[error("the producer `{0}` cannot be sent in a header: use letters, digits and dashes")]
     Producer(String),
-    /// The certificates that tell a server's identity cannot be used.
+    /// The server's certificate is not trusted, or the trusted certificates cannot be loaded.
     #[error("no TLS: {0}")]
     Tls(String),
-    /// Nobody answers at the address.
+    /// The connection could not be opened.
     #[error("cannot reach {url}: {reason}")]
     Unreachable {
         /// The server.
@@ -34,7 +34,7 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
-    /// A connection broke, or fell silent for too long. What was sent may or may not have arrived.
+    /// An open connection broke or timed out. Whether the request was processed is unknown.
     #[error("the connection to {url} broke: {reason}")]
     Broken {
         /// The server.
@@ -42,21 +42,21 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
-    /// The server said no, and why.
+    /// The server refused the request with a problem (RFC 9457).
     #[error("{0}")]
     Refused(Box<Problem>),
-    /// The answer is not what a Runwire server answers.
+    /// The response does not follow Runwire's protocol.
     #[error("{url} does not answer like a Runwire server: {reason}")]
-    Strange {
+    Protocol {
         /// The server.
         url: String,
-        /// What is odd about its answer.
+        /// What is wrong with the response.
         reason: String,
     },
 }
 
 impl Error {
-    /// Tells whether the same request may succeed a little later.
+    /// Returns true if the same request may succeed later.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } => true,
@@ -65,12 +65,12 @@ impl Error {
         }
     }
 
-    /// Tells how long the server asks to wait before the next attempt.
+    /// Returns the server's `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         self.problem()?.retry_after()
     }
 
-    /// Gives what the server said when it refused.
+    /// Returns the problem of a refused request.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// Tells the stable code of a refusal: `run_unknown`, `cursor_trimmed`, …
+    /// Returns the stable code of a refusal: `run_unknown`, `cursor_trimmed`, …
     pub fn code(&self) -> Option<&str> {
         self.problem()?.code()
     }

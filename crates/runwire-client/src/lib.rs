@@ -2,8 +2,8 @@
 //!
 //! # Reading
 //!
-//! A run is a stream. It begins wherever it is asked to, ends with the run, and goes on after the last item that
-//! was handed out when a connection breaks or the server restarts: nothing is missing, nothing comes twice.
+//! A run is a stream. It starts at any cursor, ends with the run, and resumes after the last delivered item when a
+//! connection breaks or the server restarts: nothing is lost, nothing is delivered twice.
 //!
 //! ```no_run
 //! use futures_util::TryStreamExt;
@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! The text alone, as Agio's `arun` gives it; a run in the words of another protocol; the message that a front end
-//! shows, as it grows; all runs of a conversation:
+//! Only the text, as of Agio's `arun`; a run in another dialect; the message that a front end shows, as it grows; all
+//! runs of a thread:
 //!
 //! ```no_run
 //! # use futures_util::TryStreamExt;
@@ -42,17 +42,16 @@
 //! # }
 //! ```
 //!
-//! [`Reading::signal`] tells, beside the items, when a stream has caught up and when it was interrupted.
+//! [`RunStream::next_update`] also reports when a stream has caught up and when it was interrupted.
 //!
-//! # What is tried again
+//! # Retries
 //!
-//! Streams try again what may pass: a connection that is refused, breaks, or is silent for 45 s, and the answers
-//! 408, 425, 429, 500, 502, 503 and 504. Between attempts they wait, longer each time, up to 5 s; progress begins
-//! anew. A stream that has never been connected gives up after 3 attempts; one that has, never. All of it can be
-//! set on the [`ClientBuilder`]. Everything else is an [`Error`] and the stream's last item. Single requests are
-//! not tried again.
+//! Streams retry temporary errors: a connection that is refused, breaks, or is idle for 45 s, and the statuses 408,
+//! 425, 429, 500, 502, 503 and 504. The delay between attempts doubles up to 5 s; progress resets it. A stream gives up
+//! after 3 attempts until its first connection succeeds, and never after that. All of it can be set on the
+//! [`ClientBuilder`]. Any other [`Error`] is the stream's last item. Single requests are not retried.
 //!
-//! # Asking and acting
+//! # Single requests
 //!
 //! ```no_run
 //! # use runwire_client::{Client, NewRun, RunFilter, RunStatus};
@@ -84,14 +83,15 @@ pub use error::Error;
 pub use http::{BaseUrl, UrlError};
 pub use problem::Problem;
 pub use read::{
-    AsTheyCome, Canonical, Cursor, CursorError, Events, Form, Frame, Frames, MessageStates, Page, PageFrame,
-    Reading, Received, Signal, TextAlone, Texts, Transport,
+    CanonicalEvents, Cursor, CursorError, EventStream, FrameDecoder, FramePage, FrameStream, MessageStates,
+    PageFrame, PassThrough, ReceivedEvent, ReceivedFrame, RunStream, StreamUpdate, TextOnly, TextStream,
+    Transport,
 };
 pub use resources::{
-    AgentInfo, Answer, Beat, Counts, GivenAnswer, Imported, Interaction, InteractionFilter, InteractionInfo,
-    InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, Records, RunError, RunFilter,
-    RunHandle, RunInfo, RunPage, RunStatus, ThreadHandle, ThreadInfo, ThreadPage, Upload, Usage, Warning,
-    Warnings, Written, WrongField,
+    AgentInfo, Answer, FieldProblem, GivenAnswer, Heartbeat, Imported, Interaction, InteractionFilter,
+    InteractionInfo, InteractionPage, LatestRun, ListStream, Messages, NewRun, NewThread, RunCounts,
+    RunError, RunFilter, RunHandle, RunInfo, RunPage, RunStatus, ThreadExport, ThreadHandle, ThreadInfo,
+    ThreadPage, Upload, UploadReceipt, Usage, Warning, Warnings,
 };
 pub use runwire_model as model;
 pub use runwire_model::dialect::{Dialect, Slots};

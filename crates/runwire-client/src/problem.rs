@@ -1,4 +1,4 @@
-//! What a server says when it refuses (RFC 9457).
+//! Problem details of a refused request (RFC 9457).
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -7,21 +7,21 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
 
-/// A refusal: its status, and what the server says about it.
+/// The status and problem details of a refused request.
 ///
-/// Whoever stands between may refuse too, with a page of its own: then there is a status and no
+/// A proxy may refuse a request too, with a page of its own: then there is a status and no
 /// [`code`](Self::code).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     status: StatusCode,
-    /// What the answer was instead of a problem, where it was none.
+    /// Content type of a body that is not a problem.
     media: Option<String>,
     retry_after: Option<Duration>,
     members: Map<String, Value>,
 }
 
 impl Problem {
-    /// Reads the answer of a refusal.
+    /// Parses the response of a refused request.
     pub(crate) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let retry_after = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
@@ -36,7 +36,7 @@ impl Problem {
         }
     }
 
-    /// Reads a problem that came as a message of its own.
+    /// Makes a problem of a message's members.
     pub(crate) fn of_members(members: Map<String, Value>) -> Self {
         let status = members.get("status").and_then(Value::as_u64).and_then(|status| status.try_into().ok());
         let status = status.and_then(|status| StatusCode::from_u16(status).ok());
@@ -48,77 +48,77 @@ impl Problem {
         }
     }
 
-    /// Tells the HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.status.as_u16()
     }
 
-    /// Tells the stable code, each with a page in the docs; nothing where the answer is not Runwire's.
+    /// Returns the stable error code, which has a page in the docs; `None` if a proxy answered.
     pub fn code(&self) -> Option<&str> {
         self.text("code")
     }
 
-    /// Tells what happened, in a few words.
+    /// Returns the title: what this code means.
     pub fn title(&self) -> Option<&str> {
         self.text("title")
     }
 
-    /// Tells what happened this time.
+    /// Returns the detail: what happened this time.
     pub fn detail(&self) -> Option<&str> {
         self.text("detail")
     }
 
-    /// Tells what helps.
+    /// Returns the hint: what to do about it.
     pub fn hint(&self) -> Option<&str> {
         self.text("hint")
     }
 
-    /// Tells the page that explains the code.
+    /// Returns the docs page of the code.
     pub fn page(&self) -> Option<&str> {
         self.text("type")
     }
 
-    /// Tells the line, or the place in a list, of the frame at fault.
+    /// Returns the line, or the position in a list, of the refused frame.
     pub fn line(&self) -> Option<u64> {
         self.number("line")
     }
 
-    /// Tells the field at fault.
+    /// Returns the invalid field.
     pub fn field(&self) -> Option<&str> {
         self.text("field")
     }
 
-    /// Tells how many frames were written before the one at fault.
+    /// Returns the number of frames written before the refused one.
     pub fn accepted(&self) -> Option<u64> {
         self.number("accepted")
     }
 
-    /// Tells how many frames before the one at fault had been written already.
+    /// Returns the number of duplicate frames before the refused one.
     pub fn duplicates(&self) -> Option<u64> {
         self.number("duplicates")
     }
 
-    /// Tells a number that the problem carries, such as `expected` or `oldest`.
+    /// Returns a numeric member, such as `expected` or `oldest`.
     pub fn number(&self, member: &str) -> Option<u64> {
         self.members.get(member)?.as_u64()
     }
 
-    /// Tells a text that the problem carries, such as `run_id` or `after`.
+    /// Returns a string member, such as `run_id` or `after`.
     pub fn text(&self, member: &str) -> Option<&str> {
         self.members.get(member)?.as_str()
     }
 
-    /// Gives all that the problem says.
+    /// Returns all members.
     pub fn members(&self) -> &Map<String, Value> {
         &self.members
     }
 
-    /// Tells how long the server asks to wait.
+    /// Returns the server's `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// Tells whether the same request may succeed a little later.
+    /// Returns true if the same request may succeed later.
     pub fn is_temporary(&self) -> bool {
         matches!(self.status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }
@@ -129,14 +129,14 @@ impl Display for Problem {
         if let Some(line) = self.line() {
             write!(formatter, "line {line}: ")?;
         }
-        let what = self.detail().or(self.title());
+        let message = self.detail().or(self.title());
         if let Some(field) = self.field()
-            && !what.unwrap_or_default().contains(field)
+            && !message.unwrap_or_default().contains(field)
         {
             write!(formatter, "field `{field}`: ")?;
         }
-        match (what, &self.media) {
-            (Some(what), _) => formatter.write_str(what)?,
+        match (message, &self.media) {
+            (Some(message), _) => formatter.write_str(message)?,
             (None, Some(media)) => {
                 write!(formatter, "the server answers {}, and not as Runwire does ({media})", self.status)?;
             }

@@ -1,23 +1,23 @@
-//! What can be said on the command line, and the help that teaches it.
+//! The command line: commands, arguments and their help (clap).
 
-mod answering;
 mod client;
 mod exec;
+mod interactions;
 mod server;
 mod shell;
 mod transfer;
-mod watching;
+mod watch;
 
 use std::path::PathBuf;
 
-pub(crate) use answering::{AnswerArguments, InboxArguments};
 pub(crate) use client::{PushArguments, RunsArguments, ServerArguments, ShowArguments, url_flag};
 pub(crate) use exec::ExecArguments;
+pub(crate) use interactions::{AnswerArguments, InboxArguments};
 pub(crate) use server::{CheckConfigArguments, DevArguments, MigrateArguments, ServeArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use transfer::{ExportArguments, ImportArguments};
-pub(crate) use watching::{
-    CancelArguments, OutputArguments, OutputForm, ReplayArguments, RetryArguments, RunArguments, Speed,
+pub(crate) use watch::{
+    CancelArguments, OutputArguments, OutputFormat, ReplayArguments, RetryArguments, RunArguments, Speed,
     TailArguments,
 };
 
@@ -131,7 +131,7 @@ pub(crate) struct ConvertArguments {
 
     /// The dialect to read; `auto` finds out from the first frames
     #[arg(long, value_name = "DIALECT", default_value = AUTO, value_parser = readable())]
-    pub(crate) from: Source,
+    pub(crate) from: DialectChoice,
 
     /// The dialect to write; `text` is the answer's text alone
     #[arg(long, value_name = "DIALECT", value_parser = writable())]
@@ -180,7 +180,7 @@ pub(crate) struct ValidateArguments {
 
     /// The dialect it should speak; `auto` finds out from the first frames
     #[arg(long, value_name = "DIALECT", default_value = AUTO, value_parser = readable())]
-    pub(crate) dialect: Source,
+    pub(crate) dialect: DialectChoice,
 
     /// Write one JSON object a problem: line, field, code, section, message, hint, dialect, severity
     #[arg(long)]
@@ -193,14 +193,14 @@ pub(crate) struct ValidateArguments {
 
 const AUTO: &str = "auto";
 
-/// The dialect that is read.
+/// The dialect of the input: given, or detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum DialectChoice {
     Auto,
     Named(Dialect),
 }
 
-impl Source {
+impl DialectChoice {
     pub(crate) fn named(self) -> Option<Dialect> {
         match self {
             Self::Auto => None,
@@ -209,9 +209,10 @@ impl Source {
     }
 }
 
-fn readable() -> impl TypedValueParser<Value = Source> {
+fn readable() -> impl TypedValueParser<Value = DialectChoice> {
     let names = std::iter::once(AUTO).chain(Dialect::READABLE.map(Dialect::name));
-    PossibleValuesParser::new(names).map(|name| Dialect::from_name(&name).map_or(Source::Auto, Source::Named))
+    PossibleValuesParser::new(names)
+        .map(|name| Dialect::from_name(&name).map_or(DialectChoice::Auto, DialectChoice::Named))
 }
 
 fn writable() -> impl TypedValueParser<Value = Dialect> {
@@ -296,12 +297,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn clap_accepts_the_definition() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn ids_are_checked_where_they_are_typed() {
+    fn ids_are_validated() {
         assert!(id("thread-1").is_ok());
         assert!(id("").is_err());
         assert!(id("a\nb").is_err());

@@ -1,4 +1,4 @@
-//! `runwire check-config`: what the server would go by, and where each part of it comes from.
+//! `runwire check-config`: prints each setting with its value and origin, or the problems of the configuration.
 
 use std::io::{self, Write};
 
@@ -6,22 +6,23 @@ use serde_json::json;
 
 use crate::Verdict;
 use crate::arguments::CheckConfigArguments;
-use crate::config::{self, Configuration, Origin, Problem};
+use crate::config::{self, ConfigProblem, Configuration, Origin};
 use crate::failure::Failure;
 use crate::screen;
 use crate::table::Table;
 
-/// Columns that a value may take before it pushes what follows it aside: a command may be long.
-const WIDEST: usize = 48;
+/// Values wider than this overflow their column: a command may be long.
+const MAX_VALUE_COLUMNS: usize = 48;
 
-/// Prints the configuration, or everything that is wrong with it.
+/// Prints the configuration, or its problems.
 pub(crate) fn run(arguments: &CheckConfigArguments) -> Result<Verdict, Failure> {
     let configuration = config::read(&arguments.flags, Vec::new())?;
     let mut stdout = io::stdout().lock();
     if arguments.json {
         writeln!(stdout, "{:#}", as_json(&configuration)).map_err(Failure::Write)?;
     } else if configuration.problems.is_empty() {
-        write!(stdout, "{}", as_table(&configuration).overflowing(WIDEST)).map_err(Failure::Write)?;
+        write!(stdout, "{}", as_table(&configuration).overflowing(MAX_VALUE_COLUMNS))
+            .map_err(Failure::Write)?;
     }
     if arguments.json {
         return Ok(verdict(&configuration.problems));
@@ -32,38 +33,38 @@ pub(crate) fn run(arguments: &CheckConfigArguments) -> Result<Verdict, Failure> 
     Ok(report(&configuration.problems))
 }
 
-/// Says all that is wrong.
-pub(crate) fn report(problems: &[Problem]) -> Verdict {
+/// Prints all problems.
+pub(crate) fn report(problems: &[ConfigProblem]) -> Verdict {
     for problem in problems {
         screen::say_problem(problem, problem.hint.as_deref());
     }
     verdict(problems)
 }
 
-fn verdict(problems: &[Problem]) -> Verdict {
+fn verdict(problems: &[ConfigProblem]) -> Verdict {
     if problems.is_empty() { Verdict::Fine } else { Verdict::HasProblems }
 }
 
 fn as_table(configuration: &Configuration) -> Table {
     let mut table = Table::new(["setting", "value", "from"]);
-    for line in &configuration.lines {
-        table.row([line.key.clone().into_owned(), line.value.clone(), line.origin.to_string()]);
+    for setting in &configuration.resolved {
+        table.row([setting.key.clone().into_owned(), setting.value.clone(), setting.origin.to_string()]);
     }
     table
 }
 
 fn as_json(configuration: &Configuration) -> serde_json::Value {
     let settings: Vec<_> = configuration
-        .lines
+        .resolved
         .iter()
-        .map(|line| {
-            let from = match &line.origin {
+        .map(|setting| {
+            let from = match &setting.origin {
                 Origin::Flag(name) => json!({"flag": name}),
                 Origin::Variable(name) => json!({"variable": name}),
                 Origin::File { path, line } => json!({"file": path, "line": line}),
                 Origin::Default => json!("default"),
             };
-            json!({"key": line.key, "value": line.value, "from": from})
+            json!({"key": setting.key, "value": setting.value, "from": from})
         })
         .collect();
     json!({

@@ -1,4 +1,4 @@
-//! `runwire completions`: what a shell needs to complete commands and options.
+//! `runwire completions`: prints a shell's completion script.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::Verdict;
 use crate::arguments::{Arguments, CompletionsArguments};
 use crate::failure::Failure;
 
-/// Prints the script of a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<Verdict, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "runwire", &mut script);

@@ -1,4 +1,4 @@
-//! `runwire convert`: a stream in one dialect becomes the same stream in another.
+//! `runwire convert`: converts a stream from one dialect to another.
 
 use std::ops::ControlFlow;
 
@@ -10,16 +10,16 @@ use runwire_model::run::{Authority, Refusal, Status};
 
 use crate::Verdict;
 use crate::arguments::{ConvertArguments, OutputFraming};
+use crate::convert_output::{ConvertFormat, ConvertOutput};
 use crate::ending;
 use crate::failure::Failure;
 use crate::hint;
-use crate::input::Input;
-use crate::output::{Form, Output};
+use crate::input::FrameInput;
 use crate::screen::Screen;
 
-/// Converts a stream until it ends, or until a frame that cannot be read.
+/// Converts a stream until its end, or until an invalid frame.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<Verdict, Failure> {
-    let mut input = Input::open(arguments.file.as_deref(), arguments.input_framing.named())?;
+    let mut input = FrameInput::open(arguments.file.as_deref(), arguments.input_framing.named())?;
     let mut conversion = Conversion::new(arguments, Screen::new(input.size()));
     // A reader of a live stream must see each frame before the next one comes; a file comes at once.
     let is_live = input.size().is_none();
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<Verdict, Failure> {
 
 struct Conversion {
     converter: Converter,
-    output: Output,
+    output: ConvertOutput,
     screen: Screen,
     keep_going: bool,
     frames: u64,
@@ -74,13 +74,13 @@ impl Conversion {
             thread: arguments.thread.clone(),
             run: arguments.run.clone(),
         };
-        let form = match (arguments.to, arguments.framing) {
-            (_, Some(OutputFraming::Sse)) => Form::Events,
-            (Dialect::Text, None) => Form::BareText,
-            (Dialect::Text, Some(OutputFraming::Ndjson)) => Form::Strings,
-            (_, None | Some(OutputFraming::Ndjson)) => Form::Lines,
+        let format = match (arguments.to, arguments.framing) {
+            (_, Some(OutputFraming::Sse)) => ConvertFormat::Sse,
+            (Dialect::Text, None) => ConvertFormat::PlainText,
+            (Dialect::Text, Some(OutputFraming::Ndjson)) => ConvertFormat::JsonStrings,
+            (_, None | Some(OutputFraming::Ndjson)) => ConvertFormat::Ndjson,
         };
-        let output = Output::new(form, options.encoder().first_frame(options.to));
+        let output = ConvertOutput::new(format, options.encoder().first_frame(options.to));
         Self {
             converter: Converter::new(options),
             output,
@@ -101,7 +101,7 @@ impl Conversion {
         let (output, unknown) = (&mut self.output, &mut self.unknown);
         let result = self.converter.push(frame.line, frame.name, frame.data, &mut |converted| {
             unknown.count(&converted, frame.line);
-            output.gather(&converted);
+            output.push(&converted);
         });
         match result {
             Ok(()) => ControlFlow::Continue(()),
@@ -113,7 +113,7 @@ impl Conversion {
     fn meet(&mut self, error: &ConvertError, frame: Frame<'_>) -> ControlFlow<()> {
         if let Some(status) = closed(&error.problem) {
             let dialect = self.converter.dialect().unwrap_or(Dialect::Runwire);
-            if ending::says_the_end_again(dialect, frame.name, frame.data, status) {
+            if ending::repeats_the_end(dialect, frame.name, frame.data, status) {
                 let already = format_args!(
                     "line {}: says the end of a run that is {} again",
                     error.line,
@@ -131,8 +131,7 @@ impl Conversion {
             return ControlFlow::Break(());
         }
         let output = &mut self.output;
-        let is_handed_on =
-            self.converter.push_foreign(frame.data, &mut |converted| output.gather(&converted));
+        let is_handed_on = self.converter.push_foreign(frame.data, &mut |converted| output.push(&converted));
         self.report(
             error,
             if is_handed_on { "the frame is handed on as `foreign`" } else { "the frame is left out" },
@@ -160,7 +159,7 @@ impl Conversion {
     /// Ends the runs that are open, so that their readers get an end.
     fn finish(mut self) -> Result<Verdict, Failure> {
         let output = &mut self.output;
-        let finished = self.converter.finish(&mut |converted| output.gather(&converted));
+        let finished = self.converter.finish(&mut |converted| output.push(&converted));
         if let Err(error) = finished
             && !self.has_problems
         {

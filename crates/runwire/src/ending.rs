@@ -1,14 +1,14 @@
-//! Frames after the end of a run that only say the end again.
+//! Recognises frames that end a run, to tell a repeated end from news.
 
 use runwire_model::dialect::{Dialect, Ending};
 use runwire_model::json::Object;
 use runwire_model::run::Status;
 
-/// Tells whether a frame after the end only says the end again, as real producers do: EasyFlow's `done` after
-/// its error, AG-UI's `RUN_FINISHED` after `RUN_ERROR`.
+/// Returns true if a frame after the end repeats the end, as real producers do: EasyFlow's `done` after its error,
+/// AG-UI's `RUN_FINISHED` after `RUN_ERROR`.
 ///
-/// An error after a run that ended well says something new.
-pub(crate) fn says_the_end_again(
+/// An error after a completed run is not a repetition.
+pub(crate) fn repeats_the_end(
     dialect: Dialect,
     name: Option<&str>,
     data: &[u8],
@@ -27,11 +27,11 @@ mod tests {
     use super::*;
 
     fn again(dialect: Dialect, data: &str, ended: Status) -> bool {
-        says_the_end_again(dialect, None, data.as_bytes(), ended)
+        repeats_the_end(dialect, None, data.as_bytes(), ended)
     }
 
     #[test]
-    fn the_end_said_twice_is_told_from_news() {
+    fn a_repeated_end_is_recognised() {
         let finished = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#;
         let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
         assert!(again(Dialect::AgUi, finished, Status::Failed));

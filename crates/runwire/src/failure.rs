@@ -1,4 +1,4 @@
-//! What keeps a command from doing its work, whatever the stream says.
+//! The errors of commands, with exit codes and hints.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use runwire_client::Error;
 use runwire_log::postgres;
 
-use crate::table::tame;
+use crate::table::sanitize;
 
-/// A command could not do its work.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot read {name}: {error}")]
@@ -37,7 +37,7 @@ pub(crate) enum Failure {
     Server(Error),
     #[error("{0}")]
     BrokenWrite(String),
-    #[error("no agent of the server is called `{}`", .name.chars().map(tame).collect::<String>())]
+    #[error("no agent of the server is called `{}`", .name.chars().map(sanitize).collect::<String>())]
     NoAgent { name: String, hint: String },
 }
 
@@ -50,7 +50,7 @@ impl Failure {
         match self {
             Self::Server(Error::Refused(_)) | Self::Import { error: Error::Refused(_), .. } => 1,
             Self::BadFile { .. } | Self::NoAgent { .. } => 1,
-            // Whoever starts a server again and again need not where the configuration has to be mended first.
+            // A supervisor need not restart the server: the configuration must be fixed first.
             Self::SharedStore(error) if !error.may_pass() => 1,
             Self::Store(runwire_log::sqlite::OpenError::Newer { .. }) => 1,
             Self::Usage { .. } => 2,
@@ -58,12 +58,12 @@ impl Failure {
         }
     }
 
-    /// Tells what helps.
+    /// Returns a hint.
     pub(crate) fn hint(&self) -> Option<&str> {
         match self {
             Self::Usage { hint, .. } => Some(hint),
             Self::NoAgent { hint, .. } => Some(hint),
-            // The reason says what to try.
+            // The reason has the hint.
             Self::Server(Error::Unreachable { reason, .. }) if reason.contains("TLS") => None,
             Self::Server(Error::Unreachable { .. }) => {
                 Some("`runwire dev` starts a server; --url or RUNWIRE_URL names another")
@@ -73,7 +73,7 @@ impl Failure {
             {
                 Some("if the server wants TLS, its address begins with `https://`")
             }
-            Self::Server(Error::Strange { .. }) => Some("--url or RUNWIRE_URL names the server"),
+            Self::Server(Error::Protocol { .. }) => Some("--url or RUNWIRE_URL names the server"),
             Self::Import { error, .. } => match error.problem() {
                 Some(problem) => problem.hint(),
                 None => Some("repeating the import goes on where it stopped"),
@@ -85,7 +85,7 @@ impl Failure {
             Self::BrokenWrite(_) => Some(
                 "how much was written is not known; with --producer and --seq it can be sent again safely",
             ),
-            Self::SharedStore(error) => help_with(error),
+            Self::SharedStore(error) => postgres_hint(error),
             Self::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
                 Some("another program listens there; --listen 127.0.0.1:0 takes any port that is free")
             }
@@ -94,8 +94,8 @@ impl Failure {
     }
 }
 
-/// Tells what helps where a store in Postgres cannot be opened.
-fn help_with(error: &postgres::OpenError) -> Option<&'static str> {
+/// Returns a hint for a Postgres store that cannot be opened.
+fn postgres_hint(error: &postgres::OpenError) -> Option<&'static str> {
     match error {
         postgres::OpenError::Unreadable(_) => {
             Some("an address is postgres://USER:PASSWORD@HOST:PORT/DATABASE; `%40` is an @ in a password")
@@ -145,17 +145,17 @@ impl From<Error> for Failure {
     }
 }
 
-/// Shows what a server says, and nothing in it that acts on a terminal.
+/// Formats a server's error without characters that act on a terminal.
 pub(crate) fn plain(error: &Error) -> String {
-    error.to_string().chars().map(tame).collect()
+    error.to_string().chars().map(sanitize).collect()
 }
 
-/// Shows what a server says of a line, whose number it does not know.
+/// Formats a server's error without its line number.
 fn unplaced(error: &Error) -> String {
     match error.problem() {
         Some(problem) => {
             let (detail, code) = (problem.detail().unwrap_or_default(), problem.code().unwrap_or_default());
-            format!("{detail} [{code}]").chars().map(tame).collect()
+            format!("{detail} [{code}]").chars().map(sanitize).collect()
         }
         None => plain(error),
     }

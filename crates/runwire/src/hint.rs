@@ -1,6 +1,6 @@
-//! What to do about a fault, by its code.
+//! Hints for error codes.
 
-/// Tells what helps against a fault of a frame, whatever its dialect.
+/// Returns the hint for an error code of a frame.
 pub(crate) fn for_code(code: &str) -> Option<&'static str> {
     Some(match code {
         "frame_too_long" => "send large results as several frames, or a link to them",

@@ -1,4 +1,4 @@
-//! Where a command reads from: bytes in pieces of bounded size, cut into frames.
+//! Input of a command: reads a file or standard input in chunks, and splits them into frames.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,19 +8,19 @@ use runwire_model::framing::{Frame, Framing, FramingError, Unframer};
 
 use crate::failure::Failure;
 
-/// Bytes that are read at once.
-pub(crate) const PIECE: usize = 64 * 1024;
+/// Size of a chunk.
+pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A file, or standard input.
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) name: String,
-    /// The file's size; nothing for a pipe or a terminal.
+    /// The file's size; `None` for a pipe or a terminal.
     pub(crate) size: Option<u64>,
 }
 
-impl Source {
-    /// Opens a file, or standard input without one, or with `-`.
+impl InputSource {
+    /// Opens a file; standard input for `None` or `-`.
     pub(crate) fn open(file: Option<&Path>) -> Result<Self, Failure> {
         match file.filter(|path| *path != Path::new("-")) {
             Some(path) => {
@@ -36,10 +36,10 @@ impl Source {
         }
     }
 
-    /// Reads what is there, and waits where there is nothing yet; 0 means the end.
-    pub(crate) fn read(&mut self, piece: &mut [u8]) -> Result<usize, Failure> {
+    /// Reads a chunk; 0 means the end.
+    pub(crate) fn read(&mut self, chunk: &mut [u8]) -> Result<usize, Failure> {
         loop {
-            match self.reader.read(piece) {
+            match self.reader.read(chunk) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Failure::Read { name: self.name.clone(), error }),
@@ -48,77 +48,77 @@ impl Source {
     }
 }
 
-pub(crate) struct Input {
-    source: Source,
+pub(crate) struct FrameInput {
+    source: InputSource,
     read: u64,
-    piece: Box<[u8]>,
-    cutting: Cutting,
+    chunk: Box<[u8]>,
+    framing_state: FramingState,
     ended: bool,
 }
 
-enum Cutting {
-    /// The first bytes, which do not yet tell the framing.
+enum FramingState {
+    /// The first bytes, until the framing is detected.
     Undecided(Vec<u8>),
     Decided(Unframer),
 }
 
-impl Input {
-    /// Opens a file, or standard input without one; without a framing it is guessed from the first bytes.
+impl FrameInput {
+    /// Opens a file or standard input; the framing is detected from the first bytes unless given.
     pub(crate) fn open(file: Option<&Path>, framing: Option<Framing>) -> Result<Self, Failure> {
-        let source = Source::open(file)?;
-        let cutting = match framing {
-            Some(framing) => Cutting::Decided(Unframer::new(framing)),
-            None => Cutting::Undecided(Vec::new()),
+        let source = InputSource::open(file)?;
+        let framing_state = match framing {
+            Some(framing) => FramingState::Decided(Unframer::new(framing)),
+            None => FramingState::Undecided(Vec::new()),
         };
-        let piece = vec![0; PIECE].into_boxed_slice();
-        Ok(Self { source, read: 0, piece, cutting, ended: false })
+        let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
+        Ok(Self { source, read: 0, chunk, framing_state, ended: false })
     }
 
-    /// Tells the size of a file, which also means that reading never waits for a producer.
+    /// Returns the file's size; `None` if the input is live.
     pub(crate) fn size(&self) -> Option<u64> {
         self.source.size
     }
 
-    /// Counts the bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read
     }
 
-    /// Takes the next frame of what has been read.
+    /// Returns the next frame of the chunks read so far.
     pub(crate) fn next(&mut self) -> Option<Result<Frame<'_>, FramingError>> {
-        match &mut self.cutting {
-            Cutting::Undecided(_) => None,
-            Cutting::Decided(unframer) => unframer.next(),
+        match &mut self.framing_state {
+            FramingState::Undecided(_) => None,
+            FramingState::Decided(unframer) => unframer.next(),
         }
     }
 
-    /// Reads more; false means that all frames have been taken and none will follow.
+    /// Reads the next chunk; false at the end.
     pub(crate) fn fill(&mut self) -> Result<bool, Failure> {
         if self.ended {
             return Ok(false);
         }
-        let count = self.source.read(&mut self.piece)?;
+        let count = self.source.read(&mut self.chunk)?;
         self.read += count as u64;
         self.ended = count == 0;
-        self.cut(count);
+        self.unframe(count);
         Ok(true)
     }
 
-    fn cut(&mut self, count: usize) {
-        let piece = &self.piece[..count];
-        if let Cutting::Undecided(first) = &mut self.cutting {
-            first.extend_from_slice(piece);
-            // So much white space that the framing still hides is nobody's stream.
-            let give_up = self.ended || first.len() > PIECE;
+    fn unframe(&mut self, count: usize) {
+        let chunk = &self.chunk[..count];
+        if let FramingState::Undecided(first) = &mut self.framing_state {
+            first.extend_from_slice(chunk);
+            // No framing was detected in a whole chunk: assume NDJSON.
+            let give_up = self.ended || first.len() > CHUNK_BYTES;
             let framing = Framing::detect(first).or(give_up.then_some(Framing::Ndjson));
             let Some(framing) = framing else { return };
             let mut unframer = Unframer::new(framing);
             unframer.push(first);
-            self.cutting = Cutting::Decided(unframer);
-        } else if let Cutting::Decided(unframer) = &mut self.cutting {
-            unframer.push(piece);
+            self.framing_state = FramingState::Decided(unframer);
+        } else if let FramingState::Decided(unframer) = &mut self.framing_state {
+            unframer.push(chunk);
         }
-        if let (true, Cutting::Decided(unframer)) = (self.ended, &mut self.cutting) {
+        if let (true, FramingState::Decided(unframer)) = (self.ended, &mut self.framing_state) {
             unframer.finish();
         }
     }
@@ -129,7 +129,7 @@ fn size_of(file: &File) -> Option<u64> {
     metadata.is_file().then_some(metadata.len())
 }
 
-/// Opens standard input past the standard library's buffer, and tells its size where it is a file.
+/// Opens standard input without the standard library's buffer, and returns its size if it is a file.
 #[cfg(unix)]
 fn standard_input() -> (Box<dyn Read + Send>, Option<u64>) {
     use std::os::fd::AsFd;

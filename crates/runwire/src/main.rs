@@ -1,6 +1,6 @@
 //! `runwire`: the command line.
 //!
-//! The model never prints; every word that a person reads is written here.
+//! The libraries never print; every text for people is in this crate.
 
 mod arguments;
 mod check_config;
@@ -8,6 +8,7 @@ mod client;
 mod completions;
 mod config;
 mod convert;
+mod convert_output;
 mod ending;
 mod exec;
 mod failure;
@@ -15,7 +16,6 @@ mod hint;
 mod input;
 mod man;
 mod migrate;
-mod output;
 #[cfg(test)]
 mod reference;
 mod screen;
@@ -32,7 +32,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use runwire_check::nearest;
 
-/// Events are many small pieces of text; this allocator is made for them.
+/// Fast for the many small allocations of events.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     };
     match verdict {
         Ok(verdict) => verdict.exit_code(),
-        // Whoever reads has what it wanted (`runwire convert … | head`): that is no fault of the stream.
+        // The reader closed the pipe (`runwire convert … | head`): not an error.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             screen::say_error(&failure, failure.hint());
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Takes passwords out of what a mistake on the command line quotes: what is said of it may be logged somewhere.
+/// Hides passwords in clap's error messages, which may be logged.
 fn hide_password(mut error: clap::Error) -> clap::Error {
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
         if let Some(ContextValue::String(value)) = error.get(kind) {
@@ -83,12 +83,12 @@ fn hide_password(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What was found out about the stream, or the configuration.
+/// The result of a command, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Fine,
     HasProblems,
-    /// Something else's exit code: a signal's, or a program's.
+    /// The exit code of a signal or of a program.
     Exit(u8),
 }
 

@@ -1,4 +1,4 @@
-//! `runwire man`: the manual, one page a command.
+//! `runwire man`: the manual, one page per command.
 
 use std::fs;
 use std::io::{self, Write};

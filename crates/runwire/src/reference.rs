@@ -1,6 +1,6 @@
-//! The reference of the command line, `docs/cli.md`: the help of every command, as it is printed.
+//! Checks that `docs/cli.md` is the printed help of every command.
 //!
-//! `RUNWIRE_WRITE_DOCS=1 cargo test -p runwire reference` writes it anew.
+//! `RUNWIRE_WRITE_DOCS=1 cargo test -p runwire reference` rewrites it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use clap::CommandFactory;
 
 use crate::arguments::Arguments;
 
-/// Columns that the help is set in, whatever the terminal.
+/// Width of the help, whatever the terminal.
 const COLUMNS: usize = 100;
 
 const INTRODUCTION: &str = "\
@@ -41,7 +41,7 @@ fn section(page: &mut String, name: &str, command: &mut clap::Command) {
 }
 
 #[test]
-fn the_reference_is_what_the_commands_say_of_themselves() {
+fn the_reference_is_the_help_of_every_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
     let (found, wanted) = (fs::read_to_string(&path).unwrap_or_default(), reference());
     if std::env::var_os("RUNWIRE_WRITE_DOCS").is_some() {

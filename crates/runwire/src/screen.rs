@@ -1,4 +1,4 @@
-//! What a person sees on standard error: problems, notes and progress.
+//! Messages and progress bars on standard error: problems, notes, hints.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -15,7 +15,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Shows progress where there is a terminal that nothing else is written to, and an end to move towards.
+    /// Creates a progress bar if standard error is a terminal, standard output is not, and the size is known.
     pub(crate) fn new(size: Option<u64>) -> Self {
         let shows = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
         let progress = match size {
@@ -25,7 +25,7 @@ impl Screen {
         Self { progress }
     }
 
-    /// Shows how much was sent, where there is a terminal and nobody types the input on it.
+    /// Creates a progress bar of an upload if standard error is a terminal and the input is not typed.
     pub(crate) fn of_sending(size: Option<u64>) -> Self {
         let shows = std::io::stderr().is_terminal() && (size.is_some() || !std::io::stdin().is_terminal());
         let progress = match size {
@@ -48,11 +48,11 @@ impl Screen {
         self.progress.finish_and_clear();
     }
 
-    /// Says what is wrong with the stream, what follows from it, and what to do about it.
+    /// Prints a problem of the stream, its consequence, and a hint.
     pub(crate) fn problem(&self, problem: impl Display, outcome: &str, hint: Option<&str>) {
         self.progress.suspend(|| {
             let mut stderr = anstream::stderr().lock();
-            // Where even standard error is gone, there is nobody left to tell.
+            // A closed standard error is ignored.
             let _ = writeln!(stderr, "{PROBLEM}{problem}{PROBLEM:#}");
             let _ = writeln!(stderr, "  {outcome}");
             if let Some(hint) = hint {
@@ -61,19 +61,19 @@ impl Screen {
         });
     }
 
-    /// Says something that is worth knowing and no problem.
+    /// Prints a note.
     pub(crate) fn note(&self, note: impl Display) {
         self.progress.suspend(|| say_note(note));
     }
 
-    /// Says something that only a person at a terminal wonders about.
+    /// Prints a note if standard error is a terminal.
     pub(crate) fn note_to_a_person(&self, note: impl Display) {
         if std::io::stderr().is_terminal() {
             self.note(note);
         }
     }
 
-    /// Says what was found, as the last word.
+    /// Prints the summary.
     pub(crate) fn summary(&self, summary: impl Display) {
         self.progress.suspend(|| {
             let _ = writeln!(anstream::stderr().lock(), "{summary}");
@@ -81,22 +81,22 @@ impl Screen {
     }
 }
 
-/// Says why a command gave up, and what helps.
+/// Prints the error that ended a command, and a hint.
 pub(crate) fn say_error(error: impl Display, hint: Option<&str>) {
     say(format_args!("{PROBLEM}error:{PROBLEM:#} {error}"), hint);
 }
 
-/// Says what is wrong, and what helps.
+/// Prints a problem and a hint.
 pub(crate) fn say_problem(problem: impl Display, hint: Option<&str>) {
     say(format_args!("{PROBLEM}{problem}{PROBLEM:#}"), hint);
 }
 
-/// Says something that is worth knowing and no problem.
+/// Prints a note.
 pub(crate) fn say_note(note: impl Display) {
     say(format_args!("{NOTE}note:{NOTE:#} {note}"), None);
 }
 
-/// Says something to a person as it stands.
+/// Prints a text without a label.
 pub(crate) fn say_plainly(text: impl Display) {
     say(text, None);
 }

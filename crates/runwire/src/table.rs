@@ -1,15 +1,15 @@
-//! Columns of text for a person.
+//! Tables of text, fitted to the terminal.
 
 use std::fmt::{self, Display};
 
-pub(crate) use crate::view::clean::tame;
 use crate::view::columns::{self, BETWEEN};
 use crate::view::measure::{fit, pad, width};
+pub(crate) use crate::view::sanitize::sanitize;
 
-/// Room that the columns beside the first need to say anything.
+/// Columns that the cells beside the first need to be readable.
 const BESIDE_COLUMNS: usize = 20;
 
-/// Rows under a heading, each column as wide as its widest cell, or as the terminal leaves room for.
+/// A table with headings; columns are as wide as their widest cell, or as the terminal allows.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     width: Option<usize>,
@@ -23,26 +23,26 @@ impl Table {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        // What stands in a cell came from outside; nothing in it may move the cursor or end the row.
-        let cells = cells.iter().map(|cell| cell.chars().map(tame).collect());
+        // Cells are untrusted: they must not move the cursor or end the row.
+        let cells = cells.iter().map(|cell| cell.chars().map(sanitize).collect());
         self.rows.push(cells.collect());
     }
 
-    /// Fits the table to the columns of a terminal; 0 says that there is none.
+    /// Fits the table to the columns of a terminal; 0 if there is none.
     ///
-    /// The first column is what a person copies, and stays whole; where it leaves no room, the others stand below it.
+    /// The first column is for copying and never truncated; if it leaves too little space, the others go below it.
     pub(crate) fn fitted(mut self, columns: usize) -> Self {
         self.width = (columns > 0).then_some(columns);
         self
     }
 
-    /// Makes no column wider than this; a longer cell stays whole, and what follows it stands further right.
+    /// Limits the width of columns; a longer cell overflows to the right.
     pub(crate) fn overflowing(mut self, widest: usize) -> Self {
         self.widest = Some(widest);
         self
     }
 
-    /// Tells how wide each column is, and whether the others stand below the first.
+    /// Returns the width of each column, and whether the others go below the first.
     fn widths(&self) -> (Vec<usize>, bool) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural = |column: usize| {
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_stands_in_them() {
+    fn columns_are_aligned_and_cells_sanitized() {
         let mut table = Table::new(["run", "agent"]);
         table.row(["天气".to_owned(), "a".to_owned()]);
         table.row(["evil\x1b[2J\nrow".to_owned(), String::new()]);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_long_cell_does_not_push_all_rows_apart() {
+    fn a_long_cell_overflows_only_its_row() {
         let mut table = Table::new(["key", "value", "from"]);
         table.row(["a".to_owned(), "short".to_owned(), "here".to_owned()]);
         table.row(["b".to_owned(), "long ".repeat(4), "there".to_owned()]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_the_terminal_and_keeps_what_is_copied_whole() {
+    fn a_table_fits_the_terminal_without_truncating_the_first_column() {
         let mut table = Table::new(["run", "status", "agent", "started"]);
         let id = "0afc80bf-ee23-4662";
         let started = "2026-11-15 02:44:33 UTC".to_owned();

@@ -1,4 +1,4 @@
-//! A certificate that an engine signs for itself.
+//! Self-signed certificates for engines.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use crate::error::EngineError;
 use crate::folder::{User, write};
 
-/// A certificate for `localhost` and `127.0.0.1`, and where its files are.
+/// A certificate for `localhost` and `127.0.0.1`, and the paths of its files.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     pub(crate) file: PathBuf,
@@ -16,7 +16,7 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// Signs one and puts it into a folder.
+    /// Creates a certificate in a folder.
     pub(crate) fn sign(folder: &Path, owner: Option<User>) -> Result<Self, EngineError> {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).map_err(|error| {

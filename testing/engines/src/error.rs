@@ -1,8 +1,8 @@
-//! Why an engine does not run.
+//! The errors of engines.
 
 use std::io;
 
-/// Why an engine could not be started, or did not do what it was told.
+/// Why an engine could not be started or controlled.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The program is not installed.
@@ -10,29 +10,29 @@ pub enum EngineError {
     Missing {
         /// The program.
         program: &'static str,
-        /// The package that holds it.
+        /// The package that has it.
         package: &'static str,
     },
-    /// The system refused something.
+    /// A system call failed.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// What the system says.
+        /// The error.
         error: io::Error,
     },
-    /// The program ended before its time, or did not get ready.
+    /// The program exited early, or did not become ready.
     #[error("{what}\n{log}")]
     Failed {
-        /// What went wrong.
+        /// The message.
         what: String,
-        /// The end of what the program wrote.
+        /// The end of the program's log.
         log: String,
     },
 }
 
 impl EngineError {
-    /// Says what was tried when the system refused.
+    /// Returns a function that adds the operation to an I/O error.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::System { what: what.into(), error }
     }

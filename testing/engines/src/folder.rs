@@ -1,4 +1,4 @@
-//! The folder of an engine, and who it belongs to.
+//! The temporary folder of an engine, and its owner.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::error::EngineError;
 
-/// What a server runs as where this process is root.
+/// The user that engines run as if this process is root.
 const UNPRIVILEGED: &str = "nobody";
 
 /// A user that is not root.
@@ -19,7 +19,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Tells whom engines run as; nobody else than this process where that is not root.
+    /// Returns the user that engines run as; `None` if this process is not root.
     pub(crate) fn for_engines() -> Result<Option<Self>, EngineError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -39,18 +39,18 @@ impl User {
     }
 }
 
-/// Makes a folder that only the engine and root can enter.
+/// Creates a folder that only the engine and root can enter.
 ///
 /// Its name is short: it holds a socket, whose path must have less than 108 bytes.
 pub(crate) fn make(owner: Option<User>) -> Result<TempDir, EngineError> {
     let folder =
         tempfile::Builder::new().prefix("rw-").tempdir().map_err(EngineError::system("make a folder"))?;
-    give(folder.path(), owner)?;
+    set_owner(folder.path(), owner)?;
     Ok(folder)
 }
 
-/// Gives a file or a folder to whoever the engine runs as.
-pub(crate) fn give(path: &Path, owner: Option<User>) -> Result<(), EngineError> {
+/// Sets the owner of a file or folder to the engine's user.
+pub(crate) fn set_owner(path: &Path, owner: Option<User>) -> Result<(), EngineError> {
     let Some(User { uid, gid }) = owner else { return Ok(()) };
     chown(path, Some(uid), Some(gid)).map_err(EngineError::system(format!("give away {}", path.display())))
 }
@@ -60,7 +60,7 @@ pub(crate) fn write(path: &Path, text: &str, owner: Option<User>) -> Result<(), 
     let failed = || EngineError::system(format!("write {}", path.display()));
     fs::write(path, text).map_err(failed())?;
     fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed())?;
-    give(path, owner)
+    set_owner(path, owner)
 }
 
 /// Copies a folder and everything in it, for the engine to own.
@@ -68,7 +68,7 @@ pub(crate) fn copy(from: &Path, to: &Path, owner: Option<User>) -> Result<(), En
     let failed = || EngineError::system(format!("copy {}", from.display()));
     fs::create_dir(to).map_err(failed())?;
     fs::set_permissions(to, Permissions::from_mode(0o700)).map_err(failed())?;
-    give(to, owner)?;
+    set_owner(to, owner)?;
     for entry in fs::read_dir(from).map_err(failed())? {
         let entry = entry.map_err(failed())?;
         let target = to.join(entry.file_name());
@@ -76,7 +76,7 @@ pub(crate) fn copy(from: &Path, to: &Path, owner: Option<User>) -> Result<(), En
             copy(&entry.path(), &target, owner)?;
         } else {
             fs::copy(entry.path(), &target).map_err(failed())?;
-            give(&target, owner)?;
+            set_owner(&target, owner)?;
         }
     }
     Ok(())

@@ -1,19 +1,19 @@
-//! Private engines for tests: PostgreSQL and Redis servers of one's own, and a proxy that spoils the way to them.
+//! Private engines for tests: PostgreSQL and Redis servers, and a proxy that injects network faults.
 //!
-//! An engine lives in a temporary folder and listens on a free port of the loopback address. It can be killed,
-//! stopped, started again on the same data and port, and paused. It ends with the process that started it, however
-//! that ends. Where that process is root, the engine is not: PostgreSQL refuses to be.
+//! An engine has a temporary folder and a free port on loopback. It can be killed, stopped, restarted on the same data and
+//! port, and paused. It ends with the process that started it, however that ends. If that process is root, the engine runs
+//! as another user, as PostgreSQL requires.
 
 mod certificate;
+mod data_template;
 mod error;
 mod folder;
-mod keeper;
 mod postgres;
 mod process;
 mod programs;
 mod proxy;
 mod redis;
-mod template;
+mod watchdog;
 
 pub use error::EngineError;
 pub use postgres::{Postgres, PostgresOptions};

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of one's own.
+//! A private PostgreSQL server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,28 +9,27 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::certificate::Certificate;
+use crate::data_template::{self, SUPERUSER};
 use crate::error::EngineError;
 use crate::folder::{self, User};
 use crate::process::{Process, end_of};
-use crate::template::{self, SUPERUSER};
 use crate::{programs, proxy};
 
-/// How often a start is tried: what a killed server leaves behind may be in the way for a moment, and so may somebody
-/// else on the port.
-const STARTS: usize = 10;
+/// Attempts to start: leftovers of a killed server or another process on the port may be in the way.
+const MAX_STARTS: usize = 10;
 
-/// How a PostgreSQL server is set up.
+/// Options of a PostgreSQL server.
 #[derive(Debug, Clone, Default)]
 pub struct PostgresOptions {
-    /// Whether it waits for the disk. What a test kills is a process, not a machine: without it nothing is lost either.
+    /// Whether it waits for the disk. Not needed if only processes are killed.
     pub fsync: bool,
-    /// Whether it offers TLS, with a certificate that it signed itself.
+    /// Whether it offers TLS, with a self-signed certificate.
     pub tls: bool,
     /// Further settings, as `name=value`.
     pub settings: Vec<String>,
 }
 
-/// A PostgreSQL server of one's own; it ends when it is dropped.
+/// A private PostgreSQL server; it ends when it is dropped.
 #[derive(Debug)]
 pub struct Postgres {
     process: Option<Process>,
@@ -53,12 +52,12 @@ impl Postgres {
         let programs = programs::postgres()?;
         let user = User::for_engines()?;
         let folder = folder::make(user)?;
-        template::make(&programs, &folder.path().join("data"), user)?;
+        data_template::make(&programs, &folder.path().join("data"), user)?;
         let certificate = options.tls.then(|| Certificate::sign(folder.path(), user)).transpose()?;
         let port = proxy::free_port()?;
         let mut server = Self { process: None, options, programs, user, port, certificate, folder };
         let mut result = server.restart();
-        for _ in 1..STARTS {
+        for _ in 1..MAX_STARTS {
             if result.is_ok() {
                 break;
             }
@@ -68,12 +67,12 @@ impl Postgres {
         result.map(|()| server)
     }
 
-    /// Starts the server again on the same data and port; one that runs is stopped before.
+    /// Restarts the server on the same data and port.
     pub fn restart(&mut self) -> Result<(), EngineError> {
         self.stop();
         let mut result = self.launch();
-        for _ in 1..STARTS {
-            // The only thing that passes by itself: what a killed server has left is still held by its children.
+        for _ in 1..MAX_STARTS {
+            // Children of the killed server still hold its resources: retry.
             if !matches!(&result, Err(EngineError::Failed { log, .. }) if log.contains("still in use")) {
                 break;
             }
@@ -82,7 +81,7 @@ impl Postgres {
         result
     }
 
-    /// Stops the server as an operator does: connections are closed, everything is written.
+    /// Stops the server gracefully.
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.signal_all(Signal::CONT);
@@ -90,28 +89,28 @@ impl Postgres {
         }
     }
 
-    /// Kills the server and everything that belongs to it, without a word.
+    /// Kills the server and its children.
     pub fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    /// Pauses the server: connections stay open, and nothing answers.
+    /// Pauses the server: connections stay open without responses.
     pub fn pause(&mut self) {
         if let Some(process) = &mut self.process {
             process.signal_all(Signal::STOP);
         }
     }
 
-    /// Lets a paused server go on.
+    /// Resumes a paused server.
     pub fn resume(&mut self) {
         if let Some(process) = &mut self.process {
             process.signal_all(Signal::CONT);
         }
     }
 
-    /// Cuts all connections, and tells how many there were.
+    /// Terminates all connections, and returns their number.
     pub fn cut_connections(&self) -> Result<usize, EngineError> {
         let cut = self.query(
             "postgres",
@@ -121,13 +120,13 @@ impl Postgres {
         Ok(cut.parse().unwrap_or_default())
     }
 
-    /// Creates a database, and tells its URL.
+    /// Creates a database, and returns its URL.
     pub fn create_database(&self, name: &str) -> Result<String, EngineError> {
         self.query("postgres", &format!("create database \"{}\"", name.replace('"', "\"\"")))?;
         Ok(self.url(name))
     }
 
-    /// Runs a statement in a database, as a superuser, and tells what it gave: a line a row, `|` between columns.
+    /// Runs a statement as a superuser, and returns the rows as lines, with `|` between columns.
     pub fn query(&self, database: &str, statement: &str) -> Result<String, EngineError> {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
@@ -141,40 +140,40 @@ impl Postgres {
         Err(EngineError::Failed { what: format!("psql ended with {}", output.status), log })
     }
 
-    /// Tells the URL of a database; `postgres` is always there.
+    /// Returns the URL of a database; `postgres` always exists.
     pub fn url(&self, database: &str) -> String {
         self.url_by(self.address(), database)
     }
 
-    /// Tells the URL of a database by another address, that of a proxy.
+    /// Returns the URL of a database through another address, such as a proxy's.
     pub fn url_by(&self, address: SocketAddr, database: &str) -> String {
         let mode = if self.certificate.is_some() { "?sslmode=require" } else { "" };
         format!("postgres://{SUPERUSER}@{address}/{database}{mode}")
     }
 
-    /// Tells the address that the server listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// Tells the folder with the server's socket.
+    /// Returns the folder with the server's socket.
     pub fn socket_folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Tells the certificate that the server signed itself, as PEM.
+    /// Returns the server's self-signed certificate as PEM.
     pub fn certificate(&self) -> Option<&str> {
         self.certificate.as_ref().map(|certificate| certificate.pem.as_str())
     }
 
     fn launch(&mut self) -> Result<(), EngineError> {
         let (log, data) = (self.folder.path().join("log"), self.folder.path().join("data"));
-        // An older log would tell why an earlier start failed.
+        // Do not report the errors of an earlier start.
         let _ = fs::remove_file(&log);
         let mut process = Process::start(self.command(&data), self.user, &log)?;
         let lock = data.join("postmaster.pid");
         let number = process.number().to_string();
-        // The file's first line is whose it is, its eighth how far that one is.
+        // The first line of the PID file is the process, the eighth its status.
         let ready = || {
             let text = fs::read_to_string(&lock).unwrap_or_default();
             let mut lines = text.lines();
@@ -197,7 +196,7 @@ impl Postgres {
             format!("full_page_writes={}", on(self.options.fsync)),
             "max_connections=200".to_owned(),
             "shared_buffers=32MB".to_owned(),
-            // In the data folder, so that a killed server leaves nothing elsewhere.
+            // In the data folder, so that a killed server leaves nothing else behind.
             "dynamic_shared_memory_type=mmap".to_owned(),
         ];
         if let Some(certificate) = &self.certificate {
@@ -216,7 +215,7 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Ends at once, and unlike a kill gives back the system's shared memory.
+            // An immediate shutdown frees the shared memory, unlike a kill.
             process.signal_all(Signal::CONT);
             process.end(Signal::QUIT);
         }

@@ -11,76 +11,76 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::EngineError;
 use crate::folder::User;
-use crate::keeper::Keeper;
+use crate::watchdog::EngineWatchdog;
 
-/// How long an engine may take to get ready, or to end when it was asked to.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at meanwhile.
-const PACE: Duration = Duration::from_millis(5);
-/// Bytes of a log that an error shows.
-const SHOWN: usize = 2000;
+/// How long an engine may take to become ready or to stop.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval of polling meanwhile.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Bytes of the log in an error.
+const MAX_LOG_BYTES: usize = 2000;
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     pid: Pid,
-    /// Ends the server if this process cannot; let go of after the server has ended.
-    _keeper: Keeper,
+    /// Kills the server if this process ends; dropped after the server has exited.
+    _keeper: EngineWatchdog,
 }
 
 impl Process {
-    /// Starts a server; what it writes goes to a log.
+    /// Starts a server with its output in a log file.
     pub(crate) fn start(mut command: Command, user: Option<User>, log: &Path) -> Result<Self, EngineError> {
         let what = || EngineError::system(format!("start {}", command.get_program().display()));
         let failed = (what(), what(), what(), what());
         let file = File::options().create(true).append(true).open(log).map_err(failed.0)?;
         let copy = file.try_clone().map_err(failed.1)?;
-        let mut keeper = Keeper::start().map_err(failed.2)?;
+        let mut watchdog = EngineWatchdog::start().map_err(failed.2)?;
         command.stdin(Stdio::null()).stdout(copy).stderr(file);
-        command.current_dir("/").process_group(keeper.group());
+        command.current_dir("/").process_group(watchdog.group());
         if let Some(User { uid, gid }) = user {
             command.uid(uid).gid(gid);
         }
         let child = command.spawn().map_err(failed.3)?;
         let pid = Pid::from_child(&child);
-        // A keeper that does not hear of it ends the group all the same.
-        let _ = keeper.keep(child.id());
-        Ok(Self { child, pid, _keeper: keeper })
+        // Without the process id, the watchdog still kills the group.
+        let _ = watchdog.watch(child.id());
+        Ok(Self { child, pid, _keeper: watchdog })
     }
 
-    /// Tells the number of the process.
+    /// Returns the process id.
     pub(crate) fn number(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until the server is ready; tells whether it is, or has ended.
+    /// Waits until the server is ready; false if it has exited.
     pub(crate) fn wait_until(&mut self, mut ready: impl FnMut() -> bool) -> bool {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while Instant::now() < until && !self.has_ended() {
             if ready() {
                 return true;
             }
-            thread::sleep(PACE);
+            thread::sleep(POLL_INTERVAL);
         }
         false
     }
 
-    /// Tells whether the server has ended.
+    /// Returns true if the server has exited.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Sends a signal to the server alone; one that has ended needs none.
+    /// Sends a signal to the server only, unless it has exited.
     pub(crate) fn signal(&mut self, signal: Signal) {
         if !self.has_ended() {
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// Sends a signal to the server and to its children.
+    /// Sends a signal to the server and its children.
     ///
-    /// The server comes first, so that it starts no others meanwhile.
+    /// The server comes first, so that it starts no further children.
     pub(crate) fn signal_all(&mut self, signal: Signal) {
         let before = self.children();
         self.signal(signal);
@@ -89,28 +89,28 @@ impl Process {
         }
     }
 
-    /// Asks the server to end, and kills it if it does not.
+    /// Stops the server with a signal, and kills it after the timeout.
     pub(crate) fn end(mut self, signal: Signal) {
         self.signal(signal);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while Instant::now() < until && !self.has_ended() {
-            thread::sleep(PACE);
+            thread::sleep(POLL_INTERVAL);
         }
         self.kill();
     }
 
-    /// Ends the server and its children without asking, and waits until all are gone.
+    /// Kills the server and its children, and waits until all have exited.
     pub(crate) fn kill(mut self) {
         let children = self.children();
         self.signal_all(Signal::KILL);
         let _ = self.child.wait();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while Instant::now() < until && children.iter().any(|child| is_there(*child)) {
-            thread::sleep(PACE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Lists the processes that the server started.
+    /// Returns the server's child processes.
     fn children(&mut self) -> Vec<Pid> {
         if self.has_ended() {
             return Vec::new();
@@ -122,7 +122,7 @@ impl Process {
     }
 }
 
-/// What lets go of it ends it.
+/// Dropping it kills the server.
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.has_ended() {
@@ -132,23 +132,23 @@ impl Drop for Process {
     }
 }
 
-/// Shows the end of a log.
+/// Returns the end of a log.
 pub(crate) fn end_of(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
-    String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).into_owned()
+    String::from_utf8_lossy(&text[text.len().saturating_sub(MAX_LOG_BYTES)..]).into_owned()
 }
 
 fn parent_of(process: i32) -> Option<i32> {
     after_name(process)?.get(1)?.parse().ok()
 }
 
-/// Tells whether a process is there and not just waiting to be reaped by somebody else.
+/// Returns true if a process exists and is not a zombie.
 fn is_there(process: Pid) -> bool {
     let fields = after_name(process.as_raw_nonzero().get());
     fields.and_then(|fields| fields.first().cloned()).is_some_and(|state| state != "Z")
 }
 
-/// Reads what the system tells of a process: state, parent, and so on. Its name may hold anything, also brackets.
+/// Reads the fields of `/proc/PID/stat` after the name, which may contain brackets.
 fn after_name(process: i32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;

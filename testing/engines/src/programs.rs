@@ -1,4 +1,4 @@
-//! Where the programs of the engines are.
+//! Finds the programs of the engines.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -10,7 +10,7 @@ pub(crate) fn redis() -> Result<PathBuf, EngineError> {
     on_path("redis-server").ok_or(EngineError::Missing { program: "redis-server", package: "redis-server" })
 }
 
-/// Finds the folder with the programs of PostgreSQL: what is on the path, else the newest that is installed.
+/// Finds the folder of PostgreSQL's programs: on the PATH, else the newest installed version.
 pub(crate) fn postgres() -> Result<PathBuf, EngineError> {
     let linked = on_path("initdb").and_then(|program| fs::canonicalize(program).ok());
     let named = linked.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -21,7 +21,7 @@ pub(crate) fn postgres() -> Result<PathBuf, EngineError> {
         .ok_or(EngineError::Missing { program: "postgres", package: "postgresql" })
 }
 
-/// Lists the folders that Debian's packages put the versions in, newest first.
+/// Returns the folders of Debian's PostgreSQL versions, newest first.
 fn installed() -> Vec<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let version = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();

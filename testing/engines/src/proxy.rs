@@ -1,4 +1,4 @@
-//! A proxy between a node and an engine that can spoil the way.
+//! A TCP proxy between a node and an engine that injects network faults.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,27 +13,27 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::EngineError;
 
-/// Bytes that are passed on at once.
-const PIECE: usize = 16 << 10;
-/// Pieces of one direction that may be under way.
-const UNDER_WAY: usize = 1024;
+/// Size of a chunk.
+const CHUNK_BYTES: usize = 16 << 10;
+/// Limits the queued chunks of one direction.
+const MAX_QUEUED_CHUNKS: usize = 1024;
 
-/// What the proxy does with what it is given.
+/// What the proxy does with traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Passes everything on.
+    /// Forwards everything.
     #[default]
     Pass,
-    /// Passes nothing on: connections are open and silent, new ones too.
+    /// Forwards nothing: open and new connections are idle.
     Stall,
-    /// Passes on what clients say, and nothing back to one that has said these words: what it asked for is done, and it
-    /// does not learn of it. The words are not found where they come in two pieces.
+    /// Forwards requests, and drops responses to a client that has sent these words: the request is executed with an unknown
+    /// outcome. Words that are split over two chunks are not found.
     MuteAfter(&'static str),
-    /// Passes everything on, but spoils the last letter of these words where clients say them in one piece.
+    /// Forwards everything, but corrupts the last letter of these words if a client sends them in one chunk.
     Misspell(&'static str),
-    /// Resets new connections; those that are open go on.
+    /// Resets new connections; open ones continue.
     Refuse,
-    /// Passes everything on after a while, in both directions.
+    /// Forwards everything with a delay in both directions.
     Delay(Duration),
 }
 
@@ -42,7 +42,7 @@ pub enum Mode {
 pub struct Proxy {
     address: SocketAddr,
     state: watch::Sender<State>,
-    /// Held by every connection.
+    /// Counts open connections by its references.
     open: Arc<()>,
 }
 
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl Proxy {
-    /// Starts a proxy that passes everything on.
+    /// Starts a proxy that forwards everything.
     pub async fn start(target: SocketAddr) -> Result<Self, EngineError> {
         let failed = || EngineError::system("listen for a proxy");
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed())?;
@@ -64,34 +64,34 @@ impl Proxy {
         Ok(Self { address, state, open })
     }
 
-    /// Tells the address that the proxy listens on.
+    /// Returns the address that the proxy listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Changes what it does from now on, also with connections that are open.
+    /// Sets the mode, also of open connections.
     pub fn set(&self, mode: Mode) {
         self.state.send_modify(|state| state.mode = mode);
     }
 
-    /// Cuts all connections that are open.
+    /// Cuts all open connections.
     pub fn cut(&self) {
         self.state.send_modify(|state| state.cuts += 1);
     }
 
-    /// Cuts all connections that are open, with all that was held back, and does something else from now on.
+    /// Cuts all open connections with their queued chunks, and sets the mode.
     pub fn cut_and(&self, mode: Mode) {
         self.state.send_modify(|state| *state = State { mode, cuts: state.cuts + 1 });
     }
 
-    /// Tells how many connections are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
-        // The proxy and whoever accepts hold one each.
+        // The proxy and the accept loop hold one reference each.
         Arc::strong_count(&self.open).saturating_sub(2)
     }
 }
 
-/// Finds a port that nobody listens on.
+/// Finds a free port.
 pub(crate) fn free_port() -> Result<u16, EngineError> {
     let found = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     Ok(found.map_err(EngineError::system("find a free port"))?.port())
@@ -110,7 +110,7 @@ async fn accept(listener: TcpListener, target: SocketAddr, mut state: watch::Rec
         }
         let (state, held) = (state.clone(), Arc::clone(&open));
         tokio::spawn(async move {
-            carry(client, target, state).await;
+            serve_connection(client, target, state).await;
             drop(held);
         });
     }
@@ -127,7 +127,7 @@ async fn cut(mut state: watch::Receiver<State>) {
     let _ = state.wait_for(|state| state.cuts != before).await;
 }
 
-async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver<State>) {
+async fn serve_connection(mut client: TcpStream, target: SocketAddr, state: watch::Receiver<State>) {
     let Ok(mut server) = TcpStream::connect(target).await else {
         reset(&client);
         return;
@@ -137,10 +137,10 @@ async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
         let said = AtomicBool::new(false);
-        let there = pass(from_client, to_server, state.clone(), Way::There(&said));
-        let back = pass(from_server, to_client, state.clone(), Way::Back(&said));
+        let there = forward(from_client, to_server, state.clone(), Direction::There(&said));
+        let back = forward(from_server, to_client, state.clone(), Direction::Back(&said));
         tokio::select! {
-            // What was held back until now is lost with the connection, whatever the proxy does from now on.
+            // Queued chunks are lost with the connection, whatever the new mode is.
             biased;
             () = cut(state) => {}
             _ = async { tokio::join!(there, back) } => return,
@@ -150,20 +150,20 @@ async fn carry(mut client: TcpStream, target: SocketAddr, state: watch::Receiver
     reset(&server);
 }
 
-/// A direction, and whether the client has said what it gets no answer to.
+/// A direction, with the flag that drops responses.
 #[derive(Debug, Clone, Copy)]
-enum Way<'a> {
+enum Direction<'a> {
     There(&'a AtomicBool),
     Back(&'a AtomicBool),
 }
 
-impl Way<'_> {
-    /// Listens to what the client says, before the other side hears it.
-    fn note(self, mode: Mode, piece: &[u8]) {
+impl Direction<'_> {
+    /// Looks for the mode's words in a chunk of the client.
+    fn note(self, mode: Mode, chunk: &[u8]) {
         let Self::There(said) = self else { return };
         match mode {
             Mode::MuteAfter(words) => {
-                let is_said = piece.windows(words.len()).any(|window| window == words.as_bytes());
+                let is_said = chunk.windows(words.len()).any(|window| window == words.as_bytes());
                 said.fetch_or(is_said, Ordering::SeqCst);
             }
             _ => said.store(false, Ordering::SeqCst),
@@ -179,54 +179,54 @@ impl Way<'_> {
     }
 }
 
-/// Passes one direction on, until its end.
-async fn pass(
+/// Forwards one direction until its end.
+async fn forward(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut state: watch::Receiver<State>,
-    way: Way<'_>,
+    direction: Direction<'_>,
 ) {
-    let (sender, mut pieces) = mpsc::channel::<(Instant, Vec<u8>)>(UNDER_WAY);
+    let (sender, mut pieces) = mpsc::channel::<(Instant, Vec<u8>)>(MAX_QUEUED_CHUNKS);
     let mut reading = state.clone();
     let read = async move {
-        let mut piece = vec![0; PIECE];
+        let mut chunk = vec![0; CHUNK_BYTES];
         loop {
-            moving(&mut reading, way).await;
-            let Ok(length @ 1..) = from.read(&mut piece).await else { return };
+            wait_while_stalled(&mut reading, direction).await;
+            let Ok(length @ 1..) = from.read(&mut chunk).await else { return };
             let mode = reading.borrow().mode;
-            way.note(mode, &piece[..length]);
-            if let (Way::There(_), Mode::Misspell(words)) = (way, mode) {
-                misspell(words.as_bytes(), &mut piece[..length]);
+            direction.note(mode, &chunk[..length]);
+            if let (Direction::There(_), Mode::Misspell(words)) = (direction, mode) {
+                corrupt(words.as_bytes(), &mut chunk[..length]);
             }
             let due = Instant::now() + if let Mode::Delay(time) = mode { time } else { Duration::ZERO };
-            if sender.send((due, piece[..length].to_vec())).await.is_err() {
+            if sender.send((due, chunk[..length].to_vec())).await.is_err() {
                 return;
             }
         }
     };
     let write = async move {
-        while let Some((due, piece)) = pieces.recv().await {
+        while let Some((due, chunk)) = pieces.recv().await {
             sleep_until(due).await;
-            moving(&mut state, way).await;
-            if to.write_all(&piece).await.is_err() {
+            wait_while_stalled(&mut state, direction).await;
+            if to.write_all(&chunk).await.is_err() {
                 return;
             }
         }
         let _ = to.shutdown().await;
     };
-    both(read, write).await;
+    run_both(read, write).await;
 }
 
-fn misspell(words: &[u8], piece: &mut [u8]) {
-    for at in 0..piece.len() {
-        if piece[at..].starts_with(words) {
-            piece[at + words.len() - 1] = b'?';
+fn corrupt(words: &[u8], chunk: &mut [u8]) {
+    for at in 0..chunk.len() {
+        if chunk[at..].starts_with(words) {
+            chunk[at + words.len() - 1] = b'?';
         }
     }
 }
 
-/// Runs two sides until the writing one has ended: it ends after the reading one, or because nobody takes anything.
-async fn both(read: impl Future<Output = ()>, write: impl Future<Output = ()>) {
+/// Runs the reading and the writing side until the writing one has ended.
+async fn run_both(read: impl Future<Output = ()>, write: impl Future<Output = ()>) {
     tokio::pin!(write);
     tokio::select! {
         () = &mut write => return,
@@ -235,12 +235,12 @@ async fn both(read: impl Future<Output = ()>, write: impl Future<Output = ()>) {
     write.await;
 }
 
-/// Waits while nothing is passed on.
-async fn moving(state: &mut watch::Receiver<State>, way: Way<'_>) {
-    let _ = state.wait_for(|state| !way.is_silent(state.mode)).await;
+/// Waits while the direction is stalled.
+async fn wait_while_stalled(state: &mut watch::Receiver<State>, direction: Direction<'_>) {
+    let _ = state.wait_for(|state| !direction.is_silent(state.mode)).await;
 }
 
-/// Lets the other side see a reset instead of an end.
+/// Closes with a TCP reset.
 fn reset(stream: &TcpStream) {
     let _ = stream.set_zero_linger();
 }

@@ -1,4 +1,4 @@
-//! A Redis server of one's own.
+//! A private Redis server.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,21 +17,21 @@ use crate::folder::{self, User};
 use crate::process::{Process, end_of};
 use crate::{programs, proxy};
 
-/// How often a start is tried: somebody else may be on the port.
-const STARTS: usize = 10;
-/// How long a command may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Attempts to start: another process may be on the port.
+const MAX_STARTS: usize = 10;
+/// Timeout of a command.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a Redis server is set up.
+/// Options of a Redis server.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    /// Whether its port speaks TLS, with a certificate that it signed itself.
+    /// Whether its port uses TLS, with a self-signed certificate.
     pub tls: bool,
     /// The password that clients need.
     pub password: Option<String>,
 }
 
-/// A Redis server of one's own, which keeps nothing on disk; it ends when it is dropped.
+/// A private Redis server without persistence; it ends when it is dropped.
 #[derive(Debug)]
 pub struct Redis {
     process: Option<Process>,
@@ -49,7 +49,7 @@ impl Redis {
         Self::start_with(RedisOptions::default())
     }
 
-    /// Starts a server that is set up in some way.
+    /// Starts a server with options.
     pub fn start_with(options: RedisOptions) -> Result<Self, EngineError> {
         let program = programs::redis()?;
         let user = User::for_engines()?;
@@ -58,7 +58,7 @@ impl Redis {
         let port = proxy::free_port()?;
         let mut server = Self { process: None, options, program, user, port, certificate, folder };
         let mut result = server.restart();
-        for _ in 1..STARTS {
+        for _ in 1..MAX_STARTS {
             if result.is_ok() {
                 break;
             }
@@ -68,21 +68,21 @@ impl Redis {
         result.map(|()| server)
     }
 
-    /// Starts the server again on the same port, empty; one that runs is stopped before.
+    /// Restarts the server, empty, on the same port.
     pub fn restart(&mut self) -> Result<(), EngineError> {
         self.stop();
         let log = self.folder.path().join("log");
-        // An older log would tell why an earlier start failed.
+        // Do not report the errors of an earlier start.
         let _ = fs::remove_file(&log);
         let mut process = Process::start(self.command(), self.user, &log)?;
-        if process.wait_until(|| self.command_answer(&["PING"]).is_ok_and(|answer| answer == "+PONG")) {
+        if process.wait_until(|| self.send_command(&["PING"]).is_ok_and(|answer| answer == "+PONG")) {
             self.process = Some(process);
             return Ok(());
         }
         Err(EngineError::Failed { what: "redis-server did not get ready".to_owned(), log: end_of(&log) })
     }
 
-    /// Stops the server as an operator does.
+    /// Stops the server gracefully.
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.signal(Signal::CONT);
@@ -90,33 +90,33 @@ impl Redis {
         }
     }
 
-    /// Kills the server without a word.
+    /// Kills the server.
     pub fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill();
         }
     }
 
-    /// Pauses the server: connections stay open, and nothing answers.
+    /// Pauses the server: connections stay open without responses.
     pub fn pause(&mut self) {
         if let Some(process) = &mut self.process {
             process.signal(Signal::STOP);
         }
     }
 
-    /// Lets a paused server go on.
+    /// Resumes a paused server.
     pub fn resume(&mut self) {
         if let Some(process) = &mut self.process {
             process.signal(Signal::CONT);
         }
     }
 
-    /// Removes everything that the server holds.
+    /// Deletes all keys.
     pub fn flush(&self) -> Result<(), EngineError> {
         self.query(&["FLUSHALL"]).map(|_| ())
     }
 
-    /// Cuts all connections of clients.
+    /// Terminates all client connections.
     pub fn cut_connections(&self) -> Result<(), EngineError> {
         for kind in ["normal", "pubsub"] {
             self.query(&["CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes"])?;
@@ -124,33 +124,33 @@ impl Redis {
         Ok(())
     }
 
-    /// Runs a command, and tells its answer as it comes over the wire, without the last line break.
+    /// Runs a command, and returns its raw reply without the last line break.
     pub fn query(&self, words: &[&str]) -> Result<String, EngineError> {
-        let answer = self.command_answer(words).map_err(EngineError::system(words.join(" ")))?;
+        let answer = self.send_command(words).map_err(EngineError::system(words.join(" ")))?;
         match answer.strip_prefix('-') {
             Some(refusal) => Err(EngineError::Failed { what: words.join(" "), log: refusal.to_owned() }),
             None => Ok(answer),
         }
     }
 
-    /// Tells the server's URL.
+    /// Returns the server's URL.
     pub fn url(&self) -> String {
         self.url_by(self.address())
     }
 
-    /// Tells the server's URL by another address, that of a proxy.
+    /// Returns the server's URL through another address, such as a proxy's.
     pub fn url_by(&self, address: SocketAddr) -> String {
         let scheme = if self.certificate.is_some() { "rediss" } else { "redis" };
         let password = self.options.password.as_ref().map(|word| format!(":{word}@")).unwrap_or_default();
         format!("{scheme}://{password}{address}")
     }
 
-    /// Tells the address that the server listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// Tells the certificate that the server signed itself, as PEM.
+    /// Returns the server's self-signed certificate as PEM.
     pub fn certificate(&self) -> Option<&str> {
         self.certificate.as_ref().map(|certificate| certificate.pem.as_str())
     }
@@ -186,10 +186,10 @@ impl Redis {
         command
     }
 
-    /// Sends a command over the socket. The answer is one line, or the lines that came with it at once.
-    fn command_answer(&self, words: &[&str]) -> std::io::Result<String> {
+    /// Sends a command over the Unix socket. The reply is one line, or the lines that arrived with it.
+    fn send_command(&self, words: &[&str]) -> std::io::Result<String> {
         let mut stream = UnixStream::connect(self.socket())?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         if let Some(word) = &self.options.password {
             ask(&mut stream, &["AUTH", word])?;
         }
@@ -204,11 +204,11 @@ fn ask(stream: &mut UnixStream, words: &[&str]) -> std::io::Result<String> {
     }
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    let mut piece = [0; 4096];
+    let mut chunk = [0; 4096];
     while !answer.ends_with(b"\r\n") {
-        match stream.read(&mut piece)? {
+        match stream.read(&mut chunk)? {
             0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            length => answer.extend_from_slice(&piece[..length]),
+            length => answer.extend_from_slice(&chunk[..length]),
         }
     }
     Ok(String::from_utf8_lossy(&answer).trim_end().to_owned())

@@ -1,14 +1,14 @@
-//! Relative links in the documents point at something.
+//! Checks that relative links in documents have a target.
 
 use super::Finding;
-use super::markdown::{self, Line};
+use super::markdown::{self, MarkdownLine};
 use super::tree::Tree;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| path.ends_with(".md")) {
         for (index, line) in markdown::lines(text).into_iter().enumerate() {
-            let Line::Prose(line) = line else { continue };
+            let MarkdownLine::Prose(line) = line else { continue };
             let problems =
                 markdown::link_targets(line).into_iter().filter_map(|target| problem(tree, path, &target));
             findings.extend(problems.map(|message| Finding::error(path, index, message)));
@@ -35,7 +35,7 @@ fn problem(tree: &Tree, document: &str, link: &str) -> Option<String> {
         .then(|| format!("the link `{link}`: `{path}` has no heading `#{anchor}`"))
 }
 
-/// Turns a link into a path from the root, or nothing where it climbs out of it.
+/// Resolves a link to a path from the root; `None` if it leaves the repository.
 fn resolve(document: &str, target: &str) -> Option<String> {
     if target.is_empty() {
         return Some(document.to_owned());

@@ -1,16 +1,16 @@
-//! As much of Markdown as the rules need: fenced code, `#` headings, links.
+//! A minimal Markdown parser: fenced code, `#` headings, links.
 
-/// What one line of a document is part of.
+/// A line of a document, by its context.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum MarkdownLine<'a> {
     Prose(&'a str),
     Code(&'a str),
-    /// The line that opens or closes a code block, with what it says about the language.
+    /// A line that opens or closes a code block, with its language.
     Fence(&'a str),
 }
 
-/// Tells prose from fenced code, line by line.
-pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+/// Classifies each line as prose or fenced code.
+pub(super) fn lines(text: &str) -> Vec<MarkdownLine<'_>> {
     let mut open: Option<&str> = None;
     text.lines()
         .map(|line| {
@@ -20,14 +20,14 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
             match open {
                 Some(opening) if fence.starts_with(opening) && ticks.is_empty() => {
                     open = None;
-                    Line::Fence("")
+                    MarkdownLine::Fence("")
                 }
-                Some(_) => Line::Code(line),
+                Some(_) => MarkdownLine::Code(line),
                 None if fence.len() >= 3 && !ticks.contains('`') => {
                     open = Some(fence);
-                    Line::Fence(ticks.trim())
+                    MarkdownLine::Fence(ticks.trim())
                 }
-                None => Line::Prose(line),
+                None => MarkdownLine::Prose(line),
             }
         })
         .collect()
@@ -45,14 +45,16 @@ pub(super) fn code_blocks(text: &str) -> Vec<CodeBlock<'_>> {
     let mut inside = false;
     for (start, line) in lines(text).into_iter().enumerate() {
         match line {
-            Line::Fence(language) => {
+            MarkdownLine::Fence(language) => {
                 inside = !inside;
                 if inside {
                     blocks.push(CodeBlock { language, start, lines: Vec::new() });
                 }
             }
-            Line::Code(code) => blocks.last_mut().into_iter().for_each(|block| block.lines.push(code)),
-            Line::Prose(_) => {}
+            MarkdownLine::Code(code) => {
+                blocks.last_mut().into_iter().for_each(|block| block.lines.push(code))
+            }
+            MarkdownLine::Prose(_) => {}
         }
     }
     blocks
@@ -63,7 +65,7 @@ pub(super) fn headings(text: &str) -> Vec<(usize, &str)> {
     lines(text)
         .into_iter()
         .filter_map(|line| {
-            let Line::Prose(line) = line else { return None };
+            let MarkdownLine::Prose(line) = line else { return None };
             let title = line.trim_start_matches('#');
             let level = line.len() - title.len();
             ((1..=6).contains(&level) && title.starts_with(' ')).then(|| (level, title.trim()))
@@ -71,7 +73,7 @@ pub(super) fn headings(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// Returns every name that `#name` may point at, as GitHub derives them.
+/// Returns the anchors of all headings, as GitHub derives them.
 pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     for (_, title) in headings(text) {
@@ -90,7 +92,7 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
 fn slug(title: &str) -> String {
     let mut words = String::new();
     let mut rest = title;
-    // Of a link only the text counts.
+    // Only the text of a link counts.
     while let Some((before, after)) = rest.split_once("](") {
         words.push_str(before);
         rest = after.split_once(')').map_or("", |(_, after)| after);
@@ -111,7 +113,7 @@ pub(super) fn link_targets(line: &str) -> Vec<String> {
     inline.chain(definition).chain(html).filter_map(without_title).map(str::to_owned).collect()
 }
 
-/// Returns what is between the opening parenthesis, just passed, and its partner.
+/// Returns the text up to the matching closing parenthesis.
 fn inline_target(rest: &str) -> Option<&str> {
     let mut depth = 1;
     let end = rest.find(|c| {
@@ -136,7 +138,7 @@ fn quoted_after<'a>(line: &'a str, opening: &str) -> Vec<&'a str> {
     line.split(opening).skip(1).filter_map(|rest| rest.split_once('"')).map(|(value, _)| value).collect()
 }
 
-/// Blanks out `code`, whose brackets are no links.
+/// Removes `code` spans, whose brackets are not links.
 fn without_code_spans(line: &str) -> String {
     let mut prose = String::new();
     let mut rest = line;
@@ -156,18 +158,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_told_from_prose() {
+    fn code_and_prose_are_distinguished() {
         let text = "a\n````md\n```\n# b\n````\nc ``` d\n~~~\n```\n~~~\n";
         let expected = [
-            Line::Prose("a"),
-            Line::Fence("md"),
-            Line::Code("```"),
-            Line::Code("# b"),
-            Line::Fence(""),
-            Line::Prose("c ``` d"),
-            Line::Fence(""),
-            Line::Code("```"),
-            Line::Fence(""),
+            MarkdownLine::Prose("a"),
+            MarkdownLine::Fence("md"),
+            MarkdownLine::Code("```"),
+            MarkdownLine::Code("# b"),
+            MarkdownLine::Fence(""),
+            MarkdownLine::Prose("c ``` d"),
+            MarkdownLine::Fence(""),
+            MarkdownLine::Code("```"),
+            MarkdownLine::Fence(""),
         ];
         assert_eq!(lines(text), expected);
         assert_eq!(headings(text), []);

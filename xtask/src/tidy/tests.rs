@@ -37,6 +37,12 @@ fn canaries() -> Vec<(&'static str, Tree)> {
         ("trailing white space", one("src/lib.rs", "let a = 1; \n")),
         ("links", one("README.md", "[there](nowhere.md)")),
         ("translations", tree(&[("README.md", "# A\n## B\n"), ("README.zh-CN.md", "# A\n")])),
+        (
+            "type names",
+            tree(&[("bench/src/a.rs", "pub struct Load;"), ("xtask/src/b.rs", "pub enum Load {}")]),
+        ),
+        ("doc comments", one("src/lib.rs", "/// Tells the time.\n")),
+        ("retired words", one("src/lib.rs", "struct Desk;")),
     ]
 }
 
@@ -58,7 +64,7 @@ fn long_files_are_only_a_warning_and_generated_ones_are_left_alone() {
 }
 
 #[test]
-fn macros_for_the_desk_are_found() {
+fn unfinished_macros_are_found() {
     for name in UNFINISHED_MACROS {
         assert_found("unfinished code", &[("a.rs", &format!("\n    {name}!(x);"))], "error: a.rs:2");
         assert_fine("unfinished code", &[("a.rs", &format!("my_{name}!(x); {name}(x)"))]);
@@ -175,4 +181,99 @@ fn a_translation_keeps_outline_and_commands() {
     }
     assert_found("translations", &[("README.md", "")], "there is no README.zh-CN.md");
     assert_found("translations", &[("docs/a.zh-CN.md", "")], "there is no docs/a.md");
+}
+
+#[test]
+fn a_public_type_name_is_defined_in_one_file() {
+    let client = "crates/runwire-client/src/a.rs";
+    for (first, second) in [
+        ("pub struct Load;", "    pub(crate) enum Load {"),
+        ("pub(super) trait Load<T> {}", "pub type Load = u8;"),
+        ("pub(in crate::a) union Load {", "pub struct Load<'a>(&'a str);"),
+    ] {
+        let files = [(client, first), ("testing/engines/src/b.rs", second)];
+        let expected = format!("testing/engines/src/b.rs:1: the type name `Load` is taken by {client}:1");
+        assert_found("type names", &files, &expected);
+    }
+    // Private types, alternatives in one file, tests, and other names.
+    assert_fine("type names", &[("bench/src/a.rs", "pub struct Load;\npub struct Load;")]);
+    for (path, second) in [
+        ("bench/src/b.rs", "struct Load;"),
+        ("bench/src/b.rs", "pub struct Loader;"),
+        ("bench/src/b.rs", "pub fn type_of() {}\npub const STRUCT: u8 = 0;"),
+        ("bench/tests/it/b.rs", "pub struct Load;"),
+    ] {
+        assert_fine("type names", &[("bench/src/a.rs", "pub struct Load;"), (path, second)]);
+    }
+}
+
+#[test]
+fn dialects_and_mirrors_of_the_server_may_share_type_names() {
+    let dialect = |name: &str| format!("crates/runwire-model/src/dialect/{name}.rs");
+    let (loom, agio) = (dialect("loom"), dialect("agio"));
+    assert_fine("type names", &[(&loom, "pub struct Encoder;"), (&agio, "pub struct Encoder;")]);
+    assert_found("type names", &[(&loom, "pub struct Form;"), (&agio, "pub struct Form;")], "`Form`");
+    let mirror = ("crates/runwire-client/src/info.rs", "pub struct RunInfo;");
+    let log = ("crates/runwire-log/src/info.rs", "pub struct RunInfo;");
+    assert_fine("type names", &[mirror, log]);
+    let server = ("crates/runwire-server/src/info.rs", "pub struct RunInfo;");
+    assert_found("type names", &[mirror, log, server], "crates/runwire-server/src/info.rs:1");
+}
+
+#[test]
+fn doc_comments_say_what_a_thing_does() {
+    for line in ["/// Tells the time.", "    //! Gives one.", "/** Tells it. */", " * Gives it."] {
+        assert_found("doc comments", &[("a.rs", line)], "a.rs:1");
+        assert_found("doc comments", &[("console/src/a.tsx", line)], "a.tsx:1");
+        assert_fine("doc comments", &[("a.md", line)]);
+    }
+    for line in
+        ["// Tells the time.", "/// Returns what it tells.", "/// Tellers count.", "let a = b * Gives;"]
+    {
+        assert_fine("doc comments", &[("a.rs", line)]);
+    }
+}
+
+#[test]
+fn retired_words_are_found_in_identifiers_and_file_names() {
+    for (line, expected) in [
+        ("struct Desk;", "`Desk` has the retired word `Desk`: call it FollowedThreads"),
+        ("use a::SharedDesk;", "`SharedDesk`"),
+        ("fn put_off() {}", "`put_off` has the retired word `put_off`: call it deferred"),
+        ("let putOffLong = 1;", "`putOffLong`"),
+        ("const PUT_OFF: u8 = b'\"';", "`PUT_OFF`"),
+        ("enum PutOff {}", "`PutOff`"),
+        ("fn a<'e>(b: &'e str) { wary(b) }", "`wary`"),
+        ("/// The how-MANIETH it is.", "write `ordinal`"),
+    ] {
+        // Taken apart, so that this file does not have it.
+        let line = line.replace("MANIETH", "manieth");
+        assert_found("retired words", &[("a.rs", &line)], expected);
+    }
+    assert_found("retired words", &[("src/desk.rs", "")], "the file name has the retired word `Desk`");
+    assert_found("retired words", &[("src/put_off/mod.rs", "")], "the file name");
+    assert_found("retired words", &[("src/a.ts", "const wary = 'x';")], "src/a.ts:1");
+    assert_found("retired words", &[("a.rs", "let a = \"\n\";\nlet wary = a;")], "a.rs:3");
+}
+
+#[test]
+fn retired_words_in_texts_and_other_words_are_fine() {
+    for line in [
+        "let desk = 1;",
+        "struct Desktop;",
+        "let years = cleaning(input_offset);",
+        "let a = \"a wary \\\" wary\";",
+        "let a = r#\"a \" wary\"#;",
+        "let a = br\"wary\";",
+        "// wary",
+        "/* wary */",
+        "let a = '\\'' /* ' */; // wary",
+    ] {
+        assert_fine("retired words", &[("a.rs", line)]);
+    }
+    assert_fine(
+        "retired words",
+        &[("a.ts", "const a = 'wary' + \"wary\" + `\nwary`;"), ("a.md", "struct Desk;")],
+    );
+    assert_fine("retired words", &[("console/dist/a.ts", "struct Desk;")]);
 }

@@ -1,4 +1,4 @@
-//! A translated document has the same outline and the same code as its original.
+//! Checks that translated documents have the outline and code blocks of their originals.
 
 use super::Finding;
 use super::markdown::{self, CodeBlock};
@@ -48,7 +48,7 @@ fn compare(path: &str, original: &str, translation: &str) -> Vec<Finding> {
     findings
 }
 
-/// Returns what must be the same in every language: all but the comments of a shell.
+/// Returns the lines that must not be translated: all but shell comments.
 fn untranslatable<'a>(block: &CodeBlock<'a>) -> Vec<&'a str> {
     let is_shell = matches!(block.language, "sh" | "bash" | "shell" | "console");
     let without_comment = |line: &'a str| match line.split_once(" #") {

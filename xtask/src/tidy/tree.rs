@@ -1,15 +1,15 @@
-//! The files of the repository, in memory, so that rules are pure functions.
+//! The files of the repository in memory, so that rules are pure functions.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::command::Failure;
+use crate::command::TaskError;
 
-/// Folders that are built, downloaded or found by fuzzing: never committed.
+/// Folders that are never committed.
 const NOT_OURS: [&str; 4] = ["target", "node_modules", "fuzz/corpus", "fuzz/artifacts"];
 
-/// Hidden folders that are ours; the others belong to editors and to git.
+/// Hidden folders of the repository; others belong to editors and git.
 const HIDDEN_BUT_OURS: [&str; 4] = [".cargo", ".ci", ".config", ".github"];
 
 /// Every file by its path from the root, written with `/`.
@@ -19,14 +19,14 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn read(root: &Path) -> Result<Tree, Failure> {
+    pub(super) fn read(root: &Path) -> Result<Tree, TaskError> {
         let mut tree = Tree::default();
         tree.read_folder(root, "")?;
         Ok(tree)
     }
 
-    fn read_folder(&mut self, root: &Path, folder: &str) -> Result<(), Failure> {
-        let failed = |error| Failure::new(format!("`{folder}` could not be read: {error}"));
+    fn read_folder(&mut self, root: &Path, folder: &str) -> Result<(), TaskError> {
+        let failed = |error| TaskError::new(format!("`{folder}` could not be read: {error}"));
         for entry in fs::read_dir(root.join(folder)).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -36,7 +36,7 @@ impl Tree {
                 self.read_folder(root, &path)?;
             } else if kind.is_file() {
                 let bytes = fs::read(entry.path()).map_err(failed)?;
-                // What is not text has no lines to check, but links may point at it.
+                // A binary file has no lines to check, but links may point at it.
                 self.files.insert(path, String::from_utf8(bytes).unwrap_or_default());
             }
         }
@@ -55,7 +55,7 @@ impl Tree {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Tells whether `path` is a file, or a folder with something in it.
+    /// Returns true if `path` is a file or a folder that is not empty.
     pub(super) fn contains(&self, path: &str) -> bool {
         let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
         self.files.contains_key(path) || self.files.keys().any(|file| file.starts_with(&folder))

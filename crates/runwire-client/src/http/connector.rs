@@ -1,4 +1,4 @@
-//! How connections are made: plain, or through TLS.
+//! The connector of the connection pool: plain TCP or TLS.
 
 use std::time::Duration;
 
@@ -8,32 +8,36 @@ use super::BaseUrl;
 use crate::error::Error;
 
 #[cfg(feature = "tls")]
-pub(super) type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
+pub(super) type ClientConnector = hyper_rustls::HttpsConnector<HttpConnector>;
 
 #[cfg(not(feature = "tls"))]
-pub(super) type Connector = HttpConnector;
+pub(super) type ClientConnector = HttpConnector;
 
-fn plain(connect_time: Duration) -> HttpConnector {
+fn plain(connect_timeout: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
-    connector.set_connect_timeout(Some(connect_time));
-    // A frame that waits for more to go with it is a frame that readers see late.
+    connector.set_connect_timeout(Some(connect_timeout));
+    // Nagle's algorithm would delay small frames.
     connector.set_nodelay(true);
     connector
 }
 
 #[cfg(not(feature = "tls"))]
-pub(super) fn new(_: &BaseUrl, connect_time: Duration, _: &[u8]) -> Result<Connector, Error> {
-    Ok(plain(connect_time))
+pub(super) fn new(_: &BaseUrl, connect_timeout: Duration, _: &[u8]) -> Result<ClientConnector, Error> {
+    Ok(plain(connect_timeout))
 }
 
-/// Finds out why a server is not trusted, if that is what went wrong.
+/// Returns why the server's certificate was rejected, if that is the error's cause.
 #[cfg(not(feature = "tls"))]
-pub(super) fn mistrust(_: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub(super) fn certificate_error(_: &(dyn std::error::Error + 'static)) -> Option<String> {
     None
 }
 
 #[cfg(feature = "tls")]
-pub(super) fn new(url: &BaseUrl, connect_time: Duration, trusted: &[u8]) -> Result<Connector, Error> {
+pub(super) fn new(
+    url: &BaseUrl,
+    connect_timeout: Duration,
+    root_certificates: &[u8],
+) -> Result<ClientConnector, Error> {
     use std::sync::Arc;
 
     use rustls::crypto::ring;
@@ -42,13 +46,13 @@ pub(super) fn new(url: &BaseUrl, connect_time: Duration, trusted: &[u8]) -> Resu
     use rustls::{ClientConfig, RootCertStore};
 
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(trusted) {
+    for certificate in CertificateDer::pem_slice_iter(root_certificates) {
         let unusable =
             |error: &dyn std::fmt::Display| Error::Tls(format!("a certificate cannot be used: {error}"));
         let certificate = certificate.map_err(|error| unusable(&error))?;
         roots.add(certificate).map_err(|error| unusable(&error))?;
     }
-    // Reading the machine's certificates takes a while, which nobody should wait for in vain.
+    // Loading the system's certificates is slow, so plain HTTP skips it.
     if url.is_secure() {
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
@@ -63,7 +67,7 @@ pub(super) fn new(url: &BaseUrl, connect_time: Duration, trusted: &[u8]) -> Resu
         .map_err(|error| Error::Tls(error.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut plain = plain(connect_time);
+    let mut plain = plain(connect_timeout);
     plain.enforce_http(false);
     Ok(hyper_rustls::HttpsConnectorBuilder::new()
         .with_tls_config(config)
@@ -72,36 +76,36 @@ pub(super) fn new(url: &BaseUrl, connect_time: Duration, trusted: &[u8]) -> Resu
         .wrap_connector(plain))
 }
 
-/// Tells whether a server answers in something else than TLS.
+/// Returns true if the server does not speak TLS.
 #[cfg(not(feature = "tls"))]
-pub(super) fn is_no_tls(_: &(dyn std::error::Error + 'static)) -> bool {
+pub(super) fn is_not_tls(_: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Tells whether a server answers in something else than TLS.
+/// Returns true if the server does not speak TLS.
 #[cfg(feature = "tls")]
-pub(super) fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(super) fn is_not_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(rustls::Error::InvalidMessage(_)) = error.downcast_ref() {
         return true;
     }
-    // What an I/O error wraps is not its source.
+    // `source` skips the error that an I/O error wraps.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     match wrapped {
-        Some(wrapped) => is_no_tls(wrapped),
-        None => error.source().is_some_and(is_no_tls),
+        Some(wrapped) => is_not_tls(wrapped),
+        None => error.source().is_some_and(is_not_tls),
     }
 }
 
-/// Finds out why a server is not trusted, if that is what went wrong.
+/// Returns why the server's certificate was rejected, if that is the error's cause.
 #[cfg(feature = "tls")]
-pub(super) fn mistrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub(super) fn certificate_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(found @ rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
         return Some(found.to_string());
     }
-    // What an I/O error wraps is not its source.
+    // `source` skips the error that an I/O error wraps.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     match wrapped {
-        Some(wrapped) => mistrust(wrapped),
-        None => mistrust(error.source()?),
+        Some(wrapped) => certificate_error(wrapped),
+        None => certificate_error(error.source()?),
     }
 }

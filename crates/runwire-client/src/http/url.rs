@@ -1,4 +1,4 @@
-//! Where the server is, and the addresses of what it has.
+//! The server's base URL, and the URLs of its endpoints.
 
 use std::fmt::{self, Display, Write};
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use http::Uri;
 use http::uri::Scheme;
 
-/// A server's address: `http://host:port`, and a path before `/v1` where a proxy adds one.
+/// The base URL of a server: `http://host:port`, and the path prefix of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     /// Without a slash at the end.
@@ -14,23 +14,23 @@ pub struct BaseUrl {
     is_secure: bool,
 }
 
-/// Says what is wrong with a URL.
+/// Why a URL is not a server's base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// It is no URL of a server.
+    /// It is not `http://host:port` with an optional path.
     #[error("a server's URL looks like `http://127.0.0.1:7420`")]
     Malformed,
-    /// It asks for TLS, and this build has none.
+    /// It is `https://`, and this build has no TLS.
     #[error("this build has no TLS (feature `tls`): use http://, on this machine or through a tunnel")]
     NoTls,
-    /// It has a query, where a secret may hide.
+    /// It has a query, which may hold a secret.
     #[error("a server's URL has no query; tokens come from RUNWIRE_TOKEN")]
     HasQuery,
 }
 
 impl BaseUrl {
-    /// Where `runwire dev` and `runwire serve` listen unless told otherwise.
+    /// Default URL of `runwire dev` and `runwire serve`.
     pub const DEFAULT: &'static str = "http://127.0.0.1:7420";
 
     #[cfg(feature = "tls")]
@@ -69,27 +69,27 @@ impl Display for BaseUrl {
     }
 }
 
-/// An address on the server, each part escaped as it is added.
+/// The URL of an endpoint; segments and parameters are percent-encoded as they are added.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct Endpoint {
     text: String,
     has_query: bool,
 }
 
-impl Target {
-    /// Begins at the root of a server.
+impl Endpoint {
+    /// Returns the root endpoint of a server.
     pub(super) fn of(url: &BaseUrl) -> Self {
         Self { text: url.text.clone(), has_query: false }
     }
 
-    /// Adds a segment of the path.
+    /// Appends a path segment.
     pub(crate) fn segment(mut self, segment: &str) -> Self {
         self.text.push('/');
         self.escape(segment);
         self
     }
 
-    /// Adds a parameter.
+    /// Adds a query parameter.
     pub(crate) fn parameter(mut self, name: &str, value: &str) -> Self {
         self.text.push(if std::mem::replace(&mut self.has_query, true) { '&' } else { '?' });
         self.escape(name);
@@ -98,7 +98,7 @@ impl Target {
         self
     }
 
-    /// Adds a parameter, if there is a value.
+    /// Adds a query parameter if it has a value.
     pub(crate) fn parameter_if(self, name: &str, value: Option<impl ToString>) -> Self {
         match value {
             Some(value) => self.parameter(name, &value.to_string()),
@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Adds `name=true`, if it holds.
+    /// Adds `name=true` if `holds`.
     pub(crate) fn flag(self, name: &str, holds: bool) -> Self {
         self.parameter_if(name, holds.then_some("true"))
     }
@@ -116,7 +116,7 @@ impl Target {
     }
 
     fn escape(&mut self, text: &str) {
-        // A segment of dots alone would climb; escaped, it is a name like any other.
+        // `..` is a valid id: it must not be normalised away as a path segment.
         let only_dots = text.bytes().all(|byte| byte == b'.');
         for byte in text.bytes() {
             match byte {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_by_its_url() {
+    fn a_base_url_has_a_host_and_no_query() {
         let url: BaseUrl = "http://[::1]:7420/runwire/".parse().unwrap();
         assert_eq!(url.to_string(), "http://[::1]:7420/runwire");
         assert_eq!("http://example.org/?a=b".parse::<BaseUrl>(), Err(UrlError::HasQuery));
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_escaped_whatever_they_hold() {
+    fn segments_and_parameters_are_percent_encoded() {
         let url: BaseUrl = "http://host/p".parse().unwrap();
-        let target = Target::of(&url).segment("v1").segment("a/b?c=d&天").segment("..");
-        let target =
-            target.parameter("after", "12-0").parameter_if("dialect", None::<&str>).parameter("x", "a b+c");
+        let endpoint = Endpoint::of(&url).segment("v1").segment("a/b?c=d&天").segment("..");
+        let endpoint =
+            endpoint.parameter("after", "12-0").parameter_if("dialect", None::<&str>).parameter("x", "a b+c");
         assert_eq!(
-            target.as_str(),
+            endpoint.as_str(),
             "http://host/p/v1/a%2Fb%3Fc%3Dd%26%E5%A4%A9/%2E%2E?after=12-0&x=a%20b%2Bc"
         );
     }

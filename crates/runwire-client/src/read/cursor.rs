@@ -1,11 +1,11 @@
-//! Places in a thread.
+//! Cursors: positions in a thread.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A place in a thread: after one frame of a record (`12-0`), or after all of it (`12`).
+/// A position in a thread: after one frame of a record (`12-0`), or after all of it (`12`).
 ///
-/// It is valid for the dialect that gave it. [`Cursor::START`] lies before everything.
+/// It is valid for the dialect that it came from. [`Cursor::START`] is before everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor {
     seq: u64,
@@ -16,12 +16,12 @@ impl Cursor {
     /// Before everything.
     pub const START: Self = Self::after(0);
 
-    /// Makes the place after a whole record.
+    /// Returns the position after a whole record.
     pub const fn after(seq: u64) -> Self {
         Self { seq, frame: None }
     }
 
-    /// Tells the record that the place is in, or after.
+    /// Returns the `seq` of the record.
     pub fn seq(self) -> u64 {
         self.seq
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Says that a text is no cursor.
+/// The text is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a cursor is `seq-k` or `seq`, such as `12-0`; `0` is the start")]
 pub struct CursorError;

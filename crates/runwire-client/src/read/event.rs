@@ -1,4 +1,4 @@
-//! Canonical events, with where and when they happened.
+//! Canonical events as they are received, with cursor, time, thread and run.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use runwire_model::json::Object;
 use runwire_model::{Json, Timestamp};
 
 use super::cursor::Cursor;
-use super::frame::Frame;
-use super::reading::{Form, sealed};
+use super::frame::ReceivedFrame;
+use super::run_stream::{FrameDecoder, sealed};
 
-/// An event of a run as the server tells it.
+/// A canonical event with its record's metadata.
 ///
-/// It reads like the [`Event`] that it holds: `received.body` says what happened. An event of a type that this
+/// It dereferences to its [`Event`]: `received.body` is the event's body. An event of a type that this
 /// version does not know is a [`Foreign`] one with the whole frame, so nothing is lost by reading on.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Received {
-    /// The place after this event.
+pub struct ReceivedEvent {
+    /// The cursor after this event.
     pub cursor: Option<Cursor>,
     /// The record that holds it.
     pub seq: u64,
@@ -29,18 +29,18 @@ pub struct Received {
     pub thread_id: Arc<str>,
     /// The run.
     pub run_id: Arc<str>,
-    /// What happened.
+    /// The event.
     pub event: Event,
     frame: Bytes,
 }
 
-impl Received {
-    /// Gives the event's JSON as it came.
+impl ReceivedEvent {
+    /// Returns the event's JSON as received.
     pub fn frame(&self) -> &Bytes {
         &self.frame
     }
 
-    /// Tells the type on the wire, also of an event that this version does not know.
+    /// Returns the type on the wire, even if this version does not know it.
     pub fn type_name(&self) -> String {
         match &self.event.body {
             Body::Foreign(foreign) if foreign.dialect == "runwire" => {
@@ -52,7 +52,7 @@ impl Received {
     }
 }
 
-impl Deref for Received {
+impl Deref for ReceivedEvent {
     type Target = Event;
 
     fn deref(&self) -> &Event {
@@ -62,18 +62,18 @@ impl Deref for Received {
 
 /// Canonical events.
 #[derive(Debug, Clone, Default)]
-pub struct Canonical {
-    /// Of the last event: most have the same.
+pub struct CanonicalEvents {
+    /// Thread of the last event, shared by the next ones.
     thread_id: Arc<str>,
     run_id: Arc<str>,
 }
 
-impl sealed::Sealed for Canonical {}
+impl sealed::Sealed for CanonicalEvents {}
 
-impl Form for Canonical {
-    type Item = Received;
+impl FrameDecoder for CanonicalEvents {
+    type Item = ReceivedEvent;
 
-    fn read(&mut self, frame: Frame) -> Result<Received, String> {
+    fn read(&mut self, frame: ReceivedFrame) -> Result<ReceivedEvent, String> {
         let text = str::from_utf8(&frame.data).map_err(|error| format!("an event is no text: {error}"))?;
         let mut object = Object::of_stored(text).ok_or_else(|| "an event is no JSON object".to_owned())?;
         let seq = object.take_opt("seq").map_err(|error| error.to_string())?.unwrap_or_default();
@@ -86,12 +86,12 @@ impl Form for Canonical {
             }
         }
         let type_name = object.take_opt_str("type").map_err(|error| error.to_string())?.unwrap_or_default();
-        // What a newer server says in words that are not known here is kept as it came.
+        // An event of a newer server is kept as a foreign one.
         let event = match Event::read(&type_name, object) {
             Ok(Some(event)) => event,
             Ok(None) | Err(_) => unknown(text, &frame)?,
         };
-        Ok(Received {
+        Ok(ReceivedEvent {
             cursor: frame.cursor,
             seq,
             at: at.and_then(|at| Timestamp::parse(&at)).unwrap_or_default(),
@@ -102,12 +102,12 @@ impl Form for Canonical {
         })
     }
 
-    fn ends(received: &Received) -> bool {
+    fn ends(received: &ReceivedEvent) -> bool {
         received.event.body.is_terminal()
     }
 }
 
-fn unknown(text: &str, frame: &Frame) -> Result<Event, String> {
+fn unknown(text: &str, frame: &ReceivedFrame) -> Result<Event, String> {
     let kept = Json::parse(text).map_err(|error| format!("an event is no JSON: {error}"))?;
     let name = frame.name().map(Into::into);
     Ok(Event::new(Foreign { dialect: "runwire".to_owned(), frame: kept, name }))
@@ -117,12 +117,12 @@ fn unknown(text: &str, frame: &Frame) -> Result<Event, String> {
 mod tests {
     use super::*;
 
-    fn read(json: &'static str) -> Result<Received, String> {
-        Canonical::default().read(Frame::new(None, None, Bytes::from_static(json.as_bytes())))
+    fn read(json: &'static str) -> Result<ReceivedEvent, String> {
+        CanonicalEvents::default().read(ReceivedFrame::new(None, None, Bytes::from_static(json.as_bytes())))
     }
 
     #[test]
-    fn an_event_comes_with_where_and_when_it_happened() {
+    fn an_event_has_its_records_seq_time_thread_and_run() {
         let json = r#"{"seq":7,"at":"2026-11-15T02:44:33.123Z","thread_id":"t","run_id":"r","type":"text.delta","message_id":"m","content":"Hel","mood":"good"}"#;
         let received = read(json).unwrap();
         assert_eq!((received.seq, &*received.thread_id, &*received.run_id), (7, "t", "r"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_server_says_is_kept() {
+    fn unknown_events_are_kept_as_foreign() {
         for json in [
             r#"{"seq":1,"thread_id":"t","run_id":"r","type":"mood.changed","to":"😀"}"#,
             r#"{"seq":1,"thread_id":"t","run_id":"r","type":"tool.finished","call_id":"c","status":"maybe"}"#,

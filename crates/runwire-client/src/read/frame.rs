@@ -1,4 +1,4 @@
-//! Frames as they come over the wire.
+//! Frames as received.
 
 use std::borrow::Cow;
 
@@ -6,29 +6,29 @@ use bytes::Bytes;
 
 use super::cursor::Cursor;
 
-/// One message of a run in the reader's dialect.
+/// A frame in the reader's dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Frame {
-    /// The place after this frame: reading goes on from it. Of a snapshot, only the last frame has one.
+pub struct ReceivedFrame {
+    /// The cursor after this frame. Of a snapshot, only the last frame has one.
     pub cursor: Option<Cursor>,
-    /// The name that the dialect gives to a frame beside its data. A WebSocket does not carry it.
+    /// The SSE event name, if the dialect has one. A WebSocket does not carry it.
     pub name: Option<Bytes>,
-    /// What the frame says: JSON, or in `text` a piece of the text.
+    /// The data: JSON, or in `text` a piece of the text.
     pub data: Bytes,
 }
 
-impl Frame {
+impl ReceivedFrame {
     pub(super) fn new(cursor: Option<Cursor>, name: Option<Bytes>, data: Bytes) -> Self {
         Self { cursor, name, data }
     }
 
-    /// Gives the data as text.
+    /// Returns the data as text.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.data)
     }
 
-    /// Gives the name as text.
+    /// Returns the name as text.
     pub fn name(&self) -> Option<Cow<'_, str>> {
         self.name.as_deref().map(String::from_utf8_lossy)
     }

@@ -1,33 +1,33 @@
-//! Reading a run or a thread.
+//! Reading a run or a thread as a stream that reconnects.
 //!
 //! | module | what |
 //! |---|---|
-//! | `reading` | the stream that a program sees, in its forms |
-//! | `event`, `frame`, `message`, `page` | what is handed out |
-//! | `follow` | one stream over many connections: when to wait, when to give up |
-//! | `link` | one connection; `sse` and `websocket` carry it |
-//! | `cutter` | bytes cut into server-sent events |
-//! | `ask`, `cursor` | what is asked for, and from where |
+//! | `run_stream` | the public stream of events, frames or text |
+//! | `event`, `frame`, `message_states`, `page` | the items |
+//! | `reconnect` | one stream over many connections: backoff, retries, resuming at the cursor |
+//! | `connection` | one connection with its idle timeout; `sse` and `websocket` are its transports |
+//! | `sse_parser` | parser of server-sent events |
+//! | `request`, `cursor` | the parameters of a stream, and where it starts |
 
-mod ask;
+mod connection;
 mod cursor;
-mod cutter;
 mod event;
-mod follow;
 mod frame;
-mod link;
-mod message;
+mod message_states;
 mod page;
-mod reading;
+mod reconnect;
+mod request;
+mod run_stream;
 mod sse;
+mod sse_parser;
 mod websocket;
 
-pub(crate) use ask::Place;
-pub use ask::Transport;
 pub use cursor::{Cursor, CursorError};
-pub use event::{Canonical, Received};
-pub use follow::Signal;
-pub use frame::Frame;
-pub use message::MessageStates;
-pub use page::{Page, PageFrame};
-pub use reading::{AsTheyCome, Events, Form, Frames, Reading, TextAlone, Texts};
+pub use event::{CanonicalEvents, ReceivedEvent};
+pub use frame::ReceivedFrame;
+pub use message_states::MessageStates;
+pub use page::{FramePage, PageFrame};
+pub use reconnect::StreamUpdate;
+pub(crate) use request::Resource;
+pub use request::Transport;
+pub use run_stream::{EventStream, FrameDecoder, FrameStream, PassThrough, RunStream, TextOnly, TextStream};

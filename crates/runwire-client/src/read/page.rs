@@ -1,4 +1,4 @@
-//! Pages of frames, for who reads a run piece by piece.
+//! Pages of frames.
 
 use runwire_model::Json;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use super::cursor::Cursor;
 /// A page of frames.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
-pub struct Page {
+pub struct FramePage {
     /// The frames, oldest first.
     pub frames: Vec<PageFrame>,
-    /// Where the next page begins; nothing at the end of what is there now.
+    /// Cursor of the next page; `None` at the end of what is stored now.
     pub next: Option<Cursor>,
 }
 
@@ -19,7 +19,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct PageFrame {
-    /// The place after this frame.
+    /// The cursor after this frame.
     pub cursor: Option<Cursor>,
     /// The frame; in `text`, a string.
     pub frame: Json,

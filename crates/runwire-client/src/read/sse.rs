@@ -1,4 +1,4 @@
-//! Frames as server-sent events.
+//! The SSE transport of a stream.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,25 +9,25 @@ use http::{Method, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
 
-use super::ask::Ask;
-use super::cutter::{Block, Cutter};
-use super::frame::Frame;
-use super::link::Heard;
+use super::connection::TransportEvent;
+use super::frame::ReceivedFrame;
+use super::request::ReadRequest;
+use super::sse_parser::{SseEvent, SseParser};
 use crate::error::Error;
 use crate::http::Http;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The answer to one request.
+/// An open SSE response.
 pub(super) struct Sse {
     body: Incoming,
-    cutter: Cutter,
+    sse_parser: SseParser,
 }
 
 impl Sse {
-    /// Asks for the stream; nothing if there is nothing more to read.
-    pub(super) async fn open(http: &Http, ask: &Ask) -> Result<Option<Self>, Error> {
-        let response = http.ask(Method::GET, &ask.target(http), Ask::headers()).await?;
+    /// Requests the stream; `None` if there is nothing more to read.
+    pub(super) async fn open(http: &Http, request: &ReadRequest) -> Result<Option<Self>, Error> {
+        let response = http.request(Method::GET, &request.endpoint(http), ReadRequest::headers()).await?;
         match response.status() {
             StatusCode::NO_CONTENT => return Ok(None),
             StatusCode::OK => {}
@@ -37,46 +37,50 @@ impl Sse {
         let media = media.unwrap_or("nothing");
         if !media.starts_with(EVENT_STREAM) {
             let media: String = media.chars().take(80).collect();
-            return Err(http.strange(format!("it answers with {media} where {EVENT_STREAM} was asked for")));
+            return Err(
+                http.protocol_error(format!("it answers with {media} where {EVENT_STREAM} was asked for"))
+            );
         }
-        Ok(Some(Self { body: response.into_body(), cutter: Cutter::default() }))
+        Ok(Some(Self { body: response.into_body(), sse_parser: SseParser::default() }))
     }
 
-    pub(super) fn poll_heard(
+    pub(super) fn poll_event(
         &mut self,
         http: &Http,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Heard, Error>> {
+    ) -> Poll<Result<TransportEvent, Error>> {
         loop {
-            match self.cutter.next() {
-                Ok(Some(block)) => match heard(block) {
-                    Some(heard) => return Poll::Ready(Ok(heard)),
+            match self.sse_parser.next() {
+                Ok(Some(event)) => match transport_event(event) {
+                    Some(event) => return Poll::Ready(Ok(event)),
                     None => continue,
                 },
                 Ok(None) => {}
-                Err(fault) => return Poll::Ready(Err(http.strange(fault.to_string()))),
+                Err(fault) => return Poll::Ready(Err(http.protocol_error(fault.to_string()))),
             }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(piece)) => {
                     let Ok(bytes) = piece.into_data() else { continue };
-                    if let Err(fault) = self.cutter.push(&bytes) {
-                        return Poll::Ready(Err(http.strange(fault.to_string())));
+                    if let Err(fault) = self.sse_parser.push(&bytes) {
+                        return Poll::Ready(Err(http.protocol_error(fault.to_string())));
                     }
                 }
                 Some(Err(error)) => return Poll::Ready(Err(http.broken(&error))),
-                None => return Poll::Ready(Ok(Heard::Ended)),
+                None => return Poll::Ready(Ok(TransportEvent::Ended)),
             }
         }
     }
 }
 
-fn heard(block: Block) -> Option<Heard> {
-    match block {
-        Block { data: Some(data), id, name, .. } => Some(Heard::Frame(Frame::new(id, name, data))),
-        Block { is_caught_up: true, id, .. } => Some(Heard::CaughtUp(id)),
-        Block { is_end: true, .. } => Some(Heard::Finished),
-        Block { retry: Some(millis), .. } => Some(Heard::Leaving(Duration::from_millis(millis))),
-        Block { id: Some(id), .. } => Some(Heard::Place(Some(id))),
-        Block { .. } => None,
+fn transport_event(event: SseEvent) -> Option<TransportEvent> {
+    match event {
+        SseEvent { data: Some(data), id, name, .. } => {
+            Some(TransportEvent::Frame(ReceivedFrame::new(id, name, data)))
+        }
+        SseEvent { is_caught_up: true, id, .. } => Some(TransportEvent::CaughtUp(id)),
+        SseEvent { is_end: true, .. } => Some(TransportEvent::Finished),
+        SseEvent { retry: Some(millis), .. } => Some(TransportEvent::Stopping(Duration::from_millis(millis))),
+        SseEvent { id: Some(id), .. } => Some(TransportEvent::Heartbeat(Some(id))),
+        SseEvent { .. } => None,
     }
 }

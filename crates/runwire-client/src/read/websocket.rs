@@ -1,7 +1,6 @@
-//! Frames as messages of a WebSocket.
+//! The WebSocket transport of a stream.
 //!
-//! The handshake is a request like any other, so it goes the same way through pools, proxies and TLS, and a
-//! refusal is read like any other.
+//! The handshake is a normal HTTP request: it uses the same pool, proxy and TLS, and its errors are read alike.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -24,11 +23,11 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::ask::Ask;
+use super::connection::TransportEvent;
 use super::cursor::Cursor;
-use super::cutter::EVENT_BYTES;
-use super::frame::Frame;
-use super::link::Heard;
+use super::frame::ReceivedFrame;
+use super::request::ReadRequest;
+use super::sse_parser::MAX_EVENT_BYTES;
 use crate::error::Error;
 use crate::http::Http;
 use crate::problem::Problem;
@@ -36,11 +35,11 @@ use crate::problem::Problem;
 /// A socket with one subscription.
 pub(super) struct WebSocket {
     socket: WebSocketStream<TokioIo<Upgraded>>,
-    /// Whether frames are strings, of which the text is wanted.
+    /// Whether frames are JSON strings to unquote (dialect `text`).
     is_text: bool,
 }
 
-/// A message of the server, as far as it concerns a reader.
+/// The fields of a server message that a reader needs.
 #[derive(Debug, Deserialize)]
 struct Incoming<'m> {
     #[serde(borrow)]
@@ -53,87 +52,94 @@ struct Incoming<'m> {
 
 impl WebSocket {
     /// Opens a socket and subscribes.
-    pub(super) async fn open(http: &Http, ask: &Ask) -> Result<Self, Error> {
+    pub(super) async fn open(http: &Http, request: &ReadRequest) -> Result<Self, Error> {
         let key = generate_key();
         let mut headers = HeaderMap::from_iter([
             (CONNECTION, HeaderValue::from_static("Upgrade")),
             (UPGRADE, HeaderValue::from_static("websocket")),
             (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
         ]);
-        let written = HeaderValue::from_str(&key).map_err(|error| http.strange(error.to_string()))?;
+        let written = HeaderValue::from_str(&key).map_err(|error| http.protocol_error(error.to_string()))?;
         headers.insert(SEC_WEBSOCKET_KEY, written);
-        let response = http.ask(Method::GET, &http.target().segment("v1").segment("ws"), headers).await?;
+        let response =
+            http.request(Method::GET, &http.endpoint().segment("v1").segment("ws"), headers).await?;
         match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {}
             status if status.is_success() => {
-                return Err(http.strange(format!("it answers {status} where a WebSocket was asked for")));
+                return Err(
+                    http.protocol_error(format!("it answers {status} where a WebSocket was asked for"))
+                );
             }
             _ => return Err(http.refusal(response).await),
         }
         let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT).map(HeaderValue::as_bytes);
         if accepted != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
-            return Err(http.strange("it accepts a WebSocket that nobody asked for"));
+            return Err(http.protocol_error("it accepts a WebSocket that nobody asked for"));
         }
         let upgraded = hyper::upgrade::on(response).await.map_err(|error| http.broken(&error))?;
-        let config =
-            WebSocketConfig::default().max_message_size(Some(EVENT_BYTES)).max_frame_size(Some(EVENT_BYTES));
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MAX_EVENT_BYTES))
+            .max_frame_size(Some(MAX_EVENT_BYTES));
         let mut socket =
             WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config)).await;
-        let subscribe = Message::text(ask.subscription());
+        let subscribe = Message::text(request.subscribe_message());
         socket.send(subscribe).await.map_err(|error| http.broken(&error))?;
-        Ok(Self { socket, is_text: ask.dialect == Dialect::Text && !ask.raw })
+        Ok(Self { socket, is_text: request.dialect == Dialect::Text && !request.raw })
     }
 
-    pub(super) fn poll_heard(
+    pub(super) fn poll_event(
         &mut self,
         http: &Http,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Heard, Error>> {
+    ) -> Poll<Result<TransportEvent, Error>> {
         loop {
             let message = match ready!(Pin::new(&mut self.socket).poll_next(context)) {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return Poll::Ready(Err(http.broken(&error))),
-                None => return Poll::Ready(Err(http.closed("it closed the WebSocket"))),
+                None => return Poll::Ready(Err(http.closed_error("it closed the WebSocket"))),
             };
-            let heard = match message {
+            let event = match message {
                 Message::Text(text) => match self.read(http, &text) {
-                    Ok(Some(heard)) => Ok(heard),
+                    Ok(Some(event)) => Ok(event),
                     Ok(None) => continue,
                     Err(error) => Err(error),
                 },
-                Message::Ping(_) | Message::Pong(_) => Ok(Heard::Place(None)),
-                Message::Close(Some(frame)) if !frame.reason.is_empty() => Err(http.closed(&frame.reason)),
-                Message::Close(_) => Err(http.closed("it closed the WebSocket")),
+                Message::Ping(_) | Message::Pong(_) => Ok(TransportEvent::Heartbeat(None)),
+                Message::Close(Some(frame)) if !frame.reason.is_empty() => {
+                    Err(http.closed_error(&frame.reason))
+                }
+                Message::Close(_) => Err(http.closed_error("it closed the WebSocket")),
                 Message::Binary(_) | Message::Frame(_) => continue,
             };
-            return Poll::Ready(heard);
+            return Poll::Ready(event);
         }
     }
 
-    fn read(&self, http: &Http, text: &Utf8Bytes) -> Result<Option<Heard>, Error> {
-        let odd = |reason: String| http.strange(format!("a message over the WebSocket: {reason}"));
+    fn read(&self, http: &Http, text: &Utf8Bytes) -> Result<Option<TransportEvent>, Error> {
+        let invalid = |reason: String| http.protocol_error(format!("a message over the WebSocket: {reason}"));
         let message: Incoming<'_> =
-            serde_json::from_str(text.as_str()).map_err(|error| odd(error.to_string()))?;
+            serde_json::from_str(text.as_str()).map_err(|error| invalid(error.to_string()))?;
         Ok(match &*message.op {
             "frame" => {
-                let frame = message.frame.ok_or_else(|| odd("a frame without its data".to_owned()))?;
+                let frame = message.frame.ok_or_else(|| invalid("a frame without its data".to_owned()))?;
                 let data = if self.is_text {
                     let text: String =
-                        serde_json::from_str(frame.get()).map_err(|error| odd(error.to_string()))?;
+                        serde_json::from_str(frame.get()).map_err(|error| invalid(error.to_string()))?;
                     text.into()
                 } else {
-                    // A part of the message, and not a copy of it.
+                    // A slice of the message.
                     AsRef::<Bytes>::as_ref(text).slice_ref(frame.get().as_bytes())
                 };
-                Some(Heard::Frame(Frame::new(message.cursor, None, data)))
+                Some(TransportEvent::Frame(ReceivedFrame::new(message.cursor, None, data)))
             }
-            "caught_up" => Some(Heard::CaughtUp(message.cursor)),
-            "end" => Some(Heard::Finished),
+            "caught_up" => Some(TransportEvent::CaughtUp(message.cursor)),
+            "end" => Some(TransportEvent::Finished),
             "error" => {
-                let members = serde_json::from_str(text.as_str()).map_err(|error| odd(error.to_string()))?;
+                let members =
+                    serde_json::from_str(text.as_str()).map_err(|error| invalid(error.to_string()))?;
                 return Err(Problem::of_members(members).into());
             }
-            // A newer server may have more to say.
+            // Messages of newer servers are ignored.
             _ => None,
         })
     }

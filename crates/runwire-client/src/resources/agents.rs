@@ -1,4 +1,4 @@
-//! The agents that a server starts.
+//! The agents of a server.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,13 +10,13 @@ use crate::error::Error;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentInfo {
-    /// What requests call it.
+    /// Its name in requests.
     pub name: String,
     /// `http`, `exec` or `demo`.
     pub kind: String,
-    /// What it speaks.
+    /// Its dialect.
     pub dialect: String,
-    /// Whether it is meant by requests to façades that name none.
+    /// Whether it is the default agent of façades.
     #[serde(default)]
     pub default: bool,
     /// Everything else.
@@ -32,7 +32,8 @@ struct AgentList {
 impl Client {
     /// Lists the agents that the server starts.
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, Error> {
-        let list: AgentList = self.http.get_json(&self.http.target().segment("v1").segment("agents")).await?;
+        let list: AgentList =
+            self.http.get_json(&self.http.endpoint().segment("v1").segment("agents")).await?;
         Ok(list.agents)
     }
 }

@@ -1,4 +1,4 @@
-//! Runs and threads as a server shows them. What a newer server adds is kept in `others`.
+//! The JSON resources of runs and threads. Fields of a newer server are kept in `others`.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use serde_json::{Map, Value};
 
 use crate::read::Cursor;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunStatus {
     /// Nothing was written yet.
     Pending,
-    /// It works.
+    /// It is running.
     Running,
-    /// It waits for a person.
+    /// It waits for the answer to an interaction.
     Suspended,
-    /// It came to its end.
+    /// It completed.
     Completed,
     /// It failed.
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// Something that this version has no name for.
+    /// A status that this version does not know.
     Unknown(String),
 }
 
@@ -32,7 +32,7 @@ impl RunStatus {
     const KNOWN: [Self; 6] =
         [Self::Pending, Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// Tells the word on the wire.
+    /// Returns the value on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Pending => "pending",
@@ -45,7 +45,7 @@ impl RunStatus {
         }
     }
 
-    /// Tells whether nothing more can happen in the run.
+    /// Returns true if the run has ended.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
@@ -84,13 +84,13 @@ pub struct RunInfo {
     pub run_id: String,
     /// The thread that it is in.
     pub thread_id: String,
-    /// Who works on it.
+    /// Its agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// What the person asked, the beginning of a very long text.
+    /// The person's message; a very long one is truncated.
     #[serde(default)]
     pub message: Option<String>,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
     /// When it was created.
     #[serde(default, with = "time")]
@@ -98,54 +98,54 @@ pub struct RunInfo {
     /// When the first event was written.
     #[serde(default, with = "time")]
     pub started_at: Option<Timestamp>,
-    /// When it was closed.
+    /// When it ended.
     #[serde(default, with = "time")]
     pub ended_at: Option<Timestamp>,
-    /// The place after everything that was written.
+    /// The cursor after its last record.
     #[serde(default)]
     pub cursor: Option<Cursor>,
-    /// How much of what it has.
+    /// Counts of records, events, messages, tool calls and steps.
     #[serde(default)]
-    pub counts: Counts,
-    /// Tokens, where the agent tells them.
+    pub counts: RunCounts,
+    /// Token usage, if the agent reports it.
     #[serde(default)]
     pub usage: Option<Usage>,
-    /// The questions that it asked.
+    /// Its interactions.
     #[serde(default)]
     pub interactions: Vec<InteractionInfo>,
     /// Why it failed.
     #[serde(default)]
     pub error: Option<RunError>,
-    /// What its frames break of their dialect's document.
+    /// Rules of the dialect's document that its frames break.
     #[serde(default, skip_serializing_if = "Warnings::is_empty")]
     pub warnings: Warnings,
-    /// Whether somebody asked it to stop.
+    /// Whether its cancellation was requested.
     #[serde(default)]
     pub cancel_requested: bool,
-    /// What whoever has just created it may not have meant: an agent whose name is close to that of another.
+    /// Hint for the creator: the agent's name is unknown, but close to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// How much of what a run has.
+/// Counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 #[serde(default)]
-pub struct Counts {
+pub struct RunCounts {
     /// Records of the log.
     pub records: u64,
     /// Events.
     pub events: u64,
     /// Texts.
     pub messages: u64,
-    /// Calls of tools.
+    /// Tool calls.
     pub tool_calls: u64,
     /// Steps.
     pub steps: u64,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
@@ -155,18 +155,18 @@ pub struct Counts {
 #[non_exhaustive]
 #[serde(default)]
 pub struct Usage {
-    /// Of all prompts.
+    /// Prompt tokens.
     pub prompt_tokens: u64,
-    /// Of all completions.
+    /// Completion tokens.
     pub completion_tokens: u64,
-    /// In all.
+    /// All tokens.
     pub total_tokens: u64,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// A question of a run.
+/// A summary of an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InteractionInfo {
@@ -175,16 +175,16 @@ pub struct InteractionInfo {
     /// `form` or `approval`.
     #[serde(default)]
     pub kind: String,
-    /// `open`, or what became of it.
+    /// `open`, or its outcome.
     #[serde(default)]
     pub status: String,
     /// Its title.
     #[serde(default)]
     pub title: Option<String>,
-    /// When it is too late to answer.
+    /// When it expires.
     #[serde(default, with = "time")]
     pub expires_at: Option<Timestamp>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
@@ -196,78 +196,78 @@ pub struct RunError {
     /// The code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What a person reads.
+    /// The message for people.
     #[serde(default)]
     pub message: String,
-    /// What else is known, such as the exit code of a program; lists leave it out.
+    /// Details such as the exit code of a program; omitted in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// What the frames of a run break of their dialect's document, where they were written all the same.
+/// Rules of the dialect's document that a run's accepted frames break.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 #[serde(default)]
 pub struct Warnings {
-    /// How many there are in all.
+    /// Total number.
     pub count: u64,
-    /// The first ones, each different one once; lists leave them out.
+    /// The first distinct ones; omitted in lists.
     pub first: Vec<Warning>,
 }
 
 impl Warnings {
-    /// Tells whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
-/// One thing that frames of a run break of their dialect's document.
+/// A rule of the dialect's document that frames break.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Warning {
-    /// The first record that has it.
+    /// The first record that breaks it.
     #[serde(default)]
     pub seq: u64,
-    /// How often it was found.
+    /// Number of occurrences.
     #[serde(default)]
     pub times: u64,
     /// The dialect.
     #[serde(default)]
     pub dialect: String,
-    /// The rule that is broken.
+    /// Code of the rule.
     #[serde(default)]
     pub code: String,
-    /// The field at fault, with dots between the levels.
+    /// Path of the invalid field, separated by dots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The field at fault as a JSON pointer.
+    /// JSON pointer to the invalid field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// The section of the dialect's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// What is wrong, and what is expected.
+    /// The found and the expected value.
     #[serde(default)]
     pub message: String,
-    /// What probably helps.
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// What a producer learns by saying that it lives.
+/// The response to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Beat {
-    /// How the run stands.
+pub struct Heartbeat {
+    /// The run's status.
     pub status: RunStatus,
-    /// Whether somebody asked it to stop.
+    /// Whether its cancellation was requested.
     #[serde(default)]
     pub cancel_requested: bool,
 }
@@ -278,66 +278,66 @@ pub struct Beat {
 pub struct ThreadInfo {
     /// Its id.
     pub thread_id: String,
-    /// Whether it may have several open runs.
+    /// Whether it may have several open runs at once.
     #[serde(default)]
     pub parallel: bool,
     /// When it was created.
     #[serde(default, with = "time")]
     pub created_at: Option<Timestamp>,
-    /// The place after everything that was written.
+    /// The cursor after its last record.
     #[serde(default)]
     pub cursor: Option<Cursor>,
-    /// The oldest record that retention has left.
+    /// The oldest record that retention has kept.
     #[serde(default)]
     pub oldest: u64,
-    /// The runs that are open.
+    /// Its open runs.
     #[serde(default)]
     pub open_runs: Vec<String>,
-    /// How many runs it has.
+    /// Number of runs.
     #[serde(default)]
     pub runs: u64,
-    /// What the person asked first.
+    /// The person's first message.
     #[serde(default)]
     pub title: Option<String>,
-    /// The run that began last.
+    /// Its latest run.
     #[serde(default)]
     pub latest: Option<LatestRun>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// The run of a thread that began last.
+/// A summary of a thread's latest run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LatestRun {
     /// Its id.
     pub run_id: String,
-    /// Who works on it.
+    /// Its agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
-    /// When it began, or ended.
+    /// When it started or ended.
     #[serde(default, with = "time")]
     pub at: Option<Timestamp>,
-    /// What this version has no name for.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
 
-/// A page of a thread's messages, in the order their runs began.
+/// A page of a thread's messages, in the order in which their runs started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Messages {
-    /// The messages: what people said (`role` is `user`), and each run folded into one object (`assistant`).
+    /// The messages of people (`role` is `user`), and each run folded into one object (`assistant`).
     pub messages: Vec<Value>,
-    /// The run before which older ones are left, if any are.
+    /// The `before` of the next page; `None` at the end.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// Times as texts.
+/// Serde functions for timestamps as strings.
 pub(super) mod time {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
 

@@ -1,4 +1,4 @@
-//! Questions to people: the inbox, one of them, and what is wrong with an answer.
+//! Interactions with people: list, get, answer, and the field problems of an answer.
 
 use futures_util::stream::{self, TryStreamExt};
 use runwire_model::event::{Decision, InteractionKind};
@@ -7,81 +7,81 @@ use serde::{Deserialize, Serialize};
 
 use super::info::time;
 use super::lists::ListStream;
+use super::requests::{Answer, AnswerBody};
 use super::run::RunHandle;
-use super::words::{Answer, AnswerRequest};
 use crate::client::Client;
 use crate::error::Error;
 use crate::problem::Problem;
 
-/// A question to a person.
+/// An interaction with a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interaction {
     /// Its id.
     pub interaction_id: String,
-    /// The run that asks.
+    /// Its run.
     pub run_id: String,
-    /// The run's thread.
+    /// Its thread.
     pub thread_id: String,
-    /// The run's agent.
+    /// Its agent.
     #[serde(default)]
     pub agent: Option<String>,
     /// A form or an approval.
     pub kind: InteractionKind,
-    /// `open`, or what became of it.
+    /// `open`, or its outcome.
     pub status: String,
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The question.
+    /// Its description: the question itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The JSON Schema that the answer's values must fit.
+    /// The JSON Schema of the answer's values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Json>,
-    /// Texts of the form.
+    /// UI hints of the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<Json>,
-    /// The call that it is about.
+    /// The tool call that needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// The tool that it is about.
+    /// The tool's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the tool would be given.
+    /// The tool's arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Json>,
-    /// Why it is asked.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it was asked.
+    /// When it was requested.
     #[serde(default, with = "time")]
     pub asked_at: Option<Timestamp>,
-    /// When it is too late to answer.
+    /// When it expires.
     #[serde(default, with = "time")]
     pub expires_at: Option<Timestamp>,
-    /// The answer that it has.
+    /// Its answer, if it is resolved.
     #[serde(default)]
     pub answer: Option<GivenAnswer>,
 }
 
 impl Interaction {
-    /// Tells whether it waits for an answer.
+    /// Returns true if it waits for an answer.
     pub fn is_open(&self) -> bool {
         self.answer.is_none()
     }
 }
 
-/// The answer that a question has.
+/// The answer of a resolved interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GivenAnswer {
-    /// What became of the question.
+    /// The decision.
     pub decision: Decision,
-    /// What was filled in.
+    /// The values of a form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Json>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Who answered.
@@ -92,60 +92,60 @@ pub struct GivenAnswer {
     pub at: Option<Timestamp>,
 }
 
-/// What is wrong with a field of an answer.
+/// An invalid field of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct WrongField {
-    /// Where, as a JSON pointer into the values.
+pub struct FieldProblem {
+    /// JSON pointer into the values.
     pub pointer: String,
-    /// The keyword of the schema that is broken.
+    /// The schema keyword that it violates.
     #[serde(default)]
     pub keyword: String,
-    /// What a person reads.
+    /// The message for people.
     #[serde(default)]
     pub message: String,
 }
 
-/// Which open questions are listed, newest first; all without it.
+/// Filter of the list of open interactions, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InteractionFilter {
-    /// Only questions of this run.
+    /// Only interactions of this run.
     pub run: Option<String>,
-    /// Only questions of this agent's runs.
+    /// Only interactions of this agent's runs.
     pub agent: Option<String>,
-    /// Only questions of this thread.
+    /// Only interactions of this thread.
     pub thread: Option<String>,
-    /// Only questions after those of another page: its `next`.
+    /// Only interactions after another page: its `next`.
     pub before: Option<String>,
-    /// How many a page has at most, up to 200.
+    /// Limits the page, up to 200.
     pub limit: Option<u32>,
 }
 
-/// A page of open questions, newest first.
+/// A page of open interactions, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InteractionPage {
-    /// The questions.
+    /// The interactions.
     pub interactions: Vec<Interaction>,
-    /// What to go on from, as [`InteractionFilter::before`]; nothing at the end.
+    /// The [`InteractionFilter::before`] of the next page; `None` at the end.
     #[serde(default)]
     pub next: Option<String>,
 }
 
 impl Client {
-    /// Lists a page of the inbox: the questions that wait for a person.
+    /// Lists a page of open interactions.
     pub async fn interactions(&self, filter: &InteractionFilter) -> Result<InteractionPage, Error> {
-        let target = self.http.target().segment("v1").segment("interactions");
-        let target = target
+        let endpoint = self.http.endpoint().segment("v1").segment("interactions");
+        let endpoint = endpoint
             .parameter_if("run", filter.run.as_ref())
             .parameter_if("agent", filter.agent.as_ref())
             .parameter_if("thread", filter.thread.as_ref())
             .parameter_if("before", filter.before.as_ref())
             .parameter_if("limit", filter.limit);
-        self.http.get_json(&target).await
+        self.http.get_json(&endpoint).await
     }
 
-    /// Lists the inbox, as many pages as there are.
+    /// Lists all open interactions, page after page.
     pub fn all_interactions(&self, filter: InteractionFilter) -> ListStream<Interaction> {
         let client = self.clone();
         let pages = stream::try_unfold(Some(filter), move |filter| {
@@ -165,30 +165,30 @@ impl Client {
 }
 
 impl RunHandle {
-    /// Shows a question of the run, open or not.
+    /// Returns an interaction of the run, open or resolved.
     pub async fn interaction(&self, interaction_id: &str) -> Result<Interaction, Error> {
-        let target = self.target().segment("interactions").segment(interaction_id);
-        self.client.http.get_json(&target).await
+        let endpoint = self.endpoint().segment("interactions").segment(interaction_id);
+        self.client.http.get_json(&endpoint).await
     }
 
-    /// Answers a question; repeating one's answer is safe.
+    /// Answers an interaction; idempotent.
     ///
-    /// The first valid answer wins: a later one is refused with it ([`Problem::answer`]). One that does not fit
-    /// changes nothing, and each field that is wrong is told ([`Problem::wrong_fields`]).
+    /// The first valid answer wins: a different later one is refused with it ([`Problem::answer`]). An invalid answer
+    /// changes nothing, and is refused with each invalid field ([`Problem::field_problems`]).
     pub async fn answer(&self, interaction_id: &str, answer: &Answer) -> Result<Interaction, Error> {
-        let target = self.target().segment("interactions").segment(interaction_id);
-        self.client.http.post_json(&target, &AnswerRequest::from(answer)).await
+        let endpoint = self.endpoint().segment("interactions").segment(interaction_id);
+        self.client.http.post_json(&endpoint, &AnswerBody::from(answer)).await
     }
 }
 
 impl Problem {
-    /// Tells the answer that won, where a question had one already.
+    /// Returns the earlier answer of an interaction that was already resolved.
     pub fn answer(&self) -> Option<GivenAnswer> {
         serde_json::from_value(self.members().get("answer")?.clone()).ok()
     }
 
-    /// Lists what is wrong with the fields of an answer.
-    pub fn wrong_fields(&self) -> Vec<WrongField> {
+    /// Returns the invalid fields of an answer.
+    pub fn field_problems(&self) -> Vec<FieldProblem> {
         let errors = self.members().get("errors").cloned().unwrap_or_default();
         serde_json::from_value(errors).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Lists, page by page or as streams.
+//! Lists of runs and threads, as pages or as streams.
 
 use std::pin::Pin;
 
@@ -7,11 +7,11 @@ use futures_util::stream::{self, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::info::{RunInfo, ThreadInfo};
-use super::words::RunFilter;
+use super::requests::RunFilter;
 use crate::client::Client;
 use crate::error::Error;
 
-/// A stream over a list of whatever length.
+/// A stream over all pages of a list.
 pub type ListStream<T> = Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>;
 
 /// A page of runs, newest first.
@@ -20,7 +20,7 @@ pub type ListStream<T> = Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>;
 pub struct RunPage {
     /// The runs.
     pub runs: Vec<RunInfo>,
-    /// What to go on from, as [`RunFilter::before`]; nothing at the end.
+    /// The [`RunFilter::before`] of the next page; `None` at the end.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct RunPage {
 pub struct ThreadPage {
     /// The threads.
     pub threads: Vec<ThreadInfo>,
-    /// What to go on from, as `before`; nothing at the end.
+    /// The `before` of the next page; `None` at the end.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -39,17 +39,17 @@ pub struct ThreadPage {
 impl Client {
     /// Lists a page of runs.
     pub async fn runs(&self, filter: &RunFilter) -> Result<RunPage, Error> {
-        let target = self.http.target().segment("v1").segment("runs");
-        let target = target
+        let endpoint = self.http.endpoint().segment("v1").segment("runs");
+        let endpoint = endpoint
             .parameter_if("status", filter.status.as_ref())
             .parameter_if("agent", filter.agent.as_ref())
             .parameter_if("thread", filter.thread.as_ref())
             .parameter_if("before", filter.before.as_ref())
             .parameter_if("limit", filter.limit);
-        self.http.get_json(&target).await
+        self.http.get_json(&endpoint).await
     }
 
-    /// Lists runs, as many pages as there are.
+    /// Lists all runs, page after page.
     pub fn all_runs(&self, filter: RunFilter) -> ListStream<RunInfo> {
         let client = self.clone();
         let pages = stream::try_unfold(Some(filter), move |filter| {
@@ -67,14 +67,14 @@ impl Client {
         Box::pin(pages.try_flatten())
     }
 
-    /// Lists a page of threads that are older than one, or the newest.
+    /// Lists a page of threads: the newest, or those before one.
     pub async fn threads(&self, before: Option<&str>, limit: Option<u32>) -> Result<ThreadPage, Error> {
-        let target = self.http.target().segment("v1").segment("threads");
-        let target = target.parameter_if("before", before).parameter_if("limit", limit);
-        self.http.get_json(&target).await
+        let endpoint = self.http.endpoint().segment("v1").segment("threads");
+        let endpoint = endpoint.parameter_if("before", before).parameter_if("limit", limit);
+        self.http.get_json(&endpoint).await
     }
 
-    /// Lists threads, as many pages as there are.
+    /// Lists all threads, page after page.
     pub fn all_threads(&self) -> ListStream<ThreadInfo> {
         let client = self.clone();
         let pages = stream::try_unfold(Some(None::<String>), move |before| {

@@ -1,4 +1,4 @@
-//! Everything that is stored of a thread, as lines that another server takes.
+//! Export and import of a thread's records, as lines of NDJSON.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Instant;
@@ -14,61 +14,61 @@ use hyper::body::Incoming;
 use serde::{Deserialize, Serialize};
 
 use super::thread::ThreadHandle;
-use crate::backoff::Backoff;
+use crate::backoff::RetryBackoff;
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::{BodyError, Target, body_of};
+use crate::http::{BodyError, Endpoint, boxed_body};
 
-/// Bytes of one line.
+/// Limits the bytes of one line.
 const LINE_BYTES: usize = 64 << 20;
 
-/// What begins the line of a record, before its number.
+/// Prefix of a record's line, before its number.
 const RECORD: &[u8] = br#"{"type":"record","seq":"#;
 
-/// What was taken in of a thread that moved.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Imported {
-    /// Records that are written now.
+    /// Records written.
     pub imported: u64,
-    /// Records that were there before.
+    /// Records that existed before.
     pub skipped: u64,
     /// The thread's last record.
     pub last_seq: u64,
-    /// Whether the last line said that this is the end.
+    /// Whether the export was complete.
     #[serde(default)]
     pub complete: bool,
 }
 
-/// The lines of a thread, over as many connections as it takes.
+/// The lines of a thread's export. Reconnects and resumes.
 #[derive(Debug)]
-pub struct Records {
+pub struct ThreadExport {
     client: Client,
-    target: Target,
+    endpoint: Endpoint,
     body: Option<Incoming>,
-    /// Bytes that came and are not cut yet, and up to where they hold no line end.
+    /// Received bytes, and how many were searched for a line end.
     bytes: BytesMut,
     scanned: usize,
-    /// The last record that was handed out, and the lines after it: they come again with a new connection.
+    /// The last returned record, and a digest of the lines after it: a new connection sends them again.
     last: Option<u64>,
-    after_last: Tally,
-    /// What comes again and was handed out before.
-    again: Again,
-    /// Waits between connections, which a new line begins anew.
-    backoff: Backoff,
-    /// Whether anything was handed out.
-    begun: bool,
+    after_last: LineDigest,
+    /// Which lines of a new connection were returned before.
+    replay: Replay,
+    /// Delays between connections, which a new line resets.
+    backoff: RetryBackoff,
+    /// Whether a line was returned.
+    has_started: bool,
     ended: bool,
 }
 
-/// Lines, as far as they are needed to recognise them.
+/// Count and hash of lines, to recognise them.
 #[derive(Debug, Clone, Default)]
-struct Tally {
+struct LineDigest {
     lines: u64,
     hasher: DefaultHasher,
 }
 
-impl Tally {
+impl LineDigest {
     fn add(&mut self, line: &[u8]) {
         self.lines += 1;
         self.hasher.write(line);
@@ -77,29 +77,29 @@ impl Tally {
 }
 
 #[derive(Debug, Default)]
-enum Again {
+enum Replay {
     #[default]
     Nothing,
-    /// Everything up to the last record.
-    UpToLast,
-    /// The lines after it, as far as they have come again.
-    After(Tally),
+    /// Lines up to the last record.
+    UntilLast,
+    /// Lines after it, with a digest of those received again.
+    After(LineDigest),
 }
 
 impl ThreadHandle {
-    /// Exports everything that is stored of the thread, line by line.
-    pub fn records(&self) -> Records {
-        Records::new(&self.client, self.target().segment("records"))
+    /// Exports the whole thread.
+    pub fn records(&self) -> ThreadExport {
+        ThreadExport::new(&self.client, self.endpoint().segment("records"))
     }
 
-    /// Exports what is stored of one run of the thread, with those that lie side by side with it.
-    pub fn records_of(&self, run: &str) -> Records {
-        Records::new(&self.client, self.target().segment("records").parameter("run", run))
+    /// Exports one run of the thread, with the runs that overlap it.
+    pub fn records_of(&self, run: &str) -> ThreadExport {
+        ThreadExport::new(&self.client, self.endpoint().segment("records").parameter("run", run))
     }
 
-    /// Imports the lines of an export, and waits until all of them are on disk.
+    /// Imports the lines of an export, and waits until all of them are durable.
     ///
-    /// What is there already and is the same is passed over, so an import that broke can be repeated.
+    /// Existing identical records are skipped, so an import that broke can be repeated.
     pub async fn import<S, E>(&self, lines: S) -> Result<Imported, Error>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -107,44 +107,44 @@ impl ThreadHandle {
     {
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))]);
-        let body = body_of(StreamBody::new(lines.map_ok(Frame::data)));
-        let target = self.target().segment("records");
-        let response = self.client.http.send(Method::POST, &target, headers, body).await?;
+        let body = boxed_body(StreamBody::new(lines.map_ok(Frame::data)));
+        let endpoint = self.endpoint().segment("records");
+        let response = self.client.http.send(Method::POST, &endpoint, headers, body).await?;
         self.client.http.json(response).await
     }
 }
 
-impl Records {
-    fn new(client: &Client, target: Target) -> Self {
+impl ThreadExport {
+    fn new(client: &Client, endpoint: Endpoint) -> Self {
         Self {
             client: client.clone(),
-            target,
+            endpoint,
             body: None,
             bytes: BytesMut::new(),
             scanned: 0,
             last: None,
-            after_last: Tally::default(),
-            again: Again::Nothing,
-            backoff: Backoff::new(&client.patience),
-            begun: false,
+            after_last: LineDigest::default(),
+            replay: Replay::Nothing,
+            backoff: RetryBackoff::new(&client.retry),
+            has_started: false,
             ended: false,
         }
     }
 
-    /// Gives the next line, without its end; nothing after the last.
+    /// Returns the next line, without its line end; `None` after the last.
     ///
-    /// A connection that breaks is tried again, and gone on with after the last line.
+    /// If the connection breaks, it reconnects and resumes after the last line.
     pub async fn next_line(&mut self) -> Result<Option<Bytes>, Error> {
         while !self.ended {
             let Some(line) = self.read_line().await? else { continue };
-            if self.is_known(&line)? {
+            if self.is_duplicate(&line)? {
                 continue;
             }
-            self.begun = true;
+            self.has_started = true;
             self.backoff.reset();
             if let Some(seq) = seq_of(&line) {
                 self.last = Some(seq);
-                self.after_last = Tally::default();
+                self.after_last = LineDigest::default();
             } else {
                 self.after_last.add(&line);
             }
@@ -154,25 +154,25 @@ impl Records {
         Ok(None)
     }
 
-    /// Tells whether a line was handed out over an earlier connection.
-    fn is_known(&mut self, line: &Bytes) -> Result<bool, Error> {
-        match &mut self.again {
-            Again::Nothing => Ok(false),
-            Again::UpToLast => {
+    /// Returns true if a line was returned from an earlier connection.
+    fn is_duplicate(&mut self, line: &Bytes) -> Result<bool, Error> {
+        match &mut self.replay {
+            Replay::Nothing => Ok(false),
+            Replay::UntilLast => {
                 if seq_of(line).is_some_and(|seq| Some(seq) == self.last) {
-                    self.await_again();
+                    self.expect_replay();
                 }
                 Ok(true)
             }
-            Again::After(come) => {
-                come.add(line);
-                if come.lines == self.after_last.lines {
-                    let same = come.hasher.finish() == self.after_last.hasher.finish();
-                    self.again = Again::Nothing;
+            Replay::After(replayed) => {
+                replayed.add(line);
+                if replayed.lines == self.after_last.lines {
+                    let same = replayed.hasher.finish() == self.after_last.hasher.finish();
+                    self.replay = Replay::Nothing;
                     if !same {
                         self.ended = true;
                         let reason = "the thread has changed while it was read; export it again";
-                        return Err(self.client.http.closed(reason));
+                        return Err(self.client.http.closed_error(reason));
                     }
                 }
                 Ok(true)
@@ -180,15 +180,15 @@ impl Records {
         }
     }
 
-    /// Expects the lines after the last record once more, if there were any.
-    fn await_again(&mut self) {
-        self.again = match self.after_last.lines {
-            0 => Again::Nothing,
-            _ => Again::After(Tally::default()),
+    /// Starts to skip the lines after the last record, if there were any.
+    fn expect_replay(&mut self) {
+        self.replay = match self.after_last.lines {
+            0 => Replay::Nothing,
+            _ => Replay::After(LineDigest::default()),
         };
     }
 
-    /// Cuts a line out of what has come, or waits for more; nothing where the connection had to be made anew.
+    /// Reads a line; `None` if the connection broke.
     async fn read_line(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.bytes[self.scanned..]) {
@@ -198,16 +198,16 @@ impl Records {
             }
             self.scanned = self.bytes.len();
             if self.scanned > LINE_BYTES {
-                return Err(self.client.http.strange("it sends a line without end"));
+                return Err(self.client.http.protocol_error("it sends a line without end"));
             }
             let Some(body) = &mut self.body else {
                 self.connect().await?;
                 continue;
             };
-            let silence = self.client.patience.silence;
-            let broken = match tokio::time::timeout(silence, body.frame()).await {
-                Err(_) => self.client.http.silent(),
-                Ok(None) => self.client.http.closed("it ended too early"),
+            let idle_timeout = self.client.retry.idle_timeout;
+            let broken = match tokio::time::timeout(idle_timeout, body.frame()).await {
+                Err(_) => self.client.http.idle_error(),
+                Ok(None) => self.client.http.closed_error("it ended too early"),
                 Ok(Some(Err(error))) => self.client.http.broken(&error),
                 Ok(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
@@ -219,43 +219,43 @@ impl Records {
             self.body = None;
             self.bytes.clear();
             self.scanned = 0;
-            tracing::debug!(%broken, "an export is gone on with over another connection");
-            tokio::time::sleep(self.backoff.next_wait(None)).await;
+            tracing::debug!(%broken, "export reconnects");
+            tokio::time::sleep(self.backoff.next_delay(None)).await;
             return Ok(None);
         }
     }
 
     async fn connect(&mut self) -> Result<(), Error> {
-        let (mut tries, began) = (0, Instant::now());
-        let target = match self.last {
-            // The record is asked for again, because what follows it belongs to it.
-            Some(last) => self.target.clone().parameter_if("after", Some(last.saturating_sub(1))),
-            None => self.target.clone(),
+        let (mut attempts, started) = (0, Instant::now());
+        let endpoint = match self.last {
+            // The last record is requested again, because the lines after it have no number of their own.
+            Some(last) => self.endpoint.clone().parameter_if("after", Some(last.saturating_sub(1))),
+            None => self.endpoint.clone(),
         };
         loop {
-            let asked = self.client.http.ask(Method::GET, &target, HeaderMap::new()).await;
+            let asked = self.client.http.request(Method::GET, &endpoint, HeaderMap::new()).await;
             let error = match asked {
                 Ok(response) if response.status() == StatusCode::OK => {
                     self.body = Some(response.into_body());
                     match self.last {
-                        Some(_) => self.again = Again::UpToLast,
-                        None => self.await_again(),
+                        Some(_) => self.replay = Replay::UntilLast,
+                        None => self.expect_replay(),
                     }
                     return Ok(());
                 }
                 Ok(response) => self.client.http.refusal(response).await,
                 Err(error) => error,
             };
-            tries += 1;
-            let patience = &self.client.patience;
-            let gives_up = match self.begun {
-                false => tries >= patience.first_tries,
-                true => patience.give_up_after.is_some_and(|most| began.elapsed() >= most),
+            attempts += 1;
+            let retry = &self.client.retry;
+            let gives_up = match self.has_started {
+                false => attempts >= retry.connect_attempts,
+                true => retry.give_up_after.is_some_and(|limit| started.elapsed() >= limit),
             };
             if !error.is_temporary() || gives_up {
                 return Err(error);
             }
-            tokio::time::sleep(self.backoff.next_wait(error.retry_after())).await;
+            tokio::time::sleep(self.backoff.next_delay(error.retry_after())).await;
         }
     }
 }

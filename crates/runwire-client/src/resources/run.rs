@@ -1,18 +1,19 @@
-//! One run: read it, look at it, act on it.
+//! The handle of a run: streams, pages, info, cancel, retry, heartbeat.
 
 use runwire_model::dialect::Dialect;
 use serde_json::{Value, json};
 
-use super::info::{Beat, RunInfo};
+use super::info::{Heartbeat, RunInfo};
 use super::upload::Upload;
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Target;
+use crate::http::Endpoint;
 use crate::read::{
-    AsTheyCome, Canonical, Cursor, Events, Frames, MessageStates, Page, Place, Reading, TextAlone, Texts,
+    CanonicalEvents, Cursor, EventStream, FramePage, FrameStream, MessageStates, PassThrough, Resource,
+    RunStream, TextOnly, TextStream,
 };
 
-/// A run of a server. Cheap to clone; whether there is such a run is found out when something is asked of it.
+/// The handle of a run. Cheap to clone; requests fail if the run does not exist.
 #[derive(Debug, Clone)]
 pub struct RunHandle {
     pub(crate) client: Client,
@@ -20,92 +21,92 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Tells the run's id.
+    /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// Reads the run's events, from its start to its end.
-    pub fn events(&self) -> Events {
-        Reading::new(&self.client, self.place(), Dialect::Runwire, Canonical::default())
+    pub fn events(&self) -> EventStream {
+        RunStream::new(&self.client, self.resource(), Dialect::Runwire, CanonicalEvents::default())
     }
 
-    /// Reads the run as frames of a dialect, which are handed on as they come.
-    pub fn frames(&self, dialect: Dialect) -> Frames {
-        Reading::new(&self.client, self.place(), dialect, AsTheyCome)
+    /// Reads the run as frames of a dialect.
+    pub fn frames(&self, dialect: Dialect) -> FrameStream {
+        RunStream::new(&self.client, self.resource(), dialect, PassThrough)
     }
 
-    /// Reads the answer's text alone, piece by piece.
-    pub fn text(&self) -> Texts {
-        Reading::new(&self.client, self.place(), Dialect::Text, TextAlone)
+    /// Reads only the answer's text, piece by piece.
+    pub fn text(&self) -> TextStream {
+        RunStream::new(&self.client, self.resource(), Dialect::Text, TextOnly)
     }
 
-    /// Reads the run's message as it grows.
+    /// Reads the run's message state as it grows.
     pub fn message_states(&self) -> MessageStates {
         MessageStates::new(&self.id, self.events())
     }
 
-    /// Gives the run's message as the server folds it now.
+    /// Returns the run's current message, folded by the server.
     pub async fn message(&self) -> Result<Value, Error> {
-        self.client.http.get_json(&self.target().segment("message")).await
+        self.client.http.get_json(&self.endpoint().segment("message")).await
     }
 
-    /// Reads a page of frames of a dialect; 100 of them without a limit, and at most 1,000.
+    /// Reads a page of frames of a dialect; the default limit is 100, the largest 1,000.
     pub async fn page(
         &self,
         dialect: Dialect,
         after: Option<Cursor>,
         limit: Option<u32>,
-    ) -> Result<Page, Error> {
-        page(&self.client, self.target(), dialect, after, limit).await
+    ) -> Result<FramePage, Error> {
+        page(&self.client, self.endpoint(), dialect, after, limit).await
     }
 
-    /// Tells how the run stands.
+    /// Returns the run's info.
     pub async fn info(&self) -> Result<RunInfo, Error> {
-        self.client.http.get_json(&self.target()).await
+        self.client.http.get_json(&self.endpoint()).await
     }
 
-    /// Asks the run to stop. One that has ended is told as it is.
+    /// Requests the run's cancellation. Returns a run that has ended unchanged.
     pub async fn cancel(&self, reason: Option<&str>) -> Result<RunInfo, Error> {
         let body = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
-        self.client.http.post_json(&self.target().segment("cancel"), &body).await
+        self.client.http.post_json(&self.endpoint().segment("cancel"), &body).await
     }
 
-    /// Starts the same agent on the same input as a new run.
+    /// Starts a new run with the same agent and input.
     pub async fn retry(&self) -> Result<RunInfo, Error> {
-        self.client.http.post_json(&self.target().segment("retry"), &json!({})).await
+        self.client.http.post_json(&self.endpoint().segment("retry"), &json!({})).await
     }
 
-    /// Keeps the run's lease, and tells whether somebody asked it to stop.
-    pub async fn heartbeat(&self) -> Result<Beat, Error> {
-        self.client.http.post_json(&self.target().segment("heartbeat"), &json!({})).await
+    /// Renews the run's lease, and returns whether its cancellation was requested.
+    pub async fn heartbeat(&self) -> Result<Heartbeat, Error> {
+        self.client.http.post_json(&self.endpoint().segment("heartbeat"), &json!({})).await
     }
 
-    /// Begins to write a stream of frames to the run, which is created if there is none.
+    /// Builds an upload of frames to the run, which is created if it does not exist.
     pub fn upload(&self) -> Upload {
-        Upload::new(&self.client, self.target())
+        Upload::new(&self.client, self.endpoint())
     }
 
-    fn place(&self) -> Place {
-        Place::Run(self.id.clone())
+    fn resource(&self) -> Resource {
+        Resource::Run(self.id.clone())
     }
 
-    pub(crate) fn target(&self) -> Target {
-        self.place().target(&self.client.http)
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.resource().endpoint(&self.client.http)
     }
 }
 
 pub(super) async fn page(
     client: &Client,
-    target: Target,
+    endpoint: Endpoint,
     dialect: Dialect,
     after: Option<Cursor>,
     limit: Option<u32>,
-) -> Result<Page, Error> {
-    let target = target
+) -> Result<FramePage, Error> {
+    let endpoint = endpoint
         .segment("events")
         .parameter("dialect", dialect.name())
         .parameter_if("after", after)
         .parameter_if("limit", limit);
-    client.http.get_page(&target).await
+    client.http.get_page(&endpoint).await
 }

@@ -1,4 +1,4 @@
-//! One thread: read its runs, look at it, delete it.
+//! The handle of a thread: streams, pages, info, messages, delete.
 
 use http::Method;
 use http::header::HeaderMap;
@@ -9,10 +9,12 @@ use super::run::page;
 use super::upload::Upload;
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::Target;
-use crate::read::{AsTheyCome, Canonical, Cursor, Events, Frames, Page, Place, Reading};
+use crate::http::Endpoint;
+use crate::read::{
+    CanonicalEvents, Cursor, EventStream, FramePage, FrameStream, PassThrough, Resource, RunStream,
+};
 
-/// A thread of a server. Cheap to clone; whether there is such a thread is found out when something is asked of it.
+/// The handle of a thread. Cheap to clone; requests fail if the thread does not exist.
 #[derive(Debug, Clone)]
 pub struct ThreadHandle {
     pub(crate) client: Client,
@@ -20,59 +22,59 @@ pub struct ThreadHandle {
 }
 
 impl ThreadHandle {
-    /// Tells the thread's id.
+    /// Returns the thread's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Reads the events of all runs, one after the other; the stream goes on with the next run.
-    pub fn events(&self) -> Events {
-        Reading::new(&self.client, self.place(), Dialect::Runwire, Canonical::default())
+    /// Reads the events of all runs; the stream waits for the next run.
+    pub fn events(&self) -> EventStream {
+        RunStream::new(&self.client, self.resource(), Dialect::Runwire, CanonicalEvents::default())
     }
 
-    /// Reads all runs as frames of a dialect, which are handed on as they come.
-    pub fn frames(&self, dialect: Dialect) -> Frames {
-        Reading::new(&self.client, self.place(), dialect, AsTheyCome)
+    /// Reads all runs as frames of a dialect.
+    pub fn frames(&self, dialect: Dialect) -> FrameStream {
+        RunStream::new(&self.client, self.resource(), dialect, PassThrough)
     }
 
-    /// Reads a page of frames of a dialect; 100 of them without a limit, and at most 1,000.
+    /// Reads a page of frames of a dialect; the default limit is 100, the largest 1,000.
     pub async fn page(
         &self,
         dialect: Dialect,
         after: Option<Cursor>,
         limit: Option<u32>,
-    ) -> Result<Page, Error> {
-        page(&self.client, self.target(), dialect, after, limit).await
+    ) -> Result<FramePage, Error> {
+        page(&self.client, self.endpoint(), dialect, after, limit).await
     }
 
-    /// Tells how the thread stands.
+    /// Returns the thread's info.
     pub async fn info(&self) -> Result<ThreadInfo, Error> {
-        self.client.http.get_json(&self.target()).await
+        self.client.http.get_json(&self.endpoint()).await
     }
 
-    /// Gives what people said and one message for each run: of the newest runs, or those before a run.
+    /// Returns the messages of people and one message for each run: of the newest runs, or those before a run.
     pub async fn messages(&self, before: Option<&str>, limit: Option<u32>) -> Result<Messages, Error> {
-        let target = self.target().segment("messages");
-        self.client.http.get_json(&target.parameter_if("before", before).parameter_if("limit", limit)).await
+        let endpoint = self.endpoint().segment("messages");
+        self.client.http.get_json(&endpoint.parameter_if("before", before).parameter_if("limit", limit)).await
     }
 
-    /// Deletes the thread and everything of it. With `force`, a run that is open is cancelled; else it refuses.
+    /// Deletes the thread and its runs. An open run is cancelled with `force`; else it is an error.
     pub async fn delete(&self, force: bool) -> Result<(), Error> {
-        let target = self.target().flag("force", force);
-        let response = self.client.http.ask(Method::DELETE, &target, HeaderMap::new()).await?;
+        let endpoint = self.endpoint().flag("force", force);
+        let response = self.client.http.request(Method::DELETE, &endpoint, HeaderMap::new()).await?;
         if response.status().is_success() { Ok(()) } else { Err(self.client.http.refusal(response).await) }
     }
 
-    /// Begins to write a stream of frames that say which run each belongs to.
+    /// Builds an upload of frames that name their run.
     pub fn upload(&self) -> Upload {
-        Upload::new(&self.client, self.target())
+        Upload::new(&self.client, self.endpoint())
     }
 
-    fn place(&self) -> Place {
-        Place::Thread(self.id.clone())
+    fn resource(&self) -> Resource {
+        Resource::Thread(self.id.clone())
     }
 
-    pub(super) fn target(&self) -> Target {
-        self.place().target(&self.client.http)
+    pub(super) fn endpoint(&self) -> Endpoint {
+        self.resource().endpoint(&self.client.http)
     }
 }

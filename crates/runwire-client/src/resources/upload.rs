@@ -1,4 +1,4 @@
-//! A stream of frames in one request, which may stay open as long as it likes.
+//! Upload of a stream of encoded frames in one request.
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::http::{BodyError, Target, body_of};
+use crate::http::{BodyError, Endpoint, boxed_body};
 
-/// Writes bytes that are frames already, in any dialect and framing, as they come.
+/// Uploads encoded frames in any dialect and framing.
 ///
-/// Each frame is durable and visible as it arrives; the answer comes when the bytes end. Nothing is tried again:
-/// an agent that wants that has [`StreamingEngine`](crate::StreamingEngine).
+/// Each frame is durable and visible as it arrives; the response comes when the bytes end. Nothing is retried: see
+/// [`StreamingEngine`](crate::StreamingEngine) for that.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is written until it is sent"]
 pub struct Upload {
     client: Client,
-    target: Target,
+    endpoint: Endpoint,
     framing: Framing,
     dialect: Option<Dialect>,
     thread: Option<String>,
@@ -32,36 +32,36 @@ pub struct Upload {
     producer: Option<(String, Option<u64>, Option<u64>)>,
 }
 
-/// What is on disk.
+/// The result of an upload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Written {
-    /// Frames that were written.
+pub struct UploadReceipt {
+    /// Frames written.
     #[serde(default)]
     pub accepted: u64,
-    /// Frames that had been written before.
+    /// Frames that were written before.
     #[serde(default)]
     pub duplicates: u64,
-    /// The newest record.
+    /// `seq` of the newest record.
     #[serde(default)]
     pub last_seq: u64,
-    /// The threads that were written to, where the frames name them.
+    /// The threads written to, if the frames name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<String>,
 }
 
 impl Client {
-    /// Begins to write a stream of frames that say which thread and run each belongs to.
+    /// Builds an upload of frames that name their thread and run.
     pub fn upload(&self) -> Upload {
-        Upload::new(self, self.http.target().segment("v1"))
+        Upload::new(self, self.http.endpoint().segment("v1"))
     }
 }
 
 impl Upload {
-    pub(super) fn new(client: &Client, target: Target) -> Self {
+    pub(super) fn new(client: &Client, endpoint: Endpoint) -> Self {
         Self {
             client: client.clone(),
-            target: target.segment("events"),
+            endpoint: endpoint.segment("events"),
             framing: Framing::Ndjson,
             dialect: None,
             thread: None,
@@ -71,59 +71,59 @@ impl Upload {
         }
     }
 
-    /// Sets how frames are cut; one a line without it.
+    /// Sets the framing; default NDJSON.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// Names the dialect; the server finds out from the first frames without it.
+    /// Sets the dialect; by default the server detects it from the first frames.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
     }
 
-    /// Names the thread of a run that this creates.
+    /// Sets the thread of a new run.
     pub fn thread(mut self, thread: impl Into<String>) -> Self {
         self.thread = Some(thread.into());
         self
     }
 
-    /// Ends the run where the bytes end.
+    /// Ends the run after the last frame.
     pub fn end(mut self, end: bool) -> Self {
         self.end = end;
         self
     }
 
-    /// Lets a thread that this creates have several runs at once.
+    /// Allows a new thread to have several open runs at once.
     pub fn parallel(mut self, parallel: bool) -> Self {
         self.parallel = parallel;
         self
     }
 
-    /// Says who writes, in which incarnation, and the index of the first frame: nothing is written twice then.
+    /// Sets the producer's id, epoch and the sequence of the first frame, so that the server drops duplicates.
     pub fn producer(mut self, id: impl Into<String>, epoch: Option<u64>, seq: Option<u64>) -> Self {
         self.producer = Some((id.into(), epoch, seq));
         self
     }
 
-    /// Sends the bytes and waits until all of them are on disk, or one frame is refused.
+    /// Sends the bytes and waits until all frames are durable, or one is refused.
     ///
-    /// A stream that ends in an error breaks the request off: what is whole is written, and nothing is ended.
-    pub async fn send<S, E>(self, bytes: S) -> Result<Written, Error>
+    /// A stream that ends in an error aborts the request: complete frames are written, and the run is not ended.
+    pub async fn send<S, E>(self, bytes: S) -> Result<UploadReceipt, Error>
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BodyError> + 'static,
     {
-        let target = self
-            .target
+        let endpoint = self
+            .endpoint
             .parameter_if("dialect", self.dialect.map(Dialect::name))
             .parameter_if("thread", self.thread)
             .flag("end", self.end)
             .flag("parallel", self.parallel);
         let headers = headers(self.framing, self.producer)?;
-        let body = body_of(StreamBody::new(bytes.map_ok(Frame::data)));
-        let response = self.client.http.send(Method::POST, &target, headers, body).await?;
+        let body = boxed_body(StreamBody::new(bytes.map_ok(Frame::data)));
+        let response = self.client.http.send(Method::POST, &endpoint, headers, body).await?;
         self.client.http.json(response).await
     }
 }

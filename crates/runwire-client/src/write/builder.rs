@@ -1,42 +1,42 @@
-//! How an engine is set up.
+//! The builder of an engine: its sink, window, buffer, timeouts.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::check::Start;
-use super::frame::check_path_id;
-use super::shared::{Bounds, Shared};
-use super::sink::{Producer, ServerSink, Sink};
+use super::emission::check_path_id;
+use super::preflight::Start;
+use super::shared::{BufferLimits, Shared};
+use super::sink::{EngineSink, ProducerIdentity, ServerSink};
 use super::{EmitError, StreamingEngine};
 use crate::{Client, Error};
 
-/// What `emit_*` does when as much is unacknowledged as may be.
+/// What `emit_*` does when the window or the buffer is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// It waits for room.
+    /// It waits.
     #[default]
     Wait,
-    /// It gives [`EmitError::Full`] at once.
+    /// It returns [`EmitError::Full`] at once.
     Refuse,
 }
 
-/// Sets up a [`StreamingEngine`].
+/// Builds a [`StreamingEngine`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct EngineBuilder {
     request_id: String,
     thread: Option<String>,
-    bounds: Bounds,
-    patience: Duration,
+    limits: BufferLimits,
+    retry_timeout: Duration,
     heartbeat: Duration,
     linger: Duration,
 }
 
-/// How far a producer is, as the server tells it.
+/// A producer's epoch and next sequence, as the server has them.
 #[derive(Deserialize)]
-struct Known {
+struct ProducerPosition {
     epoch: u64,
     next: u64,
 }
@@ -46,78 +46,77 @@ impl EngineBuilder {
         Self {
             request_id,
             thread: None,
-            bounds: Bounds { window: 64, events: 4096, bytes: 4 << 20, when_full: WhenFull::Wait },
-            patience: Duration::from_secs(120),
+            limits: BufferLimits { window: 64, events: 4096, bytes: 4 << 20, when_full: WhenFull::Wait },
+            retry_timeout: Duration::from_secs(120),
             heartbeat: Duration::from_secs(15),
             linger: Duration::from_secs(5),
         }
     }
 
-    /// Names the thread that a new run joins. Without it, it is the `session_id` of the first event, if that is a
-    /// session's start; else the run has a thread of its own.
+    /// Sets the thread of a new run. The default is the `session_id` if the first event is a session's start, else a
+    /// thread of its own.
     pub fn thread(mut self, thread: impl Into<String>) -> Self {
         self.thread = Some(thread.into());
         self
     }
 
-    /// Sets how many events may be on their way unacknowledged: 64 without it. As many again are taken meanwhile;
-    /// then `emit_*` waits. With 1, each `emit_*` waits for its own acknowledgement.
+    /// Sets how many events may be in flight unacknowledged; default 64. As many again are queued meanwhile; then
+    /// `emit_*` waits. With 1, each `emit_*` waits for its own acknowledgement.
     pub fn window(mut self, events: u64) -> Self {
-        self.bounds.window = events.max(1);
+        self.limits.window = events.max(1);
         self
     }
 
-    /// Sets how much may be unacknowledged while the server does not answer: 4,096 events without it, and never,
-    /// answering or not, more than 4 MiB and one frame.
+    /// Sets how much may be unacknowledged while the server does not answer; default 4,096 events. The bytes, by
+    /// default 4 MiB and one frame, are always a limit.
     pub fn buffer(mut self, events: u64, bytes: usize) -> Self {
-        (self.bounds.events, self.bounds.bytes) = (events.max(1), bytes.max(1));
+        (self.limits.events, self.limits.bytes) = (events.max(1), bytes.max(1));
         self
     }
 
-    /// Sets what happens when the window or the buffer is full: `emit_*` waits without it.
+    /// Sets what happens when the window or the buffer is full; by default `emit_*` waits.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
-        self.bounds.when_full = when_full;
+        self.limits.when_full = when_full;
         self
     }
 
-    /// Sets for how long a batch is tried again before the engine gives up: 2 minutes without it.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// Sets how long a batch is retried before the engine gives up; default 2 minutes.
+    pub fn retry_timeout(mut self, retry_timeout: Duration) -> Self {
+        self.retry_timeout = retry_timeout;
         self
     }
 
-    /// Sets how long the engine may be silent before it shows the server that it lives: 15 s without it. A server
-    /// waits 60 s unless it is told otherwise.
+    /// Sets the interval of heartbeats; default 15 s. A server's default lease is 60 s.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = heartbeat.max(Duration::from_millis(1));
         self
     }
 
-    /// Sets how long an engine that was dropped without [`StreamingEngine::close`] goes on sending what was
-    /// emitted: 5 s without it.
+    /// Sets how long an engine that was dropped without [`StreamingEngine::close`] keeps sending what was emitted;
+    /// default 5 s.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// Starts an engine that writes to anything. Must be called within a Tokio runtime.
-    pub fn sink(self, sink: impl Sink) -> Result<StreamingEngine, EmitError> {
+    /// Starts an engine with a sink. Must be called within a Tokio runtime.
+    pub fn sink(self, sink: impl EngineSink) -> Result<StreamingEngine, EmitError> {
         self.check()?;
         Ok(self.start(sink, None, Start::Fresh))
     }
 
-    /// Starts an engine that writes to a run on a server, as a producer of its own. Nothing is sent yet. Must be
-    /// called within a Tokio runtime.
+    /// Starts an engine that writes to a run on a server, as a new producer. Sends nothing yet. Must be called within
+    /// a Tokio runtime.
     pub fn server(self, client: &Client) -> Result<StreamingEngine, EmitError> {
         self.check()?;
-        let producer = Producer { id: Uuid::now_v7().to_string(), epoch: 1 };
+        let producer = ProducerIdentity { id: Uuid::now_v7().to_string(), epoch: 1 };
         self.start_on(client, &producer, Start::Fresh)
     }
 
-    /// Starts an engine that goes on where another one of the same name was, whether or not that is still there:
-    /// this one takes over, and the other one is refused from now on.
+    /// Starts an engine that resumes a producer: it takes the next epoch, which fences off an engine with the former
+    /// one.
     ///
-    /// Two that resume the same producer at the same moment cannot be told apart: let one place decide who may.
+    /// Two engines that resume the same producer at the same moment get the same epoch: the caller must prevent that.
     pub async fn resume(
         self,
         client: &Client,
@@ -126,24 +125,25 @@ impl EngineBuilder {
         self.check()?;
         let id = producer.into();
         check_path_id("producer", &id)?;
-        let target = client.http.target().segment("v1").segment("runs").segment(&self.request_id);
-        let known = client.http.get_json::<Known>(&target.segment("producers").segment(&id)).await;
+        let endpoint = client.http.endpoint().segment("v1").segment("runs").segment(&self.request_id);
+        let known =
+            client.http.get_json::<ProducerPosition>(&endpoint.segment("producers").segment(&id)).await;
         let (epoch, start) = match known {
             Ok(known) => (known.epoch, Start::Joined { next: known.next }),
             Err(error) if error.code() == Some("run_unknown") => (0, Start::Fresh),
             Err(error) => return Err(error.into()),
         };
-        Ok(self.start_on(client, &Producer { id, epoch: epoch + 1 }, start)?)
+        Ok(self.start_on(client, &ProducerIdentity { id, epoch: epoch + 1 }, start)?)
     }
 
     fn start_on(
         self,
         client: &Client,
-        producer: &Producer,
+        producer: &ProducerIdentity,
         start: Start,
     ) -> Result<StreamingEngine, EmitError> {
         let run = self.request_id.clone();
-        let sink = ServerSink::new(client.clone(), run, producer, self.patience, self.heartbeat)
+        let sink = ServerSink::new(client.clone(), run, producer, self.retry_timeout, self.heartbeat)
             .map_err(|_| EmitError::field("producer", "must be text that a header can carry"))?;
         Ok(self.start(sink, Some(client.clone()), start))
     }
@@ -153,20 +153,20 @@ impl EngineBuilder {
         self.thread.as_deref().map_or(Ok(()), |thread| check_path_id("thread", thread))
     }
 
-    fn start(self, sink: impl Sink, client: Option<Client>, start: Start) -> StreamingEngine {
-        let shared = Shared::new(self.request_id, self.thread, self.bounds, start);
+    fn start(self, sink: impl EngineSink, client: Option<Client>, start: Start) -> StreamingEngine {
+        let shared = Shared::new(self.request_id, self.thread, self.limits, start);
         StreamingEngine::start(shared, sink, client, self.linger)
     }
 }
 
-/// Why an engine could not go on where another one was.
+/// Why a producer could not be resumed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// An id cannot be used.
+    /// An id is invalid.
     #[error(transparent)]
     Id(#[from] EmitError),
-    /// The server could not be asked how far the producer is.
+    /// The server did not return the producer's position.
     #[error(transparent)]
     Server(#[from] Error),
 }

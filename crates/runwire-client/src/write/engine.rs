@@ -1,4 +1,4 @@
-//! The engine: one handle for everything that a run says.
+//! The engine's handle: emit, flush, close, state, signals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::frame::Says;
+use super::emission::Emission;
 use super::shared::{Closing, Shared};
 use super::signals::Signals;
-use super::state::{EngineState, Sent};
-use super::{EmitError, EngineBuilder, Failure, Sink};
+use super::state::{EngineState, PendingAck};
+use super::{EmitError, EngineBuilder, EngineFailure, EngineSink};
 use crate::Client;
 
-/// Writes one run: a method for everything that can happen in it.
+/// Writes one run, with an `emit_*` method for each kind of event.
 ///
-/// Cheap to clone; clones write to the same run, in the order of their calls. See the [module](super) for what is
-/// sent, when, and what happens when it cannot be.
+/// Cheap to clone; clones write to the same run, in the order of their calls. See the [module](super) for batching,
+/// retries and failures.
 ///
 /// ```no_run
 /// # async fn write() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,84 +34,88 @@ use crate::Client;
 #[derive(Debug, Clone)]
 pub struct StreamingEngine {
     pub(super) shared: Arc<Shared>,
-    /// Where people's answers are read, where there is such a place.
+    /// Client that reads signals; `None` if the engine does not write to a server.
     pub(super) client: Option<Client>,
-    _alive: Arc<Alive>,
+    _guard: Arc<HandleGuard>,
 }
 
 impl StreamingEngine {
-    /// Begins an engine for a run: `request_id` is the run's id.
+    /// Returns a builder; `request_id` is the run's id.
     pub fn builder(request_id: impl Into<String>) -> EngineBuilder {
         EngineBuilder::new(request_id.into())
     }
 
-    pub(super) fn start(shared: Shared, sink: impl Sink, client: Option<Client>, linger: Duration) -> Self {
+    pub(super) fn start(
+        shared: Shared,
+        sink: impl EngineSink,
+        client: Option<Client>,
+        linger: Duration,
+    ) -> Self {
         let shared = Arc::new(shared);
         tokio::spawn(super::pump::run(shared.clone(), sink));
-        let alive = Alive { shared: shared.clone(), linger };
-        Self { shared, client, _alive: Arc::new(alive) }
+        let guard = HandleGuard { shared: shared.clone(), linger };
+        Self { shared, client, _guard: Arc::new(guard) }
     }
 
-    pub(super) async fn say(&self, says: Says) -> Result<Sent, EmitError> {
-        let kind = says.kind();
+    pub(super) async fn emit_emission(&self, emission: Emission) -> Result<PendingAck, EmitError> {
+        let kind = emission.kind();
         let run = &self.shared.request_id;
-        let sequence = self.shared.put(says).await.inspect_err(|error| {
+        let sequence = self.shared.enqueue(emission).await.inspect_err(|error| {
             debug!(target: super::TARGET, run, "type" = kind, %error, "not emitted");
         })?;
         debug!(target: super::TARGET, run, "type" = kind, sequence, "emitted");
-        if self.shared.bounds.window == 1 {
+        if self.shared.limits.window == 1 {
             self.shared.acknowledged_up_to(sequence + 1).await?;
         }
-        Ok(Sent { sequence, shared: self.shared.clone() })
+        Ok(PendingAck { sequence, shared: self.shared.clone() })
     }
 
-    /// Tells the id of the run.
+    /// Returns the id of the run.
     pub fn request_id(&self) -> &str {
         &self.shared.request_id
     }
 
-    /// Tells how far the engine is.
+    /// Returns what is emitted, acknowledged and buffered.
     pub fn state(&self) -> EngineState {
         self.shared.state()
     }
 
-    /// Tells whether somebody asked the run to stop, as far as it was heard: by [`signals`](Self::signals), or
-    /// by a heartbeat.
+    /// Returns true if [`signals`](Self::signals) or a heartbeat have reported a request to cancel the run.
     pub fn is_cancel_requested(&self) -> bool {
         self.shared.state().cancel_requested
     }
 
-    /// Waits until everything that was emitted so far is acknowledged.
-    pub async fn flush(&self) -> Result<(), Failure> {
+    /// Waits until everything emitted so far is acknowledged.
+    pub async fn flush(&self) -> Result<(), EngineFailure> {
         self.shared.acknowledged_up_to(self.shared.next_sequence()).await
     }
 
-    /// Writes everything that was emitted, and ends the engine; nothing may be emitted after.
+    /// Flushes everything that was emitted, and stops the engine.
     ///
-    /// Ends the run only if [`emit_session_end`](Self::emit_session_end) did. A run on a server stays open
-    /// otherwise, for a [resumed](EngineBuilder::resume) engine or until its lease runs out.
-    pub async fn close(&self) -> Result<(), Failure> {
-        self.shared.close(Closing::Asked);
+    /// It does not end the run: without [`emit_session_end`](Self::emit_session_end) a run on a server stays open for a
+    /// [resumed](EngineBuilder::resume) engine, or until its lease expires.
+    pub async fn close(&self) -> Result<(), EngineFailure> {
+        self.shared.close(Closing::Requested);
         self.shared.stopped().await
     }
 
-    /// Gives what people send back to the run: answers and requests to stop, each once.
+    /// Returns a stream of what people send to the run: answers and requests to cancel, each once.
     ///
-    /// They are read from the run's log, from its start, so that a resumed engine hears again what its predecessor
-    /// may not have acted on. The stream ends with the run. Of an engine that does not write to a server it is empty.
+    /// They are read from the run's start, so that a resumed engine gets again what its predecessor may not have handled.
+    /// The stream ends with the run. Without a server it is empty.
     pub fn signals(&self) -> Signals {
         Signals::of(self)
     }
 }
 
-/// Ends the engine when its last handle is gone.
+/// Stops the engine when its last handle is dropped.
 #[derive(Debug)]
-struct Alive {
+struct HandleGuard {
     shared: Arc<Shared>,
     linger: Duration,
 }
 
-impl Drop for Alive {
+impl Drop for HandleGuard {
     fn drop(&mut self) {
         self.shared.close(Closing::Dropped(Instant::now() + self.linger));
     }

@@ -1,4 +1,4 @@
-//! Why an event was not taken, and why an engine stopped.
+//! The errors of an engine: refused events, and failures that stop it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use runwire_model::run::Refusal;
 
 use crate::{Error, Problem};
 
-/// Why an event was not taken. Nothing has changed, and nothing was sent.
+/// Why an event was refused. Nothing changed, and nothing was sent.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// A field is missing or wrong.
+    /// A field is missing or invalid.
     #[error("field `{field}`: {problem}")]
     Field {
         /// The field, by its name in the frame.
@@ -20,27 +20,27 @@ pub enum EmitError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The event is too long or too deep for one frame.
+    /// The event is too long or too deeply nested for one frame.
     #[error(transparent)]
     Frame(#[from] FrameFault),
-    /// The run would gather too much.
+    /// The run would exceed a limit.
     #[error(transparent)]
     Limit(Refusal),
-    /// The session has ended, and nothing may follow.
+    /// The session has ended.
     #[error("the session has ended; start a new run")]
     Ended,
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
-    /// As much as the buffer takes is waiting, and the engine was told not to wait.
+    /// The buffer is full, and the engine was told not to wait.
     #[error("the buffer is full: {events} events wait to be acknowledged")]
     Full {
-        /// How many events wait.
+        /// Number of unacknowledged events.
         events: u64,
     },
-    /// The engine has stopped; what was not acknowledged may not be written.
+    /// The engine has stopped; unacknowledged events may be lost.
     #[error("the engine has stopped: {0}")]
-    Failed(#[from] Failure),
+    Failed(#[from] EngineFailure),
 }
 
 impl EmitError {
@@ -49,51 +49,51 @@ impl EmitError {
     }
 }
 
-/// Why an engine stopped. What was acknowledged is written; whatever came later is not, or is not known to be.
+/// Why an engine stopped. Acknowledged events are written; the outcome of later ones is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum Failure {
+pub enum EngineFailure {
     /// The server refused a frame.
     #[error("{0}")]
     Refused(Arc<Problem>),
-    /// A newer incarnation of the producer has taken over: this one is a zombie and must stop.
+    /// An engine with a newer epoch of the producer has taken over.
     #[error("{0}")]
     Fenced(Arc<Problem>),
-    /// The run was ended by somebody else: cancelled, or given up by the server.
+    /// The run was ended by someone else: cancelled, or its lease expired.
     #[error("the run is {status} and takes no more events")]
     RunClosed {
-        /// How the run stands.
+        /// The run's status.
         status: String,
     },
-    /// The server could not be reached, or did not answer usefully, for as long as the engine was told to try.
+    /// The retry timeout expired.
     #[error("gave up after {attempts} attempts in {after:?}: {last}")]
     GaveUp {
-        /// How long it was tried.
+        /// Time since the first attempt.
         after: Duration,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// What went wrong last.
+        /// The last error.
         last: Arc<Error>,
     },
-    /// The server's answer makes no sense.
+    /// The server's response breaks the protocol.
     #[error("{0}")]
     Answer(Arc<Error>),
-    /// What was written could not be stored.
+    /// Writing to the output failed.
     #[error("cannot write: {0}")]
     Write(Arc<std::io::Error>),
-    /// Nobody receives from the channel any more.
+    /// The channel's receiver was dropped.
     #[error("nobody receives the frames any more")]
-    Unheard,
-    /// A sink of somebody's own has failed.
+    ReceiverDropped,
+    /// A custom sink failed.
     #[error("{0}")]
     Sink(Arc<dyn std::error::Error + Send + Sync>),
-    /// The engine's task was ended before everything was written: its runtime is gone, or the time to flush is up.
+    /// The engine's task ended before everything was written: its runtime is gone, or the linger time is over.
     #[error("the engine was stopped before everything was written")]
     Stopped,
 }
 
-impl Failure {
-    /// Tells what the server said, if it was the server.
+impl EngineFailure {
+    /// Returns the server's problem, if the server refused.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) | Self::Fenced(problem) => Some(problem),
@@ -102,7 +102,7 @@ impl Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for EngineFailure {
     fn from(error: std::io::Error) -> Self {
         Self::Write(Arc::new(error))
     }

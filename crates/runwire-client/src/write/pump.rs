@@ -1,4 +1,4 @@
-//! The engine's task: takes whatever has queued up, sends it as one batch, and releases the acknowledgements.
+//! The engine's background task: sends queued frames batch by batch, releases acknowledgements, sends heartbeats.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, error};
 
 use super::shared::{Closing, Shared};
-use super::sink::{Link, Sink};
+use super::sink::{EngineSink, SinkContext};
 
-/// Sends what is emitted until the engine is closed, or nothing more can be sent.
-pub(super) async fn run<S: Sink>(shared: Arc<Shared>, sink: S) {
-    // Whoever waits must learn of the end, also when the runtime ends first.
-    let stopped = Stopped(shared);
+/// Sends emitted frames until the engine is closed or fails.
+pub(super) async fn run<S: EngineSink>(shared: Arc<Shared>, sink: S) {
+    // Waiting callers must be woken, even if the runtime ends first.
+    let stopped = StopGuard(shared);
     let shared = &stopped.0;
-    let link = Link(shared.clone());
+    let context = SinkContext(shared.clone());
     tokio::select! {
-        () = pump(shared, &link, sink) => {}
-        () = until_time_is_up(shared) => {
+        () = pump(shared, &context, sink) => {}
+        () = drop_deadline(shared) => {
             error!(target: super::TARGET, run = shared.request_id, "the engine was dropped, and not all events could be written in time");
         }
     }
 }
 
-async fn pump<S: Sink>(shared: &Shared, link: &Link, mut sink: S) {
-    let heartbeat = sink.heartbeat();
-    let mut last_sign = Instant::now();
+async fn pump<S: EngineSink>(shared: &Shared, context: &SinkContext, mut sink: S) {
+    let heartbeat = sink.heartbeat_interval();
+    let mut last_heartbeat = Instant::now();
     loop {
         let work = shared.work.notified();
         tokio::pin!(work);
@@ -33,36 +33,36 @@ async fn pump<S: Sink>(shared: &Shared, link: &Link, mut sink: S) {
             if shared.closing().is_some() {
                 break;
             }
-            let beat = async {
+            let heartbeat_due = async {
                 match heartbeat {
-                    Some(time) => sleep_until(last_sign + time).await,
+                    Some(time) => sleep_until(last_heartbeat + time).await,
                     None => std::future::pending().await,
                 }
-                sink.beat(link).await
+                sink.send_heartbeat(context).await
             };
             tokio::select! {
-                // What is written waits for no sign of life.
+                // Frames go before heartbeats.
                 () = work => {}
-                beaten = beat => {
-                    if let Err(failure) = beaten {
+                sent = heartbeat_due => {
+                    if let Err(failure) = sent {
                         return give_up(shared, failure);
                     }
-                    last_sign = Instant::now();
+                    last_heartbeat = Instant::now();
                 }
             }
             continue;
         };
-        match sink.send(&batch, link).await {
+        match sink.send(&batch, context).await {
             Ok(receipt) => {
                 debug!(target: super::TARGET, run = shared.request_id, first = batch.first(), frames = batch.len(), "acknowledged");
                 shared.acknowledge(batch.len() as u64, receipt.last_seq);
-                // A write keeps the lease; that a cancel was asked for is told by a heartbeat alone, so one that has
-                // much to say sends them too.
-                if heartbeat.is_some_and(|time| last_sign.elapsed() >= time) {
-                    if let Err(failure) = sink.beat(link).await {
+                // A write renews the lease, but only a heartbeat's response says that a cancel was requested: so a
+                // busy engine sends them too.
+                if heartbeat.is_some_and(|time| last_heartbeat.elapsed() >= time) {
+                    if let Err(failure) = sink.send_heartbeat(context).await {
                         return give_up(shared, failure);
                     }
-                    last_sign = Instant::now();
+                    last_heartbeat = Instant::now();
                 }
             }
             Err(refused) => {
@@ -78,13 +78,13 @@ async fn pump<S: Sink>(shared: &Shared, link: &Link, mut sink: S) {
     }
 }
 
-fn give_up(shared: &Shared, failure: super::Failure) {
+fn give_up(shared: &Shared, failure: super::EngineFailure) {
     error!(target: super::TARGET, run = shared.request_id, %failure, "the engine gives up");
     shared.fail(failure);
 }
 
-/// Waits until nobody holds the engine and its time to flush is up.
-async fn until_time_is_up(shared: &Shared) {
+/// Waits until the engine was dropped and its linger time is over.
+async fn drop_deadline(shared: &Shared) {
     let until = loop {
         if let Some(Closing::Dropped(until)) = shared.closing() {
             break until;
@@ -94,9 +94,9 @@ async fn until_time_is_up(shared: &Shared) {
     sleep(until.saturating_duration_since(Instant::now())).await;
 }
 
-struct Stopped(Arc<Shared>);
+struct StopGuard(Arc<Shared>);
 
-impl Drop for Stopped {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.set_stopped();
     }

@@ -1,4 +1,4 @@
-//! What the engine's handles and its task share.
+//! State shared by the engine's handles and its task, behind a mutex.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,18 +6,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::batch::{Batch, Queue};
-use super::check::{Check, Start};
-use super::frame::Says;
-use super::state::{Connection, EngineState};
-use super::{EmitError, Failure, WhenFull};
+use super::emission::Emission;
+use super::preflight::{Preflight, Start};
+use super::queue::{SendBatch, SendQueue};
+use super::state::{ConnectionState, EngineState};
+use super::{EmitError, EngineFailure, WhenFull};
 
-/// How much may be unacknowledged.
+/// Limits of unacknowledged events.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    /// Events on their way, while the sink answers; as many may be queued behind them.
+pub(super) struct BufferLimits {
+    /// Events in flight while the sink answers; as many may be queued behind them.
     pub(super) window: u64,
-    /// Events in all, while it does not.
+    /// Events in total while the sink does not answer.
     pub(super) events: u64,
     pub(super) bytes: usize,
     pub(super) when_full: WhenFull,
@@ -26,69 +26,74 @@ pub(super) struct Bounds {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) request_id: String,
-    pub(super) bounds: Bounds,
+    pub(super) limits: BufferLimits,
     inner: Mutex<Inner>,
-    /// Wakes the task: there is something to send, or the engine is being closed.
+    /// Wakes the task: frames are queued, or the engine is being closed.
     pub(super) work: Notify,
-    /// Wakes whoever waits for an acknowledgement, for room, or for the end.
+    /// Wakes callers that wait for an acknowledgement, for space in the buffer, or for the end.
     progress: Notify,
-    /// Wakes the task's watch over its time when the engine is closed.
+    /// Wakes the task's linger timer when the engine is closed.
     closed: Notify,
 }
 
 #[derive(Debug)]
 struct Inner {
-    check: Check,
-    queue: Queue,
+    preflight: Preflight,
+    queue: SendQueue,
     /// The sequence of the next event.
     next: u64,
     /// The sequence of the first event that is not acknowledged.
     acknowledged: u64,
     unacknowledged_bytes: usize,
-    /// Bytes of the batch that is under way.
-    under_way: usize,
-    /// The newest time that was written: time never goes backwards in a run.
+    /// Bytes of the batch in flight.
+    in_flight_bytes: usize,
+    /// Newest timestamp written: timestamps of a run never decrease.
     clock: u64,
     thread: Option<String>,
     last_seq: Option<u64>,
-    connection: Connection,
+    connection: ConnectionState,
     cancel_requested: bool,
     ended: bool,
     closing: Option<Closing>,
     stopped: bool,
-    failure: Option<Failure>,
+    failure: Option<EngineFailure>,
 }
 
 /// How the engine is being closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// Somebody waits until everything is written.
-    Asked,
-    /// Nobody holds the engine any more; there is time until then.
+    /// `close` was called and waits until everything is written.
+    Requested,
+    /// The last handle was dropped; the task may flush until then.
     Dropped(Instant),
 }
 
-/// What stands in the way of an event.
-enum Obstacle {
+/// Why an event was not queued.
+enum PutError {
     Full(u64),
     Refused(EmitError),
 }
 
 impl Shared {
-    pub(super) fn new(request_id: String, thread: Option<String>, bounds: Bounds, start: Start) -> Self {
+    pub(super) fn new(
+        request_id: String,
+        thread: Option<String>,
+        limits: BufferLimits,
+        start: Start,
+    ) -> Self {
         let next = start.sequence();
-        let check = Check::new(&request_id, start);
+        let preflight = Preflight::new(&request_id, start);
         let inner = Inner {
-            check,
-            queue: Queue::new(bounds.window),
+            preflight,
+            queue: SendQueue::new(limits.window),
             next,
             acknowledged: next,
             unacknowledged_bytes: 0,
-            under_way: 0,
+            in_flight_bytes: 0,
             clock: 0,
             thread,
             last_seq: None,
-            connection: Connection::Idle,
+            connection: ConnectionState::Idle,
             cancel_requested: false,
             ended: false,
             closing: None,
@@ -97,7 +102,7 @@ impl Shared {
         };
         Self {
             request_id,
-            bounds,
+            limits,
             inner: Mutex::new(inner),
             work: Notify::new(),
             progress: Notify::new(),
@@ -105,65 +110,65 @@ impl Shared {
         }
     }
 
-    /// A panic while the lock was held leaves nothing half done that matters more than going on.
+    /// Locks the state; a poisoned lock is ignored, as no panic leaves the state inconsistent.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // What emitters do
+    // Called by emitters
 
-    /// Puts an event into the queue, and waits for room in it if it must. Tells the event's sequence.
-    pub(super) async fn put(&self, mut says: Says) -> Result<u64, EmitError> {
-        says.check_fields()?;
+    /// Queues an event, waits while the buffer is full, and returns the event's sequence.
+    pub(super) async fn enqueue(&self, mut emission: Emission) -> Result<u64, EmitError> {
+        emission.check_fields()?;
         loop {
             let progress = self.progress.notified();
             tokio::pin!(progress);
-            match self.try_put(&mut says) {
+            match self.try_enqueue(&mut emission) {
                 Ok(sequence) => return Ok(sequence),
-                Err(Obstacle::Refused(refused)) => return Err(refused),
-                Err(Obstacle::Full(events)) if self.bounds.when_full == WhenFull::Refuse => {
+                Err(PutError::Refused(refused)) => return Err(refused),
+                Err(PutError::Full(events)) if self.limits.when_full == WhenFull::Refuse => {
                     return Err(EmitError::Full { events });
                 }
-                Err(Obstacle::Full(_)) => {}
+                Err(PutError::Full(_)) => {}
             }
             progress.as_mut().enable();
-            // What was acknowledged between the attempt and now has woken nobody.
-            if self.lock().has_no_room(&self.bounds) {
+            // An acknowledgement between the attempt and `enable` has not woken this caller.
+            if self.lock().is_full(&self.limits) {
                 progress.await;
             }
         }
     }
 
-    fn try_put(&self, says: &mut Says) -> Result<u64, Obstacle> {
+    fn try_enqueue(&self, emission: &mut Emission) -> Result<u64, PutError> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        inner.check_open().map_err(Obstacle::Refused)?;
-        inner.check.check_meaning(says).map_err(Obstacle::Refused)?;
-        if inner.has_no_room(&self.bounds) {
-            return Err(Obstacle::Full(inner.next - inner.acknowledged));
+        inner.check_open().map_err(PutError::Refused)?;
+        inner.preflight.check_references(emission).map_err(PutError::Refused)?;
+        if inner.is_full(&self.limits) {
+            return Err(PutError::Full(inner.next - inner.acknowledged));
         }
-        if let Says::Event(event) = says
+        if let Emission::Event(event) = emission
             && event.step_id.is_none()
             && !event.body.type_name().starts_with("run.")
             && !event.body.type_name().starts_with("step.")
         {
-            event.step_id = inner.check.current_step();
+            event.step_id = inner.preflight.current_step();
         }
         let (sequence, now) = (inner.next, now().max(inner.clock));
-        let check = &mut inner.check;
+        let preflight = &mut inner.preflight;
         let pushed = inner.queue.push(
             sequence,
-            |out| says.write(out, &self.request_id, now, sequence),
-            |frame| check.admit(says, frame),
+            |out| emission.write(out, &self.request_id, now, sequence),
+            |frame| preflight.admit(emission, frame),
         );
-        let bytes = pushed.map_err(Obstacle::Refused)?;
+        let bytes = pushed.map_err(PutError::Refused)?;
         inner.unacknowledged_bytes += bytes;
         inner.clock = now;
         inner.next += 1;
-        inner.ended |= says.ends_the_session();
-        // A run that is there already is in its thread already.
-        if let (true, None, Says::SessionStart { session_id }) =
-            (inner.check.is_fresh(), &inner.thread, &*says)
+        inner.ended |= emission.ends_session();
+        // A run that exists already has its thread.
+        if let (true, None, Emission::SessionStart { session_id }) =
+            (inner.preflight.is_fresh(), &inner.thread, &*emission)
         {
             inner.thread = Some(session_id.clone());
         }
@@ -172,7 +177,7 @@ impl Shared {
     }
 
     /// Waits until every event before a sequence is acknowledged.
-    pub(super) async fn acknowledged_up_to(&self, sequence: u64) -> Result<(), Failure> {
+    pub(super) async fn acknowledged_up_to(&self, sequence: u64) -> Result<(), EngineFailure> {
         self.until(|inner| {
             if inner.acknowledged >= sequence {
                 return Some(Ok(()));
@@ -183,11 +188,11 @@ impl Shared {
     }
 
     /// Waits until the task has ended.
-    pub(super) async fn stopped(&self) -> Result<(), Failure> {
+    pub(super) async fn stopped(&self) -> Result<(), EngineFailure> {
         self.until(|inner| inner.stopped.then(|| inner.failure.clone().map_or(Ok(()), Err))).await
     }
 
-    /// Waits until something of the run is written; tells `false` if nothing will be.
+    /// Waits until an event is acknowledged; returns false if the engine ended without one.
     pub(super) async fn has_written(&self) -> bool {
         self.until(|inner| {
             let over = inner.failure.is_some() || inner.stopped;
@@ -196,7 +201,7 @@ impl Shared {
         .await
     }
 
-    /// Tells whether the engine has failed or was closed.
+    /// Returns true if the engine has failed or was closed.
     pub(super) fn is_over(&self) -> bool {
         let inner = self.lock();
         inner.failure.is_some() || inner.stopped
@@ -228,8 +233,8 @@ impl Shared {
             last_seq: inner.last_seq,
             cancel_requested: inner.cancel_requested,
             connection: match &inner.failure {
-                Some(failure) => Connection::Failed(failure.clone()),
-                None if inner.stopped => Connection::Closed,
+                Some(failure) => ConnectionState::Failed(failure.clone()),
+                None if inner.stopped => ConnectionState::Closed,
                 None => inner.connection.clone(),
             },
         }
@@ -237,7 +242,7 @@ impl Shared {
 
     pub(super) fn close(&self, how: Closing) {
         let mut inner = self.lock();
-        if inner.closing != Some(Closing::Asked) {
+        if inner.closing != Some(Closing::Requested) {
             inner.closing = Some(how);
         }
         drop(inner);
@@ -246,18 +251,18 @@ impl Shared {
         self.progress.notify_waiters();
     }
 
-    // What the task does
+    // Called by the task
 
-    /// Waits until the engine is closed, in whichever way.
+    /// Waits until the engine is closed or dropped.
     pub(super) async fn closed(&self) {
         self.closed.notified().await;
     }
 
-    /// Takes what can be sent at once.
-    pub(super) fn take(&self) -> Option<Batch> {
+    /// Takes the next batch.
+    pub(super) fn take(&self) -> Option<SendBatch> {
         let mut inner = self.lock();
         let batch = inner.queue.take()?;
-        inner.under_way = batch.lines().len();
+        inner.in_flight_bytes = batch.lines().len();
         Some(batch)
     }
 
@@ -273,23 +278,23 @@ impl Shared {
         self.lock().thread.clone()
     }
 
-    /// Releases whoever waited for frames that are written now.
+    /// Marks frames as written, and wakes waiting callers.
     pub(super) fn acknowledge(&self, frames: u64, last_seq: Option<u64>) {
         let mut inner = self.lock();
         inner.acknowledged += frames;
-        inner.unacknowledged_bytes -= std::mem::take(&mut inner.under_way);
+        inner.unacknowledged_bytes -= std::mem::take(&mut inner.in_flight_bytes);
         inner.last_seq = last_seq.or(inner.last_seq);
-        inner.connection = Connection::Connected;
+        inner.connection = ConnectionState::Connected;
         drop(inner);
         self.progress.notify_waiters();
     }
 
-    pub(super) fn set_connection(&self, connection: Connection) {
+    pub(super) fn set_connection(&self, connection: ConnectionState) {
         let mut inner = self.lock();
-        let opens_the_buffer = matches!(connection, Connection::Retrying { .. });
+        let uses_buffer = matches!(connection, ConnectionState::Retrying { .. });
         inner.connection = connection;
         drop(inner);
-        if opens_the_buffer {
+        if uses_buffer {
             self.progress.notify_waiters();
         }
     }
@@ -299,19 +304,19 @@ impl Shared {
         self.progress.notify_waiters();
     }
 
-    pub(super) fn fail(&self, failure: Failure) {
+    pub(super) fn fail(&self, failure: EngineFailure) {
         let mut inner = self.lock();
         inner.failure.get_or_insert(failure);
         drop(inner);
         self.progress.notify_waiters();
     }
 
-    /// Marks the task as ended; what is left in the queue will not be sent.
+    /// Marks the task as ended; queued frames will not be sent.
     pub(super) fn set_stopped(&self) {
         let mut inner = self.lock();
         inner.stopped = true;
         if inner.acknowledged < inner.next {
-            inner.failure.get_or_insert(Failure::Stopped);
+            inner.failure.get_or_insert(EngineFailure::Stopped);
         }
         drop(inner);
         self.progress.notify_waiters();
@@ -327,17 +332,17 @@ impl Inner {
         }
     }
 
-    fn has_no_room(&self, bounds: &Bounds) -> bool {
+    fn is_full(&self, limits: &BufferLimits) -> bool {
         if self.failure.is_some() || self.closing.is_some() {
             return false;
         }
-        // A sink that answers sets the pace; one that does not must not stop the agent before the buffer is full.
-        let window = bounds.window.saturating_mul(2);
+        // While the sink answers, the window is the limit; while it does not, the buffer is.
+        let window = limits.window.saturating_mul(2);
         let events = match self.connection {
-            Connection::Retrying { .. } => bounds.events.max(window),
+            ConnectionState::Retrying { .. } => limits.events.max(window),
             _ => window,
         };
-        self.next - self.acknowledged >= events || self.unacknowledged_bytes >= bounds.bytes
+        self.next - self.acknowledged >= events || self.unacknowledged_bytes >= limits.bytes
     }
 }
 

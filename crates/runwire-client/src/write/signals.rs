@@ -1,4 +1,4 @@
-//! What people send back to the agent, read from the run's own log.
+//! Signals from people to the agent (answers, cancel requests), read from the run's events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,28 +14,28 @@ use tokio::time::sleep;
 
 use super::StreamingEngine;
 use super::shared::Shared;
-use crate::backoff::Backoff;
-use crate::{Client, Error, Events, RunHandle};
+use crate::backoff::RetryBackoff;
+use crate::{Client, Error, EventStream, RunHandle};
 
-/// Something that people send back to the agent.
+/// A signal from people to the agent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Signal {
-    /// Somebody asks the run to stop. The agent has a little time to end it; then the server does.
+    /// A request to cancel the run. The agent has a grace period to end it; then the server does.
     Cancel {
         /// Why.
         reason: Option<String>,
         /// Who.
         by: Option<String>,
     },
-    /// A question is settled, also one that nobody answered in time or that was withdrawn. (Those that are closed with
-    /// the run are not told.)
+    /// An interaction was resolved, also by expiry or withdrawal. (Interactions that end with the run are not
+    /// reported.)
     Answer {
-        /// Which question.
+        /// Id of the interaction.
         interaction_id: String,
-        /// How it is settled.
+        /// The decision.
         decision: Decision,
-        /// What the person filled in.
+        /// The values of a form.
         values: Option<Json>,
         /// Why.
         reason: Option<String>,
@@ -51,13 +51,13 @@ pub struct Signals(Pin<Box<dyn Stream<Item = Result<Signal, Error>> + Send>>);
 impl Signals {
     pub(super) fn of(engine: &StreamingEngine) -> Self {
         let Some(client) = engine.client.clone() else { return Self(Box::pin(stream::empty())) };
-        let backoff = Backoff::new(&client.patience);
+        let backoff = RetryBackoff::new(&client.retry);
         let listener =
             Listener { shared: engine.shared.clone(), client, events: None, backoff, cancelled: false };
         Self(Box::pin(stream::unfold(listener, Listener::next)))
     }
 
-    /// Waits for the next signal; nothing once the run has ended.
+    /// Waits for the next signal; `None` after the run has ended.
     pub async fn next(&mut self) -> Option<Result<Signal, Error>> {
         self.0.next().await
     }
@@ -77,12 +77,12 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Follows the run once there is one.
+/// Follows the run once it exists.
 struct Listener {
     shared: Arc<Shared>,
     client: Client,
-    events: Option<Events>,
-    backoff: Backoff,
+    events: Option<EventStream>,
+    backoff: RetryBackoff,
     cancelled: bool,
 }
 
@@ -96,7 +96,7 @@ impl Listener {
             let events = self.events.get_or_insert_with(|| run.events());
             let received = match events.next().await? {
                 Ok(received) => received,
-                // Reading gives up sooner than writing does: as long as the engine tries, so does this.
+                // Streams give up sooner than the engine: retry as long as the engine does.
                 Err(error) if error.is_temporary() && !self.shared.is_over() => {
                     let again = run.events();
                     let again = match events.cursor() {
@@ -104,7 +104,7 @@ impl Listener {
                         None => again,
                     };
                     self.events = Some(again);
-                    sleep(self.backoff.next_wait(error.retry_after())).await;
+                    sleep(self.backoff.next_delay(error.retry_after())).await;
                     continue;
                 }
                 Err(error) => return Some((Err(error), self)),
@@ -112,7 +112,7 @@ impl Listener {
             self.backoff.reset();
             let signal = match received.event.body {
                 Body::RunCancelRequested(asked) => Signal::Cancel { reason: asked.reason, by: asked.by },
-                // A run that waits for a person is cancelled at once.
+                // A suspended run is cancelled without a request event.
                 Body::RunCancelled(cancelled) if !self.cancelled && !self.shared.has_ended() => {
                     Signal::Cancel { reason: cancelled.reason, by: None }
                 }
@@ -139,8 +139,7 @@ impl Listener {
     }
 }
 
-/// Tells whether a run has ended. With it, its questions are closed as if they had been withdrawn; but that is no answer
-/// to go on with, and what follows in the same record says why.
+/// Returns true if a run has ended. Its open interactions are then resolved as cancelled, which is not a signal.
 async fn is_closed(run: RunHandle) -> bool {
     run.info().await.is_ok_and(|info| info.ended_at.is_some())
 }

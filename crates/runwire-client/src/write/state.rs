@@ -1,66 +1,66 @@
-//! How far an engine is.
+//! The state of an engine, and the handle that waits for an acknowledgement.
 
 use std::sync::Arc;
 
-use super::Failure;
+use super::EngineFailure;
 use super::shared::Shared;
 
-/// How far an engine is, at one moment.
+/// A snapshot of an engine's state.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct EngineState {
-    /// How many events were emitted; of a resumed producer, with those of its earlier lives.
+    /// Number of events emitted, including those of earlier epochs of a resumed producer.
     pub emitted: u64,
-    /// How many of them are known to be written.
+    /// Number of acknowledged events.
     pub acknowledged: u64,
-    /// How many of them are not.
+    /// Number of unacknowledged events.
     pub buffered: u64,
-    /// Bytes of the frames that are not.
+    /// Bytes of the unacknowledged frames.
     pub buffered_bytes: usize,
-    /// The `seq` that the thread had after the last acknowledgement, where a server tells it.
+    /// The thread's `seq` after the last acknowledgement, if the sink is a server.
     pub last_seq: Option<u64>,
-    /// Whether somebody asked the run to stop, as far as it was heard.
+    /// Whether a request to cancel the run was received.
     pub cancel_requested: bool,
-    /// How the engine stands with what it writes to.
-    pub connection: Connection,
+    /// The state of the sink's connection.
+    pub connection: ConnectionState,
 }
 
-/// How an engine stands with what it writes to.
+/// The state of a sink's connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Connection {
+pub enum ConnectionState {
     /// Nothing was sent yet.
     Idle,
-    /// What was sent last was acknowledged.
+    /// The last batch was acknowledged.
     Connected,
-    /// What was sent last is being sent again.
+    /// The last batch is being retried.
     Retrying {
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// What went wrong last.
+        /// The last error.
         reason: String,
     },
-    /// The engine has stopped, and takes no more events.
-    Failed(Failure),
+    /// The engine has stopped.
+    Failed(EngineFailure),
     /// The engine was closed, and everything is written.
     Closed,
 }
 
-/// An event that was taken: its place, and a way to wait for its acknowledgement. It may as well be dropped.
+/// A queued event: its sequence, and a way to wait for its acknowledgement. May be dropped.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct PendingAck {
     pub(super) sequence: u64,
     pub(super) shared: Arc<Shared>,
 }
 
-impl Sent {
-    /// Tells the event's sequence in everything that its producer has emitted, from 0.
+impl PendingAck {
+    /// Returns the event's sequence in all that its producer has emitted, from 0.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Waits until the event is known to be written.
-    pub async fn acknowledged(&self) -> Result<(), Failure> {
+    /// Waits until the event is acknowledged.
+    pub async fn acknowledged(&self) -> Result<(), EngineFailure> {
         self.shared.acknowledged_up_to(self.sequence + 1).await
     }
 }

@@ -1,14 +1,14 @@
-//! What `emit_*` methods take beside plain texts and numbers.
+//! Argument types of `emit_*` methods: JSON values, tool results, interaction requests.
 
 use runwire_model::Json;
 use runwire_model::event::{InteractionKind, InteractionRequested};
 
 /// A value that can be sent as JSON.
 ///
-/// There is none for floating-point numbers and structs: `serde_json` writes what is not finite as `null`, and
-/// nothing may be changed silently. `serde_json::json!` and `serde_json::to_value` make one of anything.
+/// Floating-point numbers and structs do not implement it: `serde_json` would silently write a number that is not
+/// finite as `null`. Use `serde_json::json!` or `serde_json::to_value`.
 pub trait IntoJson {
-    /// Takes the value's JSON text.
+    /// Converts the value to JSON.
     fn into_json(self) -> Json;
 }
 
@@ -48,7 +48,7 @@ impl IntoJson for String {
     }
 }
 
-/// What a tool gave back, or why it did not.
+/// The status, result and duration of a tool call.
 ///
 /// ```
 /// use runwire_client::write::{ToolEnd, ToolStatus};
@@ -66,24 +66,24 @@ pub struct ToolEnd {
 }
 
 impl ToolEnd {
-    /// Begins the end of a call that did what it was asked to.
+    /// Returns the end of a successful call.
     pub fn success() -> Self {
         Self { status: super::ToolStatus::Success, result: None, error: None, duration_ms: None }
     }
 
-    /// Begins the end of a call that failed, with what a person reads.
+    /// Returns the end of a failed call, with a message for people.
     pub fn failed(message: impl Into<String>) -> Self {
         let error = Some((message.into(), None));
         Self { status: super::ToolStatus::Failed, result: None, error, duration_ms: None }
     }
 
-    /// Adds what the tool gave back.
+    /// Sets the tool's result.
     pub fn result(mut self, result: impl IntoJson) -> Self {
         self.result = Some(result.into_json());
         self
     }
 
-    /// Adds the code of the error; does nothing to a success.
+    /// Sets the error code of a failed call.
     pub fn code(mut self, code: impl Into<String>) -> Self {
         if let Some((_, known)) = &mut self.error {
             *known = Some(code.into());
@@ -91,32 +91,33 @@ impl ToolEnd {
         self
     }
 
-    /// Adds how long the call took.
+    /// Sets the duration.
     pub fn duration_ms(mut self, duration_ms: f64) -> Self {
         self.duration_ms = Some(duration_ms);
         self
     }
 
-    /// Tells how the call ended.
+    /// Returns the status.
     pub fn status(&self) -> super::ToolStatus {
         self.status
     }
 }
 
-/// A question to a person: a form to fill in, or something to allow.
+/// A request for an interaction with a person: a form or an approval.
 ///
 /// ```
-/// use runwire_client::write::Question;
+/// use runwire_client::write::InteractionRequest;
 ///
 /// let schema = serde_json::json!({"type": "object", "properties": {"city": {"type": "string"}}});
-/// let form = Question::form("q1", schema).title("Where to?");
-/// let approval = Question::approval("q2").about_tool("c1", "delete_file", serde_json::json!({"path": "a"}));
+/// let form = InteractionRequest::form("q1", schema).title("Where to?");
+/// let approval =
+///     InteractionRequest::approval("q2").about_tool("c1", "delete_file", serde_json::json!({"path": "a"}));
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question(pub(super) InteractionRequested);
+pub struct InteractionRequest(pub(super) InteractionRequested);
 
-impl Question {
-    /// Asks a person to fill in a form that a JSON Schema describes.
+impl InteractionRequest {
+    /// Requests a form that a JSON Schema describes.
     pub fn form(interaction_id: impl Into<String>, schema: impl IntoJson) -> Self {
         Self(InteractionRequested {
             interaction_id: interaction_id.into(),
@@ -126,7 +127,7 @@ impl Question {
         })
     }
 
-    /// Asks a person to allow or forbid something.
+    /// Requests an approval.
     pub fn approval(interaction_id: impl Into<String>) -> Self {
         Self(InteractionRequested {
             interaction_id: interaction_id.into(),
@@ -135,31 +136,31 @@ impl Question {
         })
     }
 
-    /// Adds a title.
+    /// Sets the title.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.0.title = Some(title.into());
         self
     }
 
-    /// Adds the question in words.
+    /// Sets the description: the question itself.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.0.description = Some(description.into());
         self
     }
 
-    /// Adds why it is asked.
+    /// Sets the reason.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.0.reason = Some(reason.into());
         self
     }
 
-    /// Adds the texts of the form.
+    /// Sets the UI hints of the form.
     pub fn ui(mut self, ui: impl IntoJson) -> Self {
         self.0.ui = Some(ui.into_json());
         self
     }
 
-    /// Says which call it is about, and what its tool would be given.
+    /// Sets the tool call that needs approval.
     pub fn about_tool(
         mut self,
         tool_id: impl Into<String>,
@@ -172,7 +173,7 @@ impl Question {
         self
     }
 
-    /// Says when it is too late to answer.
+    /// Sets the expiry.
     pub fn expires_at(mut self, at: runwire_model::Timestamp) -> Self {
         self.0.expires_at = Some(at.to_string());
         self

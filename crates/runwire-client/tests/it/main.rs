@@ -1,14 +1,14 @@
-//! Promises of the SDK, kept against a real server.
+//! Integration tests of the SDK against a real server.
 #![expect(clippy::unwrap_used)]
 
-mod answering;
-mod moving;
+mod export_import;
+mod fake_servers;
+mod interactions;
 mod reading;
-mod reading_breaks;
-mod reading_way;
+mod reading_recovery;
 mod resources;
-mod secure;
+mod test_server;
+mod tls;
 mod writing;
 mod writing_recovery;
 mod writing_sinks;
-mod writing_stage;

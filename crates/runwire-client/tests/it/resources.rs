@@ -1,15 +1,15 @@
-//! Runs and threads: made, listed, looked at, acted on.
+//! Single requests: create, list, show and cancel runs and threads.
 
 use futures_util::TryStreamExt;
 use runwire_client::{Client, Error, Json, NewRun, NewThread, RunFilter, RunStatus};
 
-use crate::reading_way::{COMPLETED, Scripted, Then, answer, delta, write};
-use crate::writing_stage::{Stage, patient};
+use crate::fake_servers::{COMPLETED, Ending, ScriptedServer, answer, delta, write};
+use crate::test_server::{TestServer, within_timeout};
 
 #[tokio::test]
-async fn a_run_is_created_looked_at_and_cancelled() {
-    let stage = Stage::start().await;
-    let client = stage.client();
+async fn a_run_is_created_shown_and_cancelled() {
+    let server = TestServer::start().await;
+    let client = server.client();
     client.ready().await.unwrap();
     assert_eq!(client.server_version().await.unwrap(), env!("CARGO_PKG_VERSION"));
     let new = NewRun {
@@ -40,9 +40,9 @@ async fn a_run_is_created_looked_at_and_cancelled() {
 }
 
 #[tokio::test]
-async fn lists_are_read_over_as_many_pages_as_there_are() {
-    let stage = Stage::start().await;
-    let client = stage.client();
+async fn lists_are_read_page_after_page() {
+    let server = TestServer::start().await;
+    let client = server.client();
     for n in 0..7 {
         write(&client.run(format!("r{n}")), &(delta("x") + if n == 3 { "" } else { COMPLETED })).await;
         let thread = NewThread { thread_id: Some(format!("t{n}")), parallel: n == 0 };
@@ -51,39 +51,40 @@ async fn lists_are_read_over_as_many_pages_as_there_are() {
     let filter = RunFilter { limit: Some(2), ..RunFilter::default() };
     let page = client.runs(&filter).await.unwrap();
     assert_eq!((page.runs.len(), page.next.as_deref()), (2, Some("r5")));
-    let all: Vec<_> = patient(client.all_runs(filter).map_ok(|run| run.run_id).try_collect()).await.unwrap();
+    let all: Vec<_> =
+        within_timeout(client.all_runs(filter).map_ok(|run| run.run_id).try_collect()).await.unwrap();
     assert_eq!(all, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
     let running = RunFilter { status: Some(RunStatus::Running), ..RunFilter::default() };
     assert_eq!(client.runs(&running).await.unwrap().runs[0].run_id, "r3");
     let page = client.threads(None, Some(2)).await.unwrap();
     assert_eq!((page.threads.len(), page.next.is_some()), (2, true));
-    let threads: Vec<_> = patient(client.all_threads().try_collect()).await.unwrap();
+    let threads: Vec<_> = within_timeout(client.all_threads().try_collect()).await.unwrap();
     assert!(threads.iter().any(|thread| thread.thread_id == "t0" && thread.parallel));
     assert_eq!(threads.len(), 14);
 }
 
 #[tokio::test]
-async fn what_a_server_of_another_version_says_is_kept_or_refused_kindly() {
+async fn fields_of_other_server_versions_are_kept_or_refused() {
     let run = r#"{"run_id":"r","thread_id":"t","status":"dreaming","mood":"good","counts":{"dreams":2}}"#;
-    let server = Scripted::play(vec![(answer("200 OK", "application/json", run), Then::Close)]).await;
-    let info = patient(server.client().build().unwrap().run("r").info()).await.unwrap();
+    let server = ScriptedServer::play(vec![(answer("200 OK", "application/json", run), Ending::Close)]).await;
+    let info = within_timeout(server.client().build().unwrap().run("r").info()).await.unwrap();
     assert_eq!(info.status, RunStatus::Unknown("dreaming".into()));
     assert_eq!((&info.others["mood"], &info.counts.others["dreams"]), (&"good".into(), &2.into()));
-    // What this version knows and the server does not yet.
-    let stage = Stage::start().await;
-    let run = stage.client().run("r1");
+    // Fields that an older server does not have.
+    let server = TestServer::start().await;
+    let run = server.client().run("r1");
     let error = run.retry().await.unwrap_err();
     assert_eq!(error.problem().unwrap().status(), 404, "{error}");
 }
 
 #[tokio::test]
-async fn a_path_before_the_server_and_a_token_are_sent() {
+async fn the_path_prefix_and_the_token_are_sent() {
     let problem = r#"{"status":401,"code":"unauthorized","title":"Who are you?"}"#;
-    let answers = vec![(answer("401 Unauthorized", "application/problem+json", problem), Then::Close)];
-    let server = Scripted::play(answers).await;
+    let answers = vec![(answer("401 Unauthorized", "application/problem+json", problem), Ending::Close)];
+    let server = ScriptedServer::play(answers).await;
     let url = format!("http://{}/runs/of/ours/", server.address);
     let client = Client::builder().url(url).token("secret").build().unwrap();
-    let error = patient(client.run("r").info()).await.unwrap_err();
+    let error = within_timeout(client.run("r").info()).await.unwrap_err();
     assert_eq!(
         (error.code(), error.to_string().as_str()),
         (Some("unauthorized"), "Who are you? [unauthorized]")
@@ -96,11 +97,11 @@ async fn a_path_before_the_server_and_a_token_are_sent() {
 }
 
 #[test]
-fn what_is_read_can_be_handed_to_another_task() {
+fn streams_can_be_sent_to_another_task() {
     fn check<T: Send + Unpin + 'static>() {}
-    check::<runwire_client::Events>();
-    check::<runwire_client::Frames>();
-    check::<runwire_client::Texts>();
+    check::<runwire_client::EventStream>();
+    check::<runwire_client::FrameStream>();
+    check::<runwire_client::TextStream>();
     check::<runwire_client::MessageStates>();
     check::<runwire_client::RunHandle>();
 }

@@ -1,4 +1,4 @@
-//! What is emitted is what readers get; what may not be emitted changes nothing.
+//! Emitted events are what readers get; refused events change nothing.
 
 use futures_util::StreamExt;
 use runwire_client::model::event::{
@@ -6,16 +6,16 @@ use runwire_client::model::event::{
 };
 use runwire_client::model::{Body, Event, Json};
 use runwire_client::write::{
-    DataType, EmitError, ErrorType, Format, Question, Sent, SessionStatus, Signal, Stage as Thinking,
-    StreamingEngine, ToolEnd,
+    DataType, EmitError, ErrorType, Format, InteractionRequest, PendingAck, SessionStatus, Signal,
+    Stage as Thinking, StreamingEngine, ToolEnd,
 };
 use runwire_client::{Answer, Decision, Dialect, RunStatus};
 use serde_json::{Value, json};
 
-use crate::writing_stage::{Stage, patient};
+use crate::test_server::{TestServer, within_timeout};
 
-/// Says everything that the document has a method for.
-pub(crate) async fn say_the_document(engine: &StreamingEngine) -> Result<Vec<Sent>, EmitError> {
+/// Calls every `emit_*` method of the document.
+pub(crate) async fn emit_document(engine: &StreamingEngine) -> Result<Vec<PendingAck>, EmitError> {
     let arguments = json!({"table_name": "销售数据", "columns": ["产品", "销量"]});
     let end = ToolEnd::success().result(json!({"rows": 2})).duration_ms(150.0);
     let failed = ToolEnd::failed("没有权限").code("DENIED").duration_ms(1.5);
@@ -39,8 +39,8 @@ pub(crate) async fn say_the_document(engine: &StreamingEngine) -> Result<Vec<Sen
     ])
 }
 
-/// Says everything else, one of each.
-pub(crate) async fn say_the_rest(engine: &StreamingEngine) -> Result<(), EmitError> {
+/// Calls every other `emit_*` method.
+pub(crate) async fn emit_canonical(engine: &StreamingEngine) -> Result<(), EmitError> {
     let started =
         RunStarted { message: Some("天气?".into()), agent: Some("demo".into()), ..Default::default() };
     engine.emit_run_started(started).await?;
@@ -85,9 +85,11 @@ pub(crate) async fn say_the_rest(engine: &StreamingEngine) -> Result<(), EmitErr
     engine.emit_metrics(json!({"p99": 3})).await?;
     engine.emit_notice(Level::Warning, "careful", "W1".to_owned()).await?;
     engine.emit_custom("mood", json!({"good": true})).await?;
-    engine.emit_question(Question::form("q1", json!({"type": "object"})).title("Who?")).await?;
-    engine.emit_question_withdrawn("q1", "found out".to_owned()).await?;
-    engine.emit_question(Question::approval("q2").about_tool("c9", "rm", json!({})).reason("why")).await?;
+    engine.emit_interaction(InteractionRequest::form("q1", json!({"type": "object"})).title("Who?")).await?;
+    engine.emit_interaction_withdrawn("q1", "found out".to_owned()).await?;
+    engine
+        .emit_interaction(InteractionRequest::approval("q2").about_tool("c9", "rm", json!({})).reason("why"))
+        .await?;
     engine.emit_run_failed(ErrorInfo::coded("E1", "坏了")).await?;
     Ok(())
 }
@@ -98,17 +100,18 @@ fn types(events: &[Event]) -> Vec<&str> {
 
 #[tokio::test]
 async fn the_documents_frames_come_back_as_they_were_emitted() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("req_1");
-    let sent = patient(say_the_document(&engine)).await.unwrap();
-    patient(engine.close()).await.unwrap();
-    assert!(sent.iter().map(Sent::sequence).eq(0..13));
-    patient(sent[12].acknowledged()).await.unwrap();
+    let server = TestServer::start().await;
+    let engine = server.engine("req_1");
+    let sent = within_timeout(emit_document(&engine)).await.unwrap();
+    within_timeout(engine.close()).await.unwrap();
+    assert!(sent.iter().map(PendingAck::sequence).eq(0..13));
+    within_timeout(sent[12].acknowledged()).await.unwrap();
 
-    // As the log keeps them: byte for byte.
-    let raw = stage.client().run("req_1").frames(Dialect::StreamingEngine).raw(true).follow(false);
+    // The log keeps them byte for byte.
+    let raw = server.client().run("req_1").frames(Dialect::StreamingEngine).raw(true).follow(false);
     let mut frames: Vec<Value> =
-        patient(raw.map(|frame| serde_json::from_slice(&frame.unwrap().data).unwrap()).collect()).await;
+        within_timeout(raw.map(|frame| serde_json::from_slice(&frame.unwrap().data).unwrap()).collect())
+            .await;
     let mut before = 0;
     for (sequence, frame) in frames.iter_mut().enumerate() {
         let metadata = frame["metadata"].as_object_mut().unwrap();
@@ -162,16 +165,16 @@ async fn the_documents_frames_come_back_as_they_were_emitted() {
         ),
     ];
     assert_eq!(frames, expected);
-    assert_eq!(*stage.client().run("req_1").info().await.unwrap().thread_id, *"sess_1");
+    assert_eq!(*server.client().run("req_1").info().await.unwrap().thread_id, *"sess_1");
 }
 
 #[tokio::test]
 async fn every_other_event_of_the_model_comes_back_too() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("r1");
-    patient(say_the_rest(&engine)).await.unwrap();
-    patient(engine.close()).await.unwrap();
-    let events = stage.events("r1").await;
+    let server = TestServer::start().await;
+    let engine = server.engine("r1");
+    within_timeout(emit_canonical(&engine)).await.unwrap();
+    within_timeout(engine.close()).await.unwrap();
+    let events = server.events("r1").await;
     let expected = "run.started run.status step.started thinking.started thinking.delta thinking.finished \
         tot.expanded tot.evaluated tot.backtracked got.planned got.node_started got.node_completed \
         got.node_failed got.expanded step.finished tool.args_started tool.args_delta tool.args_delta \
@@ -192,9 +195,9 @@ async fn every_other_event_of_the_model_comes_back_too() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_said_names_its_field_and_changes_nothing() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("r1");
+async fn a_refused_event_names_its_field_and_changes_nothing() {
+    let server = TestServer::start().await;
+    let engine = server.engine("r1");
     engine.emit_session_start("t1").await.unwrap();
     let long = "x".repeat(600);
     let deep = Json::parse(&format!("{}1{}", "[".repeat(200), "]".repeat(200)));
@@ -208,7 +211,7 @@ async fn what_may_not_be_said_names_its_field_and_changes_nothing() {
         (engine.emit_tool_call_progress("c", f64::NAN, "").await, "progress"),
         (engine.emit_tool_call_end("c", ToolEnd::success().duration_ms(f64::INFINITY)).await, "duration_ms"),
         (engine.emit_step_end("s", "s", None).await, "step_id"),
-        (engine.emit_question_withdrawn("q", None).await, "interaction_id"),
+        (engine.emit_interaction_withdrawn("q", None).await, "interaction_id"),
         (engine.emit_got_node_start("").await, "node_id"),
         (
             engine.emit(ToolFinished { duration_ms: Some(f64::NAN), ..Default::default() }).await,
@@ -231,21 +234,21 @@ async fn what_may_not_be_said_names_its_field_and_changes_nothing() {
     let late = engine.emit_content("late", Format::Text, false).await;
     assert!(matches!(late, Err(EmitError::Ended)), "{late:?}");
     assert_eq!(engine.state().emitted, 2);
-    patient(engine.close()).await.unwrap();
-    assert_eq!(types(&stage.events("r1").await), ["run.started", "run.completed"]);
+    within_timeout(engine.close()).await.unwrap();
+    assert_eq!(types(&server.events("r1").await), ["run.started", "run.completed"]);
     let closed = engine.emit_content("late", Format::Text, false).await;
     assert!(matches!(closed, Err(EmitError::Closed | EmitError::Ended)), "{closed:?}");
-    assert!(StreamingEngine::builder("").server(&stage.client()).is_err());
+    assert!(StreamingEngine::builder("").server(&server.client()).is_err());
 }
 
 #[tokio::test]
-async fn the_run_takes_no_more_text_than_the_limit_and_the_engine_says_so_first() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("r1");
+async fn the_engine_refuses_text_beyond_the_runs_limit() {
+    let server = TestServer::start().await;
+    let engine = server.engine("r1");
     let piece = "x".repeat(1_000_000);
     let mut taken = 0;
     let refused = loop {
-        match patient(engine.emit_content(&piece, Format::Text, false)).await {
+        match within_timeout(engine.emit_content(&piece, Format::Text, false)).await {
             Ok(_) => taken += 1,
             Err(refused) => break refused,
         }
@@ -253,18 +256,18 @@ async fn the_run_takes_no_more_text_than_the_limit_and_the_engine_says_so_first(
     assert!(matches!(refused, EmitError::Limit(_)), "{refused:?}");
     assert_eq!(taken, 8);
     engine.emit_session_end(SessionStatus::Completed, None).await.unwrap();
-    patient(engine.close()).await.unwrap();
-    assert_eq!(stage.text("r1").await.len(), 8_000_000);
+    within_timeout(engine.close()).await.unwrap();
+    assert_eq!(server.text("r1").await.len(), 8_000_000);
 }
 
 #[tokio::test]
-async fn a_cancel_and_a_settled_question_arrive_once_each() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("r1");
+async fn a_cancel_and_a_resolved_interaction_arrive_once_each() {
+    let server = TestServer::start().await;
+    let engine = server.engine("r1");
     let mut signals = engine.signals();
-    engine.emit_question(Question::approval("q1")).await.unwrap();
+    engine.emit_interaction(InteractionRequest::approval("q1")).await.unwrap();
     engine.flush().await.unwrap();
-    let other = stage.builder("r1").resume(&stage.client(), "other").await.unwrap();
+    let other = server.builder("r1").resume(&server.client(), "other").await.unwrap();
     other
         .emit(Event::new(runwire_client::model::event::InteractionRequested {
             interaction_id: "q2".into(),
@@ -272,13 +275,13 @@ async fn a_cancel_and_a_settled_question_arrive_once_each() {
         }))
         .await
         .unwrap();
-    other.emit_question_withdrawn("q2", "by another".to_owned()).await.unwrap();
-    engine.emit_question_withdrawn("q1", None).await.unwrap();
+    other.emit_interaction_withdrawn("q2", "by another".to_owned()).await.unwrap();
+    engine.emit_interaction_withdrawn("q1", None).await.unwrap();
     other.close().await.unwrap();
     engine.flush().await.unwrap();
     let mut settled = Vec::new();
     for _ in 0..2 {
-        match patient(signals.next()).await.unwrap().unwrap() {
+        match within_timeout(signals.next()).await.unwrap().unwrap() {
             Signal::Answer { interaction_id, decision: Decision::Cancelled, .. } => {
                 settled.push(interaction_id)
             }
@@ -287,28 +290,28 @@ async fn a_cancel_and_a_settled_question_arrive_once_each() {
     }
     settled.sort();
     assert_eq!(settled, ["q1", "q2"]);
-    stage.client().run("r1").cancel(Some("enough")).await.unwrap();
-    let cancel = patient(signals.next()).await.unwrap().unwrap();
+    server.client().run("r1").cancel(Some("enough")).await.unwrap();
+    let cancel = within_timeout(signals.next()).await.unwrap().unwrap();
     assert_eq!(cancel, Signal::Cancel { reason: Some("enough".into()), by: None });
     assert!(engine.is_cancel_requested());
     engine.emit_session_end(SessionStatus::Cancelled, None).await.unwrap();
-    assert!(patient(signals.next()).await.is_none());
-    patient(engine.close()).await.unwrap();
+    assert!(within_timeout(signals.next()).await.is_none());
+    within_timeout(engine.close()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_person_is_asked_is_a_cancel_and_no_answer() {
-    let stage = Stage::start().await;
-    let engine = stage.engine("r1");
+async fn a_cancel_while_suspended_is_a_cancel_and_no_answer() {
+    let server = TestServer::start().await;
+    let engine = server.engine("r1");
     let mut signals = engine.signals();
     for question in ["q1", "q2"] {
-        engine.emit_question(Question::approval(question)).await.unwrap();
+        engine.emit_interaction(InteractionRequest::approval(question)).await.unwrap();
     }
-    patient(engine.flush()).await.unwrap();
-    stage.client().run("r1").cancel(Some("enough")).await.unwrap();
-    let cancel = patient(signals.next()).await.unwrap().unwrap();
+    within_timeout(engine.flush()).await.unwrap();
+    server.client().run("r1").cancel(Some("enough")).await.unwrap();
+    let cancel = within_timeout(signals.next()).await.unwrap().unwrap();
     assert_eq!(cancel, Signal::Cancel { reason: Some("enough".into()), by: None });
-    assert!(patient(signals.next()).await.is_none());
+    assert!(within_timeout(signals.next()).await.is_none());
 }
 
 #[expect(dead_code, reason = "its main reads the environment; the loop is what is run")]
@@ -317,8 +320,8 @@ mod agent_loop;
 
 #[tokio::test]
 async fn the_agent_loop_of_the_example_writes_its_run() {
-    let stage = Stage::start().await;
-    let client = stage.client();
+    let server = TestServer::start().await;
+    let client = server.client();
     let asks = client.clone();
     let person = tokio::spawn(async move {
         while asks.run("loop").info().await.is_err() {
@@ -333,10 +336,11 @@ async fn the_agent_loop_of_the_example_writes_its_run() {
             }
         }
     });
-    let (agent, person) = patient(async { tokio::join!(agent_loop::agent(&client, "loop"), person) }).await;
+    let (agent, person) =
+        within_timeout(async { tokio::join!(agent_loop::agent(&client, "loop"), person) }).await;
     agent.unwrap();
     person.unwrap();
-    let events = stage.events("loop").await;
+    let events = server.events("loop").await;
     assert_eq!(
         types(&events),
         [
@@ -360,7 +364,7 @@ async fn the_agent_loop_of_the_example_writes_its_run() {
             "run.completed"
         ]
     );
-    assert_eq!(stage.text("loop").await, "The sky is **clear**.");
+    assert_eq!(server.text("loop").await, "The sky is **clear**.");
     let called = events.iter().find_map(|event| match &event.body {
         Body::ToolCalled(called) => Some(called.arguments.text().to_owned()),
         _ => None,
@@ -369,9 +373,9 @@ async fn the_agent_loop_of_the_example_writes_its_run() {
 }
 
 #[tokio::test]
-async fn the_agent_loop_of_the_example_stops_when_it_is_told_to() {
-    let stage = Stage::start().await;
-    let client = stage.client();
+async fn the_agent_loop_of_the_example_stops_when_cancelled() {
+    let server = TestServer::start().await;
+    let client = server.client();
     let cancels = async {
         loop {
             let info = client.run("loop").info().await;
@@ -381,7 +385,8 @@ async fn the_agent_loop_of_the_example_stops_when_it_is_told_to() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
-    let (agent, info) = patient(async { tokio::join!(agent_loop::agent(&client, "loop"), cancels) }).await;
+    let (agent, info) =
+        within_timeout(async { tokio::join!(agent_loop::agent(&client, "loop"), cancels) }).await;
     agent.unwrap();
     assert_eq!(info.status, RunStatus::Cancelled);
 }

@@ -1,4 +1,4 @@
-//! What can be said to the commands that talk to a server.
+//! Arguments of the client commands `push`, `runs` and `show`, and the server's URL.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use runwire_client::BaseUrl;
 
-use super::watching::seconds;
-use super::{EXIT_CODES, InputFraming, Source, id, readable};
+use super::watch::seconds;
+use super::{DialectChoice, EXIT_CODES, InputFraming, id, readable};
 use crate::failure::Failure;
 use crate::view::answer::quoted;
 
@@ -60,13 +60,13 @@ Examples:
 pub(crate) struct ServerArguments {
     /// The server, else the one that RUNWIRE_URL names; RUNWIRE_TOKEN is sent as its bearer token, if it is set
     /// [default: http://127.0.0.1:7420]
-    // clap would take a variable for something that was typed, and show it in the usage of every mistake.
+    // clap's `env` would show the variable in the usage of every error.
     #[arg(long, value_name = "URL")]
     url: Option<BaseUrl>,
 }
 
 impl ServerArguments {
-    /// Tells the server: the one that was named, else the one of the environment, else the one on this machine.
+    /// Returns the URL of the flag, else of `RUNWIRE_URL`, else the default.
     pub(crate) fn url(&self) -> Result<BaseUrl, Failure> {
         if let Some(url) = &self.url {
             return Ok(url.clone());
@@ -80,7 +80,7 @@ impl ServerArguments {
     }
 }
 
-/// Tells what another command needs to reach a server: ` --url URL`, or nothing where it would find it anyway.
+/// Returns the flag that another command needs to reach a server: ` --url URL`, or nothing for the default.
 pub(crate) fn url_flag(url: &str) -> String {
     let url = url.trim_end_matches('/');
     match (ServerArguments { url: None }).url() {
@@ -116,7 +116,7 @@ pub(crate) struct PushArguments {
 
     /// The dialect of the stream; `auto` lets the server find out from the first frames
     #[arg(long, value_name = "DIALECT", default_value = super::AUTO, value_parser = readable())]
-    pub(crate) dialect: Source,
+    pub(crate) dialect: DialectChoice,
 
     /// How frames are cut in the input
     #[arg(long, default_value = "auto")]
@@ -155,25 +155,24 @@ pub(crate) struct PushArguments {
     pub(crate) server: ServerArguments,
 }
 
-/// Where a stream goes to, and where it comes from.
+/// The target and the file of `push`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Places {
-    /// The run; nothing where the stream goes to a thread, or to those that it names.
+pub(crate) struct PushTarget {
+    /// The run; `None` with `--to-thread` or `--all`.
     pub(crate) run: Option<String>,
     pub(crate) file: Option<PathBuf>,
 }
 
 impl PushArguments {
-    /// Tells the run from the file: with `--to-thread` or `--all` there is no run, and what stands in its place is the
-    /// file.
-    pub(crate) fn places(&self) -> Result<Places, String> {
+    /// Separates the run from the file: with `--to-thread` or `--all` the first positional argument is the file.
+    pub(crate) fn target(&self) -> Result<PushTarget, String> {
         let other = self.to_thread.as_ref().map(|_| "--to-thread").or(self.all.then_some("--all"));
         match (other, &self.run, &self.file) {
             (Some(other), _, Some(_)) => Err(format!("with {other} there is no RUN, only a FILE")),
-            (Some(_), file, None) => Ok(Places { run: None, file: file.as_ref().map(PathBuf::from) }),
+            (Some(_), file, None) => Ok(PushTarget { run: None, file: file.as_ref().map(PathBuf::from) }),
             (None, run, file) => {
                 let run = id(run.as_deref().unwrap_or_default()).map_err(|wrong| format!("RUN: {wrong}"))?;
-                Ok(Places { run: Some(run), file: file.clone() })
+                Ok(PushTarget { run: Some(run), file: file.clone() })
             }
         }
     }
@@ -233,7 +232,7 @@ pub(crate) struct ShowArguments {
     pub(crate) server: ServerArguments,
 }
 
-/// Reads a time span: a number and its unit.
+/// Parses a time span: a number and a unit.
 fn span(text: &str) -> Result<Duration, String> {
     let unit = text.chars().last().unwrap_or_default();
     let seconds = match unit {
@@ -259,10 +258,10 @@ mod tests {
     use super::super::{Arguments, Command};
     use super::*;
 
-    fn places(arguments: &[&str]) -> Result<Places, String> {
+    fn target(arguments: &[&str]) -> Result<PushTarget, String> {
         let all = ["runwire", "push"].iter().chain(arguments);
         match Arguments::try_parse_from(all).map(|arguments| arguments.command) {
-            Ok(Command::Push(push)) => push.places(),
+            Ok(Command::Push(push)) => push.target(),
             _ => Err("clap".to_owned()),
         }
     }
@@ -280,16 +279,16 @@ mod tests {
     #[test]
     fn a_run_and_a_file_are_told_apart() {
         let run = |run: &str, file: Option<&str>| {
-            Ok(Places { run: Some(run.to_owned()), file: file.map(PathBuf::from) })
+            Ok(PushTarget { run: Some(run.to_owned()), file: file.map(PathBuf::from) })
         };
-        assert_eq!(places(&["r1"]), run("r1", None));
-        assert_eq!(places(&["r1", "a.ndjson"]), run("r1", Some("a.ndjson")));
-        assert_eq!(places(&["r1", "-"]), run("r1", Some("-")));
-        let file = Places { run: None, file: Some(PathBuf::from("a.ndjson")) };
-        assert_eq!(places(&["--to-thread", "t1", "a.ndjson"]).as_ref(), Ok(&file));
-        assert_eq!(places(&["--all", "a.ndjson"]), Ok(file));
-        assert!(places(&["--all", "r1", "a.ndjson"]).is_err());
-        assert!(places(&[]).is_err() && places(&["", "a"]).is_err());
-        assert!(places(&["--to-thread", "t1", "r1", "a.ndjson"]).is_err());
+        assert_eq!(target(&["r1"]), run("r1", None));
+        assert_eq!(target(&["r1", "a.ndjson"]), run("r1", Some("a.ndjson")));
+        assert_eq!(target(&["r1", "-"]), run("r1", Some("-")));
+        let file = PushTarget { run: None, file: Some(PathBuf::from("a.ndjson")) };
+        assert_eq!(target(&["--to-thread", "t1", "a.ndjson"]).as_ref(), Ok(&file));
+        assert_eq!(target(&["--all", "a.ndjson"]), Ok(file));
+        assert!(target(&["--all", "r1", "a.ndjson"]).is_err());
+        assert!(target(&[]).is_err() && target(&["", "a"]).is_err());
+        assert!(target(&["--to-thread", "t1", "r1", "a.ndjson"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What can be said to `exec`.
+//! Arguments of `exec`.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 
 use super::client::ServerArguments;
-use super::watching::seconds;
-use super::{AUTO, OutputFraming, Source, id, readable};
+use super::watch::seconds;
+use super::{AUTO, DialectChoice, OutputFraming, id, readable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct ExecArguments {
 
     /// The dialect of its frames; `auto` finds out from the first ones
     #[arg(long, value_name = "DIALECT", default_value = AUTO, value_parser = readable())]
-    pub(crate) dialect: Source,
+    pub(crate) dialect: DialectChoice,
 
     /// How its frames are cut [default: server-sent events if the first line is of one, else one frame a line]
     #[arg(long)]

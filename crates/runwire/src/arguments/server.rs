@@ -1,11 +1,11 @@
-//! What can be said to the commands that start a server, or look at its configuration.
+//! Arguments of the server commands: `dev`, `serve`, `migrate`, `check-config`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::EXIT_CODES;
-use crate::config::{CONFIG_VARIABLE, Flags, Store};
+use crate::config::{CONFIG_VARIABLE, Flags, StoreUrl};
 
 const DEV_EXAMPLES: &str = "\
 Examples:
@@ -96,7 +96,7 @@ pub(crate) struct MigrateArguments {
 
     /// The store: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE [default: sqlite:runwire.db]
     #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<Store>,
+    pub(crate) store: Option<StoreUrl>,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! What can be said to the commands that set up a shell: `completions` and `man`.
+//! Arguments of `completions` and `man`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be said to the commands that move runs: `export` and `import`.
+//! Arguments of `export` and `import`.
 
 use std::path::PathBuf;
 

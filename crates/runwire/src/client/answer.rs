@@ -1,8 +1,8 @@
-//! `runwire answer`: says what a person says, or asks the person.
+//! `runwire answer`: answers an interaction from arguments, or prompts for the answer.
 
-mod ask;
-mod field;
-mod words;
+mod form;
+mod prompt;
+mod text;
 
 use std::io::{self, IsTerminal, Read, Write};
 
@@ -15,24 +15,26 @@ use crate::Verdict;
 use crate::arguments::{AnswerArguments, ServerArguments};
 use crate::failure::{Failure, plain};
 use crate::screen;
-use crate::table::tame;
-use field::Form;
+use crate::table::sanitize;
+use form::AnswerForm;
 
-/// Answers a question, and says what became of it.
+/// Answers an interaction, and prints the result.
 pub(crate) fn run(arguments: &AnswerArguments) -> Result<Verdict, Failure> {
-    with_room(|| block_on(answer(arguments)))
+    with_large_stack(|| block_on(answer(arguments)))
 }
 
-/// Asks the person every question of a run that is open, one after the other.
+/// Prompts for every open interaction of a run, oldest first.
 pub(super) fn ask_all(server: &ServerArguments, run: &str) -> Result<(), Failure> {
-    with_room(|| {
+    with_large_stack(|| {
         block_on(async {
             let client = connect(server)?;
             let filter =
                 InteractionFilter { run: Some(run.to_owned()), limit: Some(200), ..Default::default() };
             let newest_first = client.interactions(&filter).await?.interactions;
-            for asked in newest_first.iter().rev() {
-                if let Settled::No(Verdict::HasProblems) = converse(&client.run(run), asked, None).await? {
+            for interaction in newest_first.iter().rev() {
+                if let PromptOutcome::NotAnswered(Verdict::HasProblems) =
+                    prompt_until_accepted(&client.run(run), interaction, None).await?
+                {
                     break;
                 }
             }
@@ -42,8 +44,8 @@ pub(super) fn ask_all(server: &ServerArguments, run: &str) -> Result<(), Failure
     .map(drop)
 }
 
-/// Works on a thread with a large stack: schemas may go deep, and they are an agent's.
-fn with_room(work: impl FnOnce() -> Result<Verdict, Failure> + Send) -> Result<Verdict, Failure> {
+/// Runs on a thread with a large stack, as untrusted schemas may be deeply nested.
+fn with_large_stack(work: impl FnOnce() -> Result<Verdict, Failure> + Send) -> Result<Verdict, Failure> {
     let stack = runwire_server::limits::CHECK_STACK_BYTES;
     std::thread::scope(|scope| {
         let working = std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, work);
@@ -56,23 +58,23 @@ fn with_room(work: impl FnOnce() -> Result<Verdict, Failure> + Send) -> Result<V
 
 async fn answer(arguments: &AnswerArguments) -> Result<Verdict, Failure> {
     let run = connect(&arguments.server)?.run(&arguments.run);
-    let (asked, fields) = find(arguments, &run).await?;
-    let Some(said) = said(arguments, &asked, fields)? else {
-        return match converse(&run, &asked, arguments.reason.as_deref()).await? {
-            Settled::Yes(settled) => tell(arguments, &settled).map(|()| Verdict::Fine),
-            Settled::No(verdict) => Ok(verdict),
+    let (interaction, fields) = find(arguments, &run).await?;
+    let Some(given) = answer_from_arguments(arguments, &interaction, fields)? else {
+        return match prompt_until_accepted(&run, &interaction, arguments.reason.as_deref()).await? {
+            PromptOutcome::Answered(resolved) => print_result(arguments, &resolved).map(|()| Verdict::Fine),
+            PromptOutcome::NotAnswered(verdict) => Ok(verdict),
         };
     };
-    match run.answer(&asked.interaction_id, &said).await {
-        Ok(settled) => {
-            tell(arguments, &settled)?;
+    match run.answer(&interaction.interaction_id, &given).await {
+        Ok(resolved) => {
+            print_result(arguments, &resolved)?;
             Ok(Verdict::Fine)
         }
         Err(error) => refused(error),
     }
 }
 
-/// Finds the question: the one that is named, or the one that is open.
+/// Finds the interaction: the given one, or the only open one.
 async fn find<'a>(
     arguments: &'a AnswerArguments,
     run: &RunHandle,
@@ -83,9 +85,10 @@ async fn find<'a>(
         return Ok((run.interaction(id).await?, &words[1..]));
     }
     let info = run.info().await?;
-    // An id may look like a field.
-    if let Some(id) =
-        words.first().filter(|first| info.interactions.iter().any(|asked| asked.interaction_id == **first))
+    // An id may contain `=`.
+    if let Some(id) = words
+        .first()
+        .filter(|first| info.interactions.iter().any(|interaction| interaction.interaction_id == **first))
     {
         return Ok((run.interaction(id).await?, &words[1..]));
     }
@@ -99,7 +102,8 @@ async fn find<'a>(
             hint: "`runwire inbox` lists those that are open",
         }),
         _ => {
-            let ids: Vec<_> = open.iter().rev().map(|asked| shown(&asked.interaction_id)).collect();
+            let ids: Vec<_> =
+                open.iter().rev().map(|interaction| shown(&interaction.interaction_id)).collect();
             Err(Failure::Usage {
                 message: format!("several questions are open: {}", ids.join(", ")),
                 hint: "name one of them after the run",
@@ -108,22 +112,22 @@ async fn find<'a>(
     }
 }
 
-/// Reads the answer from the command line; nothing where a person is to be asked.
-fn said(
+/// Builds the answer from the arguments; `None` if the person must be prompted.
+fn answer_from_arguments(
     arguments: &AnswerArguments,
-    asked: &Interaction,
+    interaction: &Interaction,
     fields: &[String],
 ) -> Result<Option<Answer>, Failure> {
     let reason = arguments.reason.clone();
-    let given = given_values(arguments, asked, fields)?;
+    let given = given_values(arguments, interaction, fields)?;
     let decision = match (arguments.approve, arguments.reject, arguments.cancel) {
         (true, ..) => Decision::Approved,
         (_, true, _) => Decision::Rejected,
         (.., true) => Decision::Cancelled,
-        _ if asked.kind == InteractionKind::Form && given.is_some() => Decision::Submitted,
-        // One that is settled needs no person to find out.
-        _ if can_ask() && asked.is_open() => return Ok(None),
-        _ if asked.kind == InteractionKind::Form => {
+        _ if interaction.kind == InteractionKind::Form && given.is_some() => Decision::Submitted,
+        // A resolved interaction needs no prompt.
+        _ if can_ask() && interaction.is_open() => return Ok(None),
+        _ if interaction.kind == InteractionKind::Form => {
             return Err(Failure::Usage {
                 message: "a form needs its fields".to_owned(),
                 hint: "give them as NAME=VALUE or --values; at a terminal they are asked for",
@@ -141,7 +145,7 @@ fn said(
 
 fn given_values(
     arguments: &AnswerArguments,
-    asked: &Interaction,
+    interaction: &Interaction,
     fields: &[String],
 ) -> Result<Option<Value>, Failure> {
     let usage = |message: String| Failure::Usage { message, hint: "`runwire answer --help` shows examples" };
@@ -162,7 +166,7 @@ fn given_values(
     let Value::Object(object) = values.get_or_insert_with(|| Value::Object(Map::new())) else {
         return Err(usage("--values is no object, so it takes no fields".to_owned()));
     };
-    let form = Form::of(asked);
+    let form = AnswerForm::of(interaction);
     for word in fields {
         let Some((name, text)) = word.split_once('=') else {
             return Err(usage(format!("`{}` is no NAME=VALUE", shown(word))));
@@ -182,40 +186,44 @@ fn read(file: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Tells whether there is a person to ask.
+/// Returns true if there is a terminal to prompt on.
 pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// What came of asking a person.
-enum Settled {
-    Yes(Box<Interaction>),
-    No(Verdict),
+/// The result of a prompt.
+enum PromptOutcome {
+    Answered(Box<Interaction>),
+    NotAnswered(Verdict),
 }
 
-/// Asks the person until the answer is taken.
-async fn converse(run: &RunHandle, asked: &Interaction, reason: Option<&str>) -> Result<Settled, Failure> {
-    let mut asking = ask::Asking::new(asked);
+/// Prompts until the server accepts the answer.
+async fn prompt_until_accepted(
+    run: &RunHandle,
+    interaction: &Interaction,
+    reason: Option<&str>,
+) -> Result<PromptOutcome, Failure> {
+    let mut prompt = prompt::InteractionPrompt::new(interaction);
     loop {
-        let Some(mut answer) = asking.answer()? else {
+        let Some(mut answer) = prompt.answer()? else {
             screen::say_note("nothing was sent; the question stays open");
-            return Ok(Settled::No(Verdict::HasProblems));
+            return Ok(PromptOutcome::NotAnswered(Verdict::HasProblems));
         };
         answer.reason = answer.reason.or_else(|| reason.map(str::to_owned));
-        match send(run, &asked.interaction_id, &answer).await {
-            Ok(settled) => return Ok(Settled::Yes(Box::new(settled))),
-            // What was typed is not lost: it can be sent again when the server is back.
+        match send(run, &interaction.interaction_id, &answer).await {
+            Ok(resolved) => return Ok(PromptOutcome::Answered(Box::new(resolved))),
+            // Keep what was typed, to send it again when the server is back.
             Err(error) if error.is_temporary() => screen::say_problem(plain(&error), None),
-            Err(error) => match error.problem().map(runwire_client::Problem::wrong_fields) {
-                Some(wrong) if !wrong.is_empty() => asking.correct(wrong),
-                _ => return refused(error).map(Settled::No),
+            Err(error) => match error.problem().map(runwire_client::Problem::field_problems) {
+                Some(wrong) if !wrong.is_empty() => prompt.correct(wrong),
+                _ => return refused(error).map(PromptOutcome::NotAnswered),
             },
         }
     }
 }
 
-/// Sends an answer that a person took time for. The connection may have been closed meanwhile, and the same answer again
-/// changes nothing: one that breaks is tried once more.
+/// Sends an answer, and retries once if the connection broke: the pool may have lost it during the prompt, and
+/// answering is idempotent.
 async fn send(run: &RunHandle, interaction: &str, answer: &Answer) -> Result<Interaction, Error> {
     match run.answer(interaction, answer).await {
         Err(Error::Broken { .. }) => run.answer(interaction, answer).await,
@@ -223,19 +231,19 @@ async fn send(run: &RunHandle, interaction: &str, answer: &Answer) -> Result<Int
     }
 }
 
-fn tell(arguments: &AnswerArguments, settled: &Interaction) -> Result<(), Failure> {
-    let said = if arguments.json {
-        serde_json::to_string_pretty(settled).map_err(|error| Failure::Write(error.into()))?
+fn print_result(arguments: &AnswerArguments, resolved: &Interaction) -> Result<(), Failure> {
+    let text = if arguments.json {
+        serde_json::to_string_pretty(resolved).map_err(|error| Failure::Write(error.into()))?
     } else {
-        settled.status.chars().map(tame).collect()
+        resolved.status.chars().map(sanitize).collect()
     };
-    writeln!(io::stdout().lock(), "{said}").map_err(Failure::Write)
+    writeln!(io::stdout().lock(), "{text}").map_err(Failure::Write)
 }
 
-/// Says why the answer was not taken: which fields are wrong, or which answer won.
+/// Prints why the answer was refused: the invalid fields, or the earlier answer.
 fn refused(error: Error) -> Result<Verdict, Failure> {
     let Some(problem) = error.problem() else { return Err(error.into()) };
-    let wrong = problem.wrong_fields();
+    let wrong = problem.field_problems();
     if !wrong.is_empty() {
         screen::say_problem("the answer does not fit", None);
         for field in wrong {
@@ -246,13 +254,13 @@ fn refused(error: Error) -> Result<Verdict, Failure> {
     }
     if let Some(won) = problem.answer() {
         screen::say_problem(plain(&error), None);
-        screen::say_plainly(format_args!("  its answer: {}", shown(&words::given(&won))));
+        screen::say_plainly(format_args!("  its answer: {}", shown(&text::format_answer(&won))));
         return Ok(Verdict::HasProblems);
     }
     Err(error.into())
 }
 
-/// Shows what came from outside, so that it cannot act on the terminal.
+/// Sanitizes untrusted text for the terminal.
 fn shown(text: &str) -> String {
-    text.chars().map(tame).collect()
+    text.chars().map(sanitize).collect()
 }

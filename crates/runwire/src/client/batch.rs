@@ -1,39 +1,38 @@
-//! Frames that are sent together, and which line of the input each of them is.
+//! A batch of frames that is uploaded in one request, with the input line of each frame.
 
 use bytes::Bytes;
 use runwire_model::framing::{Framing, write_frame};
 
-/// Bytes after which a batch takes no more frames: what a server commits at once.
-const BATCH_BYTES: usize = 256 << 10;
-/// Frames after which a batch takes no more.
-const BATCH_FRAMES: usize = 1024;
+/// A batch of this many bytes is full: a server commits as much at once.
+const MAX_BATCH_BYTES: usize = 256 << 10;
+/// Limits the frames of a batch.
+const MAX_BATCH_FRAMES: usize = 1024;
 
-/// A frame that waits to be written.
+/// A frame that is not acknowledged yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// The line of the input that it came from.
+pub(crate) struct QueuedFrame {
+    /// Its line in the input.
     pub(crate) line: u64,
     pub(crate) name: Option<String>,
     pub(crate) data: Bytes,
 }
 
-/// Frames that become the body of a request.
+/// The frames of one request.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct UploadBatch {
     framing: Framing,
-    frames: Vec<Waiting>,
+    frames: Vec<QueuedFrame>,
     bytes: usize,
 }
 
-impl Batch {
-    /// Makes an empty batch. What is not one frame a line is sent as server-sent events, which keep names and
-    /// line ends.
+impl UploadBatch {
+    /// Creates an empty batch. Input other than NDJSON is sent as server-sent events, which keep names and line ends.
     pub(crate) fn new(input: Framing) -> Self {
         let framing = if input == Framing::Ndjson { Framing::Ndjson } else { Framing::Sse };
         Self { framing, frames: Vec::new(), bytes: 0 }
     }
 
-    pub(crate) fn push(&mut self, frame: Waiting) {
+    pub(crate) fn push(&mut self, frame: QueuedFrame) {
         self.bytes += frame.data.len();
         self.frames.push(frame);
     }
@@ -51,7 +50,7 @@ impl Batch {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.frames.len() >= BATCH_FRAMES || self.bytes >= BATCH_BYTES
+        self.frames.len() >= MAX_BATCH_FRAMES || self.bytes >= MAX_BATCH_BYTES
     }
 
     pub(crate) fn body(&self) -> Bytes {
@@ -62,8 +61,8 @@ impl Batch {
         body.into()
     }
 
-    /// Takes out the frame at this place; those before it are written and forgotten.
-    pub(crate) fn take(&mut self, at: usize) -> Option<Waiting> {
+    /// Removes and returns the frame at an index, and drops those before it, which are written.
+    pub(crate) fn take(&mut self, at: usize) -> Option<QueuedFrame> {
         let taken = self.frames.drain(..self.frames.len().min(at + 1)).nth(at);
         self.bytes = self.frames.iter().map(|frame| frame.data.len()).sum();
         taken
@@ -79,13 +78,13 @@ impl Batch {
 mod tests {
     use super::*;
 
-    fn frame(line: u64, name: Option<&str>, data: &'static str) -> Waiting {
-        Waiting { line, name: name.map(str::to_owned), data: data.into() }
+    fn frame(line: u64, name: Option<&str>, data: &'static str) -> QueuedFrame {
+        QueuedFrame { line, name: name.map(str::to_owned), data: data.into() }
     }
 
     #[test]
-    fn a_frame_at_fault_is_taken_out_and_what_is_written_before_it_is_forgotten() {
-        let mut batch = Batch::new(Framing::Ndjson);
+    fn a_refused_frame_is_removed_with_the_written_ones_before_it() {
+        let mut batch = UploadBatch::new(Framing::Ndjson);
         for (line, data) in [(3, "{}"), (5, "[1]"), (6, "{\"a\":1}")] {
             batch.push(frame(line, None, data));
         }
@@ -98,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_and_line_ends_travel_as_server_sent_events() {
-        let mut batch = Batch::new(Framing::Json);
+        let mut batch = UploadBatch::new(Framing::Json);
         batch.push(frame(1, Some("greeting"), "{\n}"));
         assert_eq!(batch.framing(), Framing::Sse);
         assert_eq!(batch.body(), "event: greeting\ndata: {\ndata: }\n\n");

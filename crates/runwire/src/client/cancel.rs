@@ -1,4 +1,4 @@
-//! `runwire cancel`: asks a run to stop.
+//! `runwire cancel`: requests a run's cancellation.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::Verdict;
 use crate::arguments::CancelArguments;
 use crate::failure::Failure;
 
-/// Asks a run to stop, and says what becomes of it.
+/// Requests the cancellation, and prints the run's status.
 pub(crate) fn run(arguments: &CancelArguments) -> Result<Verdict, Failure> {
     block_on(async {
         let handle = connect(&arguments.server)?.run(&arguments.run);

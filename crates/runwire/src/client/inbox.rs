@@ -1,4 +1,4 @@
-//! `runwire inbox`: what waits for a person.
+//! `runwire inbox`: lists or watches open interactions.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use crate::screen;
 use crate::table::Table;
 use crate::view::terminal_columns_and_rows;
 
-/// Time between two looks.
-const LOOK_TIME: Duration = Duration::from_secs(1);
+/// Interval of polling with `--watch`.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Prints the open questions, newest first.
+/// Prints the open interactions, newest first.
 pub(crate) fn run(arguments: &InboxArguments) -> Result<Verdict, Failure> {
     block_on(async {
         let client = connect(&arguments.server)?;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &InboxArguments) -> Result<Verdict, Failure> {
     })
 }
 
-/// Shows each question once, oldest first, as it comes; until it is stopped.
+/// Polls, and prints each new interaction once.
 async fn watch(
     client: &Client,
     filter: &InteractionFilter,
@@ -74,10 +74,10 @@ async fn watch(
                     say(rows.lines().nth(1).unwrap_or_default())?;
                 }
             }
-            // What is not open any more need not be remembered.
+            // Forget interactions that are no longer open.
             shown = page.interactions.iter().map(key).collect();
         }
-        tokio::time::sleep(LOOK_TIME).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         match client.interactions(filter).await {
             Ok(next) => (page, told) = (Some(next), false),
             Err(error) if error.is_temporary() => {

@@ -1,4 +1,4 @@
-//! Ctrl-C, and what else ends a command from outside.
+//! Signals and a closed standard output, which end a command early.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,17 @@ use tokio::sync::mpsc;
 use crate::failure::Failure;
 use crate::screen;
 
-/// What shells add to a signal's number where it ended a process.
-pub(crate) const BY_SIGNAL: u8 = 128;
+/// Offset of a shell's exit codes for signals.
+pub(crate) const SIGNAL_EXIT_BASE: u8 = 128;
 
-/// How long a command may take to leave; one that cannot write to its output any more is ended.
-const LEAVING_TIME: Duration = Duration::from_secs(2);
+/// How long a command may take to exit after a signal, as its output may block.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What to say to a person who leaves while being asked: whoever waits for the signal otherwise waits for the answer.
+/// Text to print on a signal during a blocking prompt.
 static FAREWELL: Mutex<Option<String>> = Mutex::new(None);
 
-/// Asks a person who may leave at any time, and is then told this.
-pub(crate) fn or_leave<T>(farewell: String, ask: impl FnOnce() -> T) -> T {
+/// Runs a blocking prompt; on a signal, the process prints the farewell and exits.
+pub(crate) fn with_farewell<T>(farewell: String, ask: impl FnOnce() -> T) -> T {
     let say = |said| *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = said;
     say(Some(farewell));
     let asked = ask();
@@ -27,31 +27,31 @@ pub(crate) fn or_leave<T>(farewell: String, ask: impl FnOnce() -> T) -> T {
     asked
 }
 
-/// Waits for the first signal that ends a command. After it, and a little time, nothing holds the process.
-pub(crate) struct Interrupt(mpsc::Receiver<Cause>);
+/// Receives the first signal that ends a command. The process exits soon after it in any case.
+pub(crate) struct Interrupt(mpsc::Receiver<InterruptCause>);
 
-/// Why a command leaves before its time.
+/// Why a command ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// A signal says so.
+pub(crate) enum InterruptCause {
+    /// A signal.
     Signal(u8),
-    /// Nobody reads the output any more.
-    ReaderGone,
+    /// The reader of standard output is gone.
+    OutputClosed,
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM, SIGHUP and SIGQUIT; elsewhere than on Unix, Control-C.
+    /// Handles SIGINT, SIGTERM, SIGHUP and SIGQUIT; Control-C where there is no Unix.
     ///
-    /// They are waited for on a thread of their own: whoever writes to a reader that does not read stands still.
+    /// They are received on a separate thread, as writing to a blocked reader blocks the runtime.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(2);
         let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         #[cfg(unix)]
-        notice_a_reader_that_leaves(sender.clone());
+        watch_for_closed_stdout(sender.clone());
         std::thread::spawn(move || {
             runtime.block_on(async move {
-                let mut signals = match Signals::listen() {
+                let mut signals = match OsSignals::listen() {
                     Ok(signals) => signals,
                     Err(error) => return drop(begun.send(Err(error))),
                 };
@@ -59,42 +59,42 @@ impl Interrupt {
                 let first = signals.next().await;
                 if let Some(farewell) = FAREWELL.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     screen::say_plainly(format_args!("\n{farewell}"));
-                    std::process::exit(i32::from(BY_SIGNAL + first));
+                    std::process::exit(i32::from(SIGNAL_EXIT_BASE + first));
                 }
-                // Where nobody waits any more, the command is ending already.
-                let _ = sender.try_send(Cause::Signal(first));
-                let second = tokio::time::timeout(LEAVING_TIME, signals.next()).await;
-                std::process::exit(i32::from(BY_SIGNAL + second.unwrap_or(first)));
+                // The receiver is dropped if the command is ending already.
+                let _ = sender.try_send(InterruptCause::Signal(first));
+                let second = tokio::time::timeout(EXIT_TIMEOUT, signals.next()).await;
+                std::process::exit(i32::from(SIGNAL_EXIT_BASE + second.unwrap_or(first)));
             });
         });
         has_begun.recv().map_err(io::Error::other)??;
         Ok(Self(receiver))
     }
 
-    /// Waits for somebody else's word instead of a signal.
-    pub(crate) fn by_hand() -> (mpsc::Sender<Cause>, Self) {
+    /// Returns an interrupt that a sender triggers instead of a signal.
+    pub(crate) fn manual() -> (mpsc::Sender<InterruptCause>, Self) {
         let (sender, receiver) = mpsc::channel(1);
         (sender, Self(receiver))
     }
 
-    /// Waits for a signal's number.
-    pub(crate) async fn come(&mut self) -> u8 {
+    /// Waits for a signal, and returns its number.
+    pub(crate) async fn signal(&mut self) -> u8 {
         loop {
-            if let Cause::Signal(number) = self.cause().await {
+            if let InterruptCause::Signal(number) = self.cause().await {
                 return number;
             }
         }
     }
 
-    /// Waits for a signal's number, or for the reader of the output to leave, which the next write would meet.
-    pub(crate) async fn come_or_no_reader(&mut self) -> Result<u8, Failure> {
+    /// Waits for a signal; fails with a broken pipe if standard output is closed.
+    pub(crate) async fn signal_or_closed_output(&mut self) -> Result<u8, Failure> {
         match self.cause().await {
-            Cause::Signal(number) => Ok(number),
-            Cause::ReaderGone => Err(Failure::Write(io::ErrorKind::BrokenPipe.into())),
+            InterruptCause::Signal(number) => Ok(number),
+            InterruptCause::OutputClosed => Err(Failure::Write(io::ErrorKind::BrokenPipe.into())),
         }
     }
 
-    async fn cause(&mut self) -> Cause {
+    async fn cause(&mut self) -> InterruptCause {
         match self.0.recv().await {
             Some(cause) => cause,
             None => std::future::pending().await,
@@ -102,23 +102,23 @@ impl Interrupt {
     }
 }
 
-/// Notices a pipe without a reader although nothing is written to it (`runwire tail r1 | head -1`).
+/// Polls standard output for a closed pipe while nothing is written to it (`runwire tail r1 | head -1`).
 #[cfg(unix)]
-fn notice_a_reader_that_leaves(sender: mpsc::Sender<Cause>) {
+fn watch_for_closed_stdout(sender: mpsc::Sender<InterruptCause>) {
     use rustix::event::{PollFd, PollFlags, poll};
 
     std::thread::spawn(move || {
         let stdout = io::stdout();
         loop {
-            // Nothing is asked for: what comes is only that it is broken.
+            // Without requested events, `poll` only reports errors.
             let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut watched, None) {
                 Ok(_) if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
-                    let _ = sender.try_send(Cause::ReaderGone);
+                    let _ = sender.try_send(InterruptCause::OutputClosed);
                     return;
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                // An output that cannot be watched is found out by writing to it.
+                // An output that cannot be polled fails on the next write.
                 _ => return,
             }
         }
@@ -127,10 +127,10 @@ fn notice_a_reader_that_leaves(sender: mpsc::Sender<Cause>) {
 
 /// The signals that end a command.
 #[cfg(unix)]
-pub(crate) struct Signals([(u8, tokio::signal::unix::Signal); 4]);
+pub(crate) struct OsSignals([(u8, tokio::signal::unix::Signal); 4]);
 
 #[cfg(unix)]
-impl Signals {
+impl OsSignals {
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
@@ -157,10 +157,10 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-pub(crate) struct Signals;
+pub(crate) struct OsSignals;
 
 #[cfg(not(unix))]
-impl Signals {
+impl OsSignals {
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self)
     }

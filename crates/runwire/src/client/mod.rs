@@ -1,16 +1,16 @@
-//! The commands that talk to a server.
+//! The client commands: push, tail, replay, run, inbox, answer, cancel, retry, runs, show.
 
 mod answer;
 pub(crate) mod batch;
-mod beats;
 mod cancel;
 mod inbox;
 pub(crate) mod interrupt;
+mod line_map;
 pub(crate) mod notes;
 mod printer;
 mod push;
+mod push_producer;
 mod replay;
-mod resend;
 mod retry;
 mod run;
 mod runs;
@@ -42,24 +42,25 @@ use crate::arguments::ServerArguments;
 use crate::failure::Failure;
 use crate::screen;
 
-/// Time after which a person wonders what is being waited for.
-const SLOW_TIME: Duration = Duration::from_secs(3);
+/// A response slower than this prints a note.
+const SLOW_RESPONSE: Duration = Duration::from_secs(3);
 
-/// Makes the client of a command. A server that is not there at the very beginning is told at once.
+/// Returns the client of a command; an unreachable server is an error at once.
 pub(crate) fn connect(server: &ServerArguments) -> Result<Client, Failure> {
-    Ok(builder(server)?.first_tries(1).build()?)
+    Ok(builder(server)?.connect_attempts(1).build()?)
 }
 
-/// Begins the client of a command; a person is told when the server takes its time.
+/// Returns the client builder of a command; at a terminal, a slow response prints a note.
 pub(crate) fn builder(server: &ServerArguments) -> Result<ClientBuilder, Failure> {
     let builder = Client::builder().url(server.url()?.to_string()).env_token();
     if !std::io::stderr().is_terminal() {
         return Ok(builder);
     }
-    Ok(builder.when_slow(SLOW_TIME, |url| screen::say_note(format_args!("waiting for {url} to answer"))))
+    Ok(builder
+        .on_slow_response(SLOW_RESPONSE, |url| screen::say_note(format_args!("waiting for {url} to answer"))))
 }
 
-/// Runs a command that waits for one connection at a time: a thread is enough for it.
+/// Runs a command on a single-threaded runtime.
 pub(crate) fn block_on(command: impl Future<Output = Result<Verdict, Failure>>) -> Result<Verdict, Failure> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;

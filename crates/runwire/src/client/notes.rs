@@ -1,4 +1,4 @@
-//! Where a command says what is worth knowing while it works.
+//! Output of notes while a command works: standard error, progress bar or view.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 
 use crate::screen::{self, Screen};
 
-/// Notes that may wait to be drawn.
-const WAITING_NOTES: usize = 64;
+/// Capacity of the channel to the view.
+const QUEUED_NOTES: usize = 64;
 
-/// Says notes where they do not get into the way of what else is on the terminal.
+/// Prints notes where they do not disturb other output on the terminal.
 #[derive(Clone)]
 pub(crate) enum Notes {
     /// On standard error.
@@ -22,34 +22,34 @@ pub(crate) enum Notes {
 }
 
 impl Notes {
-    /// Says notes on standard error.
+    /// Prints notes on standard error.
     pub(crate) fn on_stderr() -> Self {
         Self::Plain
     }
 
-    /// Says notes beside a progress bar.
+    /// Prints notes above a progress bar.
     pub(crate) fn on_screen(screen: Arc<Screen>) -> Self {
         Self::Screen(screen)
     }
 
-    /// Says notes in a view, which takes them from the other end.
+    /// Sends notes to a view, which reads them from the receiver.
     pub(crate) fn in_view() -> (Self, mpsc::Receiver<String>) {
-        let (sender, receiver) = mpsc::channel(WAITING_NOTES);
+        let (sender, receiver) = mpsc::channel(QUEUED_NOTES);
         (Self::View(sender), receiver)
     }
 
-    /// Says a note, without waiting.
+    /// Prints a note without waiting.
     pub(crate) fn say(&self, note: &str) {
         match self {
-            // A view that is over, or that cannot keep up with its notes, leaves standard error to them.
+            // Standard error, if the view has ended or its channel is full.
             Self::View(view) if view.try_send(note.to_owned()).is_ok() => {}
             Self::Screen(screen) => screen.note(note),
             Self::Plain | Self::View(_) => screen::say_note(note),
         }
     }
 
-    /// Hands on a line of a program's standard error, as fast as the view takes it.
-    pub(crate) async fn hand_on(&self, line: String) {
+    /// Forwards a line of a program's standard error; waits for the view.
+    pub(crate) async fn forward(&self, line: String) {
         match self {
             Self::View(view) => {
                 if let Err(unsent) = view.send(line).await {

@@ -1,120 +1,124 @@
-//! How a run is printed: as a person reads it, or its frames for a program.
+//! Output modes of a run: a view for people, or frames for programs.
 
 use std::io::{self, Write};
 
-use runwire_client::Frame;
+use runwire_client::ReceivedFrame;
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::{Framing, write_frame};
 
-use crate::arguments::{OutputArguments, OutputForm};
+use crate::arguments::{OutputArguments, OutputFormat};
 use crate::failure::Failure;
 
-/// Bytes that are gathered before they are printed.
-const GATHERED_BYTES: usize = 64 << 10;
+/// Bytes that are buffered before they are written.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 
-/// What is printed of a run.
+/// How a run is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Printed {
-    /// What a person reads; `plain` without colours and lines that change.
+pub(crate) enum PrintMode {
+    /// A view for people; `plain` is without colours and changing lines.
     View { plain: bool },
     /// Frames of a dialect.
-    Frames(Form, Dialect),
+    Frames(PrintFormat, Dialect),
 }
 
-/// How frames stand in the output.
+/// The format of printed frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// One JSON object a line.
-    Lines,
+pub(crate) enum PrintFormat {
+    /// One JSON object per line.
+    Ndjson,
     /// Server-sent events with their cursors.
-    Events,
-    /// `text`: nothing but the text, and a line end after it.
-    BareText,
-    /// `text`: one JSON string a line.
-    Strings,
+    Sse,
+    /// `text`: only the text, and a final line end.
+    PlainText,
+    /// `text`: one JSON string per line.
+    JsonStrings,
 }
 
 impl OutputArguments {
-    /// Tells what is to be printed.
-    pub(crate) fn printed(&self) -> Result<Printed, Failure> {
-        let odd = |form: &str, dialect: Dialect| {
-            let message = format!("`-o {form}` does not go with `--dialect {}`", dialect.name());
+    /// Returns the mode of the arguments.
+    pub(crate) fn print_mode(&self) -> Result<PrintMode, Failure> {
+        let conflict = |format: &str, dialect: Dialect| {
+            let message = format!("`-o {format}` does not go with `--dialect {}`", dialect.name());
             Err(Failure::Usage { message, hint: "leave one of them out" })
         };
         let or_canonical = |dialect: Option<Dialect>| dialect.unwrap_or(Dialect::Runwire);
         Ok(match (self.output, self.dialect) {
-            (Some(OutputForm::Pretty), Some(dialect)) => return odd("pretty", dialect),
-            (Some(OutputForm::Plain), Some(dialect)) => return odd("plain", dialect),
-            (Some(OutputForm::Text), Some(dialect)) if dialect != Dialect::Text => {
-                return odd("text", dialect);
+            (Some(OutputFormat::Pretty), Some(dialect)) => return conflict("pretty", dialect),
+            (Some(OutputFormat::Plain), Some(dialect)) => return conflict("plain", dialect),
+            (Some(OutputFormat::Text), Some(dialect)) if dialect != Dialect::Text => {
+                return conflict("text", dialect);
             }
-            (None | Some(OutputForm::Pretty), None) => Printed::View { plain: false },
-            (Some(OutputForm::Plain), None) => Printed::View { plain: true },
-            (Some(OutputForm::Text), _) | (None, Some(Dialect::Text)) => {
-                Printed::Frames(Form::BareText, Dialect::Text)
+            (None | Some(OutputFormat::Pretty), None) => PrintMode::View { plain: false },
+            (Some(OutputFormat::Plain), None) => PrintMode::View { plain: true },
+            (Some(OutputFormat::Text), _) | (None, Some(Dialect::Text)) => {
+                PrintMode::Frames(PrintFormat::PlainText, Dialect::Text)
             }
-            (Some(OutputForm::Ndjson), Some(Dialect::Text)) => Printed::Frames(Form::Strings, Dialect::Text),
-            (Some(OutputForm::Sse), dialect) => Printed::Frames(Form::Events, or_canonical(dialect)),
-            (None | Some(OutputForm::Ndjson), dialect) => Printed::Frames(Form::Lines, or_canonical(dialect)),
+            (Some(OutputFormat::Ndjson), Some(Dialect::Text)) => {
+                PrintMode::Frames(PrintFormat::JsonStrings, Dialect::Text)
+            }
+            (Some(OutputFormat::Sse), dialect) => PrintMode::Frames(PrintFormat::Sse, or_canonical(dialect)),
+            (None | Some(OutputFormat::Ndjson), dialect) => {
+                PrintMode::Frames(PrintFormat::Ndjson, or_canonical(dialect))
+            }
         })
     }
 }
 
 /// Prints frames.
 pub(super) struct Printer {
-    form: Form,
+    format: PrintFormat,
     stdout: io::Stdout,
-    gathered: Vec<u8>,
-    /// Whether text stands on the last line.
+    buffer: Vec<u8>,
+    /// Whether the last line of text has no line end.
     has_text: bool,
 }
 
 impl Printer {
-    pub(super) fn new(form: Form) -> Self {
-        Self { form, stdout: io::stdout(), gathered: Vec::new(), has_text: false }
+    pub(super) fn new(format: PrintFormat) -> Self {
+        Self { format, stdout: io::stdout(), buffer: Vec::new(), has_text: false }
     }
 
-    /// Gathers a frame; what has come together is printed together.
-    pub(super) fn gather(&mut self, frame: &Frame) -> Result<(), Failure> {
-        let (data, out) = (&frame.data[..], &mut self.gathered);
-        match self.form {
-            Form::Lines => {
+    /// Buffers a frame.
+    pub(super) fn push(&mut self, frame: &ReceivedFrame) -> Result<(), Failure> {
+        let (data, out) = (&frame.data[..], &mut self.buffer);
+        match self.format {
+            PrintFormat::Ndjson => {
                 out.extend_from_slice(data);
                 out.push(b'\n');
             }
-            Form::Events => {
+            PrintFormat::Sse => {
                 let cursor = frame.cursor.map(|cursor| cursor.to_string());
                 write_frame(Framing::Sse, out, cursor.as_deref(), frame.name().as_deref(), data);
             }
-            Form::BareText => {
-                // The text's own last line end is enough.
+            PrintFormat::PlainText => {
+                // No extra line end after the text's own.
                 self.has_text = data.last().map_or(self.has_text, |last| *last != b'\n');
                 out.extend_from_slice(data);
             }
-            Form::Strings => {
+            PrintFormat::JsonStrings => {
                 out.extend_from_slice(serde_json::Value::from(frame.text()).to_string().as_bytes());
                 out.push(b'\n');
             }
         }
-        if self.gathered.len() >= GATHERED_BYTES { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= MAX_BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Prints what was gathered and lets readers see it.
+    /// Writes the buffer and flushes standard output.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
-        if self.gathered.is_empty() {
+        if self.buffer.is_empty() {
             return Ok(());
         }
-        self.stdout.write_all(&self.gathered).map_err(Failure::Write)?;
-        self.gathered.clear();
-        // One huge frame must not weigh on the rest of a long stream.
-        self.gathered.shrink_to(128 << 10);
+        self.stdout.write_all(&self.buffer).map_err(Failure::Write)?;
+        self.buffer.clear();
+        // Free the memory of one huge frame.
+        self.buffer.shrink_to(128 << 10);
         self.stdout.flush().map_err(Failure::Write)
     }
 
     /// Ends the output.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         if self.has_text {
-            self.gathered.push(b'\n');
+            self.buffer.push(b'\n');
         }
         self.flush()
     }

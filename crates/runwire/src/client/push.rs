@@ -1,4 +1,4 @@
-//! `runwire push`: a stream becomes a run while it is read.
+//! `runwire push`: uploads a stream of frames to a run or a thread as it is read.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,60 +6,61 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use runwire_client::{Error, Problem, Written};
+use runwire_client::{Error, Problem, UploadReceipt};
 use runwire_model::framing::Framing;
 use tokio::sync::mpsc;
 
-use super::beats::Beats;
+use super::line_map::LineMap;
 use super::notes::Notes;
-use super::writer::{BEAT_TIME, Place, Producer, Writer};
-use super::{block_on, connect, resend};
+use super::writer::{HEARTBEAT_INTERVAL, Producer, ProducerWriter, WriteTarget};
+use super::{block_on, connect, push_producer};
 use crate::Verdict;
 use crate::arguments::PushArguments;
 use crate::failure::{Failure, plain};
-use crate::input::{PIECE, Source};
+use crate::input::{CHUNK_BYTES, InputSource};
 use crate::screen::{self, Screen};
-use crate::table::tame;
+use crate::table::sanitize;
 
-/// Pieces of the input that may wait to be sent.
-const WAITING_PIECES: usize = 4;
+/// Capacity of the channel between the input and the upload.
+const QUEUED_CHUNKS: usize = 4;
 
-/// Sends a stream to a run, a thread or the threads that it names as it comes, and says what became of it.
+/// Uploads a stream to a run, a thread or the threads that its frames name, and prints the result.
 pub(crate) fn run(arguments: &PushArguments) -> Result<Verdict, Failure> {
     let usage = "runwire push [OPTIONS] <RUN> [FILE], runwire push [OPTIONS] --to-thread <THREAD> [FILE], \
                  or runwire push [OPTIONS] --all [FILE]";
-    let places = arguments.places().map_err(|wrong| Failure::Usage { message: wrong, hint: usage })?;
-    let source = Source::open(places.file.as_deref())?;
-    block_on(push(arguments, places.run.as_deref(), source))
+    let target_and_file =
+        arguments.target().map_err(|wrong| Failure::Usage { message: wrong, hint: usage })?;
+    let source = InputSource::open(target_and_file.file.as_deref())?;
+    block_on(push(arguments, target_and_file.run.as_deref(), source))
 }
 
-async fn push(arguments: &PushArguments, run: Option<&str>, source: Source) -> Result<Verdict, Failure> {
+async fn push(arguments: &PushArguments, run: Option<&str>, source: InputSource) -> Result<Verdict, Failure> {
     let client = connect(&arguments.server)?;
-    let place = match run {
-        Some(run) => Place::run(&client, run),
-        None if arguments.all => Place::all(&client),
-        None => Place::thread(&client, arguments.to_thread.as_deref().unwrap_or_default()),
+    let target = match run {
+        Some(run) => WriteTarget::run(&client, run),
+        None if arguments.all => WriteTarget::all(&client),
+        None => WriteTarget::thread(&client, arguments.to_thread.as_deref().unwrap_or_default()),
     };
     let screen = Arc::new(Screen::of_sending(source.size));
-    let mut input = Reading::start(source, screen.clone());
+    let mut input = InputChunks::start(source, screen.clone());
     let first = input.first(arguments.framing.named()).await?;
     let sent = match &arguments.producer {
         Some(producer) => {
             let producer =
                 Producer { id: producer.clone(), epoch: arguments.epoch, next: arguments.seq.unwrap_or(0) };
-            let writer = Writer {
-                place,
+            let writer = ProducerWriter {
+                target,
                 dialect: arguments.dialect.named(),
                 thread: arguments.thread.clone(),
                 producer,
                 parallel: arguments.parallel,
-                patience: arguments.patience,
-                was_there: false,
+                retry_timeout: arguments.patience,
+                was_reached: false,
                 notes: Notes::on_screen(screen.clone()),
             };
-            resend::push(writer, first, input, arguments.end).await
+            push_producer::push(writer, first, input, arguments.end).await
         }
-        None => send_once(arguments, &place, first, input).await,
+        None => send_once(arguments, &target, first, input).await,
     };
     screen.finish();
     match sent {
@@ -67,46 +68,46 @@ async fn push(arguments: &PushArguments, run: Option<&str>, source: Source) -> R
             print(&written, arguments.json)?;
             Ok(Verdict::Fine)
         }
-        Err(Unsent::Refused { problem, line, accepted, duplicates }) => {
+        Err(PushError::Refused { problem, line, accepted, duplicates }) => {
             let said = in_input(&problem, line);
             screen::say_problem(&said, problem.hint());
             screen::say_plainly(format_args!("{} before it", counts(accepted, duplicates)));
             Ok(Verdict::HasProblems)
         }
-        Err(Unsent::NoFrame { problem, hint, accepted }) => {
+        Err(PushError::NoFrame { problem, hint, accepted }) => {
             screen::say_problem(&problem, hint);
             screen::say_plainly(format_args!("{} before it", counts(accepted, 0)));
             Ok(Verdict::HasProblems)
         }
-        Err(Unsent::Failed(failure)) => Err(failure),
+        Err(PushError::Failed(failure)) => Err(failure),
     }
 }
 
-/// Why a stream is not wholly written.
+/// Why a stream was not written completely.
 #[derive(Debug)]
-pub(super) enum Unsent {
-    /// The server does not take a frame; what it has counted stays written.
+pub(super) enum PushError {
+    /// The server refused a frame; those before it are written.
     Refused { problem: Box<Problem>, line: Option<u64>, accepted: u64, duplicates: u64 },
-    /// There is something in the input that is no frame.
+    /// The input has something that is not a frame.
     NoFrame { problem: String, hint: Option<&'static str>, accepted: u64 },
-    /// The input cannot be read, or the server not be reached.
+    /// The input cannot be read, or the server cannot be reached.
     Failed(Failure),
 }
 
-impl From<Failure> for Unsent {
+impl From<Failure> for PushError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Sends the input in one request, as it comes. Nothing is tried again: nobody could tell what was written.
+/// Sends the input in one streamed request. Nothing is retried, as without a producer the outcome is unknown.
 async fn send_once(
     arguments: &PushArguments,
-    place: &Place,
-    first: First,
-    input: Reading,
-) -> Result<Written, Unsent> {
-    let mut upload = place.upload().framing(first.framing).end(arguments.end).parallel(arguments.parallel);
+    target: &WriteTarget,
+    first: FirstBytes,
+    input: InputChunks,
+) -> Result<UploadReceipt, PushError> {
+    let mut upload = target.upload().framing(first.framing).end(arguments.end).parallel(arguments.parallel);
     if let Some(dialect) = arguments.dialect.named() {
         upload = upload.dialect(dialect);
     }
@@ -114,8 +115,8 @@ async fn send_once(
         upload = upload.thread(thread);
     }
     let (sender, mut pieces) = mpsc::channel(1);
-    let beats = Arc::new(Mutex::new(Beats::new(first.framing)));
-    let sending = tokio::spawn(send(first, input, sender, BEAT_TIME, beats.clone()));
+    let line_map = Arc::new(Mutex::new(LineMap::new(first.framing)));
+    let sending = tokio::spawn(send(first, input, sender, HEARTBEAT_INTERVAL, line_map.clone()));
     let body = stream::poll_fn(move |context| pieces.poll_recv(context));
     let answer = upload.send(body).await;
     if sending.is_finished()
@@ -126,26 +127,26 @@ async fn send_once(
     match answer {
         Ok(written) => Ok(written),
         Err(Error::Refused(problem)) if problem.accepted().is_some() => {
-            let beats = beats.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = problem.line().map(|line| beats.in_input(line));
+            let line_map = line_map.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = problem.line().map(|line| line_map.input_line(line));
             let (accepted, duplicates) = (problem.accepted(), problem.duplicates());
             let (accepted, duplicates) = (accepted.unwrap_or(0), duplicates.unwrap_or(0));
-            Err(Unsent::Refused { problem, line, accepted, duplicates })
+            Err(PushError::Refused { problem, line, accepted, duplicates })
         }
         Err(error @ Error::Broken { .. }) => Err(Failure::BrokenWrite(plain(&error)).into()),
         Err(error) => Err(Failure::from(error).into()),
     }
 }
 
-/// Says what the server says of a frame, with the line that it has in the whole input.
+/// Formats a problem with the line of the input.
 fn in_input(problem: &Problem, line: Option<u64>) -> String {
-    let said: String = problem.to_string().chars().map(tame).collect();
+    let said: String = problem.to_string().chars().map(sanitize).collect();
     let sent = problem.line().map(|line| format!("line {line}: ")).unwrap_or_default();
     let said = said.strip_prefix(&sent).unwrap_or(&said);
     line.map_or_else(|| said.to_owned(), |line| format!("line {line}: {said}"))
 }
 
-fn print(written: &Written, as_json: bool) -> Result<(), Failure> {
+fn print(written: &UploadReceipt, as_json: bool) -> Result<(), Failure> {
     let line = if as_json {
         serde_json::to_string(written).map_err(|error| Failure::Write(error.into()))?
     } else {
@@ -167,22 +168,22 @@ fn counts(accepted: u64, duplicates: u64) -> String {
     }
 }
 
-/// The input, read by a thread of its own: a pipe may be silent for as long as it likes.
-pub(super) struct Reading {
+/// The input in chunks, read by a separate thread, as a pipe may block.
+pub(super) struct InputChunks {
     pub(super) pieces: mpsc::Receiver<Result<Bytes, Failure>>,
 }
 
-/// The beginning of the input, which tells how its frames are cut.
-pub(super) struct First {
+/// The first bytes of the input, and the framing detected from them.
+pub(super) struct FirstBytes {
     pub(super) bytes: Vec<u8>,
     pub(super) framing: Framing,
 }
 
-impl Reading {
-    fn start(mut source: Source, screen: Arc<Screen>) -> Self {
-        let (sender, pieces) = mpsc::channel(WAITING_PIECES);
+impl InputChunks {
+    fn start(mut source: InputSource, screen: Arc<Screen>) -> Self {
+        let (sender, pieces) = mpsc::channel(QUEUED_CHUNKS);
         std::thread::spawn(move || {
-            let mut piece = vec![0; PIECE];
+            let mut piece = vec![0; CHUNK_BYTES];
             let mut taken = 0;
             loop {
                 let read = source.read(&mut piece);
@@ -196,73 +197,73 @@ impl Reading {
                 if sender.blocking_send(read).is_err() || is_last {
                     return;
                 }
-                // Pieces are taken as they are sent, but for the few that wait.
+                // Chunks in the channel count as sent.
                 screen.advance(taken);
             }
         });
         Self { pieces }
     }
 
-    /// Reads until the framing can be told; a named one needs no reading.
-    async fn first(&mut self, named: Option<Framing>) -> Result<First, Failure> {
+    /// Reads until the framing is detected, unless it is given.
+    async fn first(&mut self, named: Option<Framing>) -> Result<FirstBytes, Failure> {
         let mut bytes = Vec::new();
         if let Some(framing) = named {
-            return Ok(First { bytes, framing });
+            return Ok(FirstBytes { bytes, framing });
         }
         loop {
-            // So much white space that the framing still hides is nobody's stream.
-            let found = Framing::detect(&bytes).or((bytes.len() > PIECE).then_some(Framing::Ndjson));
+            // No framing was detected in a whole chunk: assume NDJSON.
+            let found = Framing::detect(&bytes).or((bytes.len() > CHUNK_BYTES).then_some(Framing::Ndjson));
             if let Some(framing) = found {
-                return Ok(First { bytes, framing });
+                return Ok(FirstBytes { bytes, framing });
             }
             match self.pieces.recv().await.transpose()? {
                 Some(piece) => bytes.extend_from_slice(&piece),
-                None => return Ok(First { bytes, framing: Framing::Ndjson }),
+                None => return Ok(FirstBytes { bytes, framing: Framing::Ndjson }),
             }
         }
     }
 }
 
-/// Hands the input to the body of the request, with a sign of life where it is silent between two lines.
+/// Sends the input to the request's body, with a keep-alive line while the input is idle between two lines.
 async fn send(
-    first: First,
-    mut input: Reading,
+    first: FirstBytes,
+    mut input: InputChunks,
     body: mpsc::Sender<Result<Bytes, io::Error>>,
-    beat_time: Duration,
-    beats: Arc<Mutex<Beats>>,
+    keep_alive_interval: Duration,
+    line_map: Arc<Mutex<LineMap>>,
 ) -> Result<(), Failure> {
-    let beats = || beats.lock().unwrap_or_else(PoisonError::into_inner);
-    let beat: &'static [u8] = match first.framing {
+    let line_map = || line_map.lock().unwrap_or_else(PoisonError::into_inner);
+    let keep_alive: &'static [u8] = match first.framing {
         Framing::Ndjson => b"\n",
         Framing::Sse => b":\n",
-        // White space is no sign of life inside a string, and whether this is one is not known here.
+        // White space may be inside a string, so JSON has no keep-alive.
         Framing::Json => b"",
     };
     let mut at_line_start = first.bytes.last().is_none_or(|byte| *byte == b'\n');
-    beats().sent(&first.bytes);
+    line_map().input(&first.bytes);
     if !first.bytes.is_empty() && body.send(Ok(first.bytes.into())).await.is_err() {
         return Ok(());
     }
     loop {
-        let piece = match tokio::time::timeout(beat_time, input.pieces.recv()).await {
+        let piece = match tokio::time::timeout(keep_alive_interval, input.pieces.recv()).await {
             Ok(Some(Ok(piece))) => {
                 at_line_start = piece.last() == Some(&b'\n');
-                beats().sent(&piece);
+                line_map().input(&piece);
                 piece
             }
             Ok(Some(Err(failure))) => {
-                // The body must not look complete: `--end` would end the run.
+                // Abort the body: if it looked complete, `--end` would end the run.
                 let _ = body.send(Err(io::Error::other("the input cannot be read"))).await;
                 return Err(failure);
             }
             Ok(None) => return Ok(()),
-            Err(_) if at_line_start && !beat.is_empty() => {
-                beats().beat();
-                Bytes::from_static(beat)
+            Err(_) if at_line_start && !keep_alive.is_empty() => {
+                line_map().keep_alive();
+                Bytes::from_static(keep_alive)
             }
             Err(_) => continue,
         };
-        // Whoever answers before the end of the body wants no more of it.
+        // The server has responded before the end of the body.
         if body.send(Ok(piece)).await.is_err() {
             return Ok(());
         }
@@ -273,13 +274,14 @@ async fn send(
 mod tests {
     use super::*;
 
-    /// What is sent of a piece, and next if nothing follows it for a while.
+    /// Returns what is sent of a chunk, and what is sent next while the input is idle.
     async fn silent_after(framing: Framing, piece: &'static str) -> (Bytes, Option<Bytes>) {
         let (pipe, pieces) = mpsc::channel(1);
         let (sender, mut body) = mpsc::channel(1);
-        let first = First { bytes: Vec::new(), framing };
-        let beats = Arc::new(Mutex::new(Beats::new(framing)));
-        let sending = tokio::spawn(send(first, Reading { pieces }, sender, Duration::from_millis(5), beats));
+        let first = FirstBytes { bytes: Vec::new(), framing };
+        let line_map = Arc::new(Mutex::new(LineMap::new(framing)));
+        let sending =
+            tokio::spawn(send(first, InputChunks { pieces }, sender, Duration::from_millis(5), line_map));
         pipe.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
         let sent = body.recv().await.unwrap().unwrap();
         let next = tokio::time::timeout(Duration::from_millis(200), body.recv()).await;
@@ -290,7 +292,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_pipe_keeps_the_lease_where_that_cannot_hurt_a_frame() {
-        let whole = |text: &'static str, beat: Option<&'static str>| (text.into(), beat.map(Bytes::from));
+        let whole =
+            |text: &'static str, keep_alive: Option<&'static str>| (text.into(), keep_alive.map(Bytes::from));
         assert_eq!(silent_after(Framing::Ndjson, "{}\n").await, whole("{}\n", Some("\n")));
         assert_eq!(silent_after(Framing::Ndjson, "{\"a\":").await, whole("{\"a\":", None));
         assert_eq!(silent_after(Framing::Sse, "data: {}\n").await, whole("data: {}\n", Some(":\n")));

@@ -1,14 +1,14 @@
-//! `runwire replay`: a stored run at its own pace, or another.
+//! `runwire replay`: plays a stored run at its original or another speed.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use runwire_client::{Client, Events, Frames};
+use runwire_client::{Client, EventStream, FrameStream};
 use runwire_model::Timestamp;
 
-use super::interrupt::{BY_SIGNAL, Interrupt};
-use super::printer::{Form, Printed, Printer};
-use super::tail::say_left;
+use super::interrupt::{Interrupt, SIGNAL_EXIT_BASE};
+use super::printer::{PrintFormat, PrintMode, Printer};
+use super::tail::print_resume_hint;
 use super::watch::Watch;
 use super::{block_on, connect};
 use crate::Verdict;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 /// Plays a run.
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
-    let printed = arguments.output.printed()?;
+    let mode = arguments.output.print_mode()?;
     let client = connect(&arguments.server)?;
     block_on(async {
         let run = client.run(&arguments.run);
@@ -26,22 +26,22 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
             events = events.after(after);
         }
         let pace = Pace::new(arguments);
-        match printed {
-            Printed::View { plain } => {
+        match mode {
+            PrintMode::View { plain } => {
                 let watch = Watch::new(&client.url(), plain);
                 play_events(arguments, &client, events, pace, watch).await
             }
-            Printed::Frames(form, dialect) => {
+            PrintMode::Frames(format, dialect) => {
                 let mut frames = run.frames(dialect).follow(false);
                 if let Some(after) = arguments.after {
                     frames = frames.after(after);
                 }
-                // A cursor is of its dialect; the times are of whole records.
+                // Cursors are specific to a dialect; times belong to whole records.
                 let events = match arguments.after.and_then(|after| after.seq().checked_sub(1)) {
                     Some(before) => run.events().follow(false).after(runwire_client::Cursor::after(before)),
                     None => run.events().follow(false),
                 };
-                play_frames(arguments, &client, frames, Times::new(events), pace, form).await
+                play_frames(arguments, &client, frames, RecordTimes::new(events), pace, format).await
             }
         }
     })
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<Verdict, Failure> {
 async fn play_events(
     arguments: &ReplayArguments,
     client: &Client,
-    mut events: Events,
+    mut events: EventStream,
     mut pace: Pace,
     mut watch: Watch,
 ) -> Result<Verdict, Failure> {
@@ -59,19 +59,19 @@ async fn play_events(
     loop {
         let next = async {
             let Some(received) = events.next().await.transpose()? else { return Ok(None) };
-            let place = pace.place();
+            let position = pace.position();
             if let Some(pause) = pace.pause_before(received.at) {
-                watch.pause(pause, place).await?;
+                watch.pause(pause, position).await?;
             }
             Ok::<_, Failure>(Some(received))
         };
         let received = tokio::select! {
             biased;
-            cause = interrupt.come_or_no_reader() => {
+            cause = interrupt.signal_or_closed_output() => {
                 let signal = cause?;
                 watch.finish()?;
-                say_left("replay", client, &arguments.run, false, "", cursor);
-                return Ok(Verdict::Exit(BY_SIGNAL + signal));
+                print_resume_hint("replay", client, &arguments.run, false, "", cursor);
+                return Ok(Verdict::Exit(SIGNAL_EXIT_BASE + signal));
             }
             received = next => received?,
         };
@@ -86,13 +86,13 @@ async fn play_events(
 async fn play_frames(
     arguments: &ReplayArguments,
     client: &Client,
-    mut frames: Frames,
-    mut times: Times,
+    mut frames: FrameStream,
+    mut times: RecordTimes,
     mut pace: Pace,
-    form: Form,
+    format: PrintFormat,
 ) -> Result<Verdict, Failure> {
     let mut interrupt = Interrupt::listen().map_err(Failure::Start)?;
-    let mut printer = Printer::new(form);
+    let mut printer = Printer::new(format);
     let mut cursor = arguments.after;
     loop {
         let next = async {
@@ -109,66 +109,66 @@ async fn play_frames(
         };
         let frame = tokio::select! {
             biased;
-            cause = interrupt.come_or_no_reader() => {
+            cause = interrupt.signal_or_closed_output() => {
                 let signal = cause?;
                 printer.finish()?;
-                say_left("replay", client, &arguments.run, false, "", cursor);
-                return Ok(Verdict::Exit(BY_SIGNAL + signal));
+                print_resume_hint("replay", client, &arguments.run, false, "", cursor);
+                return Ok(Verdict::Exit(SIGNAL_EXIT_BASE + signal));
             }
             frame = next => frame?,
         };
         let Some(frame) = frame else { break };
-        printer.gather(&frame)?;
+        printer.push(&frame)?;
         cursor = frame.cursor.or(cursor);
     }
     printer.finish()?;
     Ok(Verdict::Fine)
 }
 
-/// How long it is between two events.
+/// Computes the pauses between events.
 #[derive(Debug)]
 struct Pace {
     speed: Speed,
-    longest: Duration,
+    max_pause: Duration,
     last: Option<Timestamp>,
 }
 
 impl Pace {
     fn new(arguments: &ReplayArguments) -> Self {
-        Self { speed: arguments.speed, longest: arguments.max_pause, last: None }
+        Self { speed: arguments.speed, max_pause: arguments.max_pause, last: None }
     }
 
     fn is_timed(&self) -> bool {
         self.speed != Speed::Max
     }
 
-    /// Tells the time of the run that is being played.
-    fn place(&self) -> Timestamp {
+    /// Returns the time of the last event.
+    fn position(&self) -> Timestamp {
         self.last.unwrap_or_default()
     }
 
-    /// Tells how long to wait before what happened at this time.
+    /// Returns the pause before an event of this time.
     fn pause_before(&mut self, at: Timestamp) -> Option<Duration> {
         let last = self.last.replace(at)?;
         let Speed::Times(times) = self.speed else { return None };
         let passed = Duration::from_millis(at.0.saturating_sub(last.0)).as_secs_f64() / times;
-        let pause = Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX).min(self.longest);
+        let pause = Duration::try_from_secs_f64(passed).unwrap_or(Duration::MAX).min(self.max_pause);
         (!pause.is_zero()).then_some(pause)
     }
 }
 
-/// The times of a run's records, read beside its frames: few dialects tell them.
-struct Times {
-    events: Events,
+/// The times of a run's records, read in parallel to its frames, as few dialects carry them.
+struct RecordTimes {
+    events: EventStream,
     last: Option<(u64, Timestamp)>,
 }
 
-impl Times {
-    fn new(events: Events) -> Self {
+impl RecordTimes {
+    fn new(events: EventStream) -> Self {
         Self { events, last: None }
     }
 
-    /// Tells when a record was written; of one without events, when the next was.
+    /// Returns the time of a record; for one without events, that of the next.
     async fn of(&mut self, seq: u64) -> Result<Option<Timestamp>, Failure> {
         while self.last.is_none_or(|(last, _)| last < seq) {
             match self.events.next().await.transpose()? {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn pauses(speed: Speed, times: &[u64]) -> Vec<Option<u128>> {
-        let mut pace = Pace { speed, longest: Duration::from_secs(2), last: None };
+        let mut pace = Pace { speed, max_pause: Duration::from_secs(2), last: None };
         let times = times.iter().map(|time| pace.pause_before(Timestamp(*time)));
         times.map(|pause| pause.map(|pause| pause.as_millis())).collect()
     }

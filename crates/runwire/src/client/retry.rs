@@ -1,4 +1,4 @@
-//! `runwire retry`: starts the agent of a run again, on the same input.
+//! `runwire retry`: starts a new run with the agent and input of another.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::Verdict;
 use crate::arguments::RetryArguments;
 use crate::failure::Failure;
 
-/// Starts the same agent on the same input, and prints the new run.
+/// Starts the new run, and prints its id.
 pub(crate) fn run(arguments: &RetryArguments) -> Result<Verdict, Failure> {
     block_on(async {
         let run = connect(&arguments.server)?.run(&arguments.run).retry().await?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use runwire_client::{AgentInfo, NewRun};
 
 use super::interrupt::Interrupt;
-use super::tail::Shown;
+use super::tail::TailTarget;
 use super::{block_on, connect};
 use crate::Verdict;
 use crate::arguments::RunArguments;
@@ -13,12 +13,12 @@ use crate::failure::Failure;
 use crate::nearest::nearest;
 use crate::screen;
 
-/// Creates a run of an agent, and shows it as it grows.
+/// Creates a run of an agent, and watches it.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
-    let printed = arguments.output.printed()?;
+    let mode = arguments.output.print_mode()?;
     let client = connect(&arguments.server)?;
     block_on(async {
-        // From here on, leaving is told what it means.
+        // From here on a signal prints how to resume.
         let interrupt = Interrupt::listen().map_err(Failure::Start)?;
         let new = NewRun {
             run_id: arguments.run.clone(),
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
             message_id: None,
             input: arguments.input.clone(),
         };
-        // To the server any other name is a label of a run that somebody else writes; here an agent is meant.
+        // The server accepts any agent name as a label; here it must be one of its agents.
         exists(&client.agents().await?, &arguments.agent)?;
         let id = client.create_run(&new).await?.run_id;
         if arguments.detach {
@@ -37,12 +37,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<Verdict, Failure> {
         }
         screen::say_plainly(format_args!("run {id}"));
         let exit_status = arguments.exit_status;
-        let shown = Shown { client, id, is_thread: false, exit_status, flags: String::new() };
-        shown.watch_whole(printed, interrupt, &arguments.server).await
+        let shown = TailTarget { client, id, is_thread: false, exit_status, flags: String::new() };
+        shown.watch_whole(mode, interrupt, &arguments.server).await
     })
 }
 
-/// Refuses a name that no agent of the server has.
+/// Returns an error if the server has no agent of this name.
 fn exists(agents: &[AgentInfo], name: &str) -> Result<(), Failure> {
     let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
     if names.contains(&name) {

@@ -1,4 +1,4 @@
-//! `runwire runs`: a list for a person, newest first.
+//! `runwire runs`: lists runs, newest first.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ async fn list(arguments: &RunsArguments) -> Result<Verdict, Failure> {
     if arguments.json { as_json(runs, most).await } else { as_table(runs, most).await }
 }
 
-/// Prints one object. Its last member tells where the next runs begin.
+/// Prints one object; `next` is the `before` of the next runs.
 async fn as_json(
     mut runs: impl Stream<Item = Result<RunInfo, Error>> + Unpin,
     most: usize,
@@ -66,7 +66,7 @@ async fn as_table(
 ) -> Result<Verdict, Failure> {
     let mut shown = 0;
     loop {
-        // A list without end is shown in parts, each lined up for itself.
+        // A long list is printed as several tables.
         let mut some = Vec::new();
         while some.len() < LINED_UP.min(most - shown)
             && let Some(run) = runs.try_next().await?
@@ -86,7 +86,7 @@ async fn as_table(
     Ok(Verdict::Fine)
 }
 
-/// Runs that are asked for at once.
+/// Runs of one request.
 const PAGE: u32 = 200;
 /// Rows of one table.
 const LINED_UP: usize = 1000;
@@ -110,14 +110,14 @@ fn table(runs: &[RunInfo]) -> Table {
     table
 }
 
-/// Shows a time to the second.
+/// Formats a time to the second.
 pub(super) fn moment(time: Timestamp) -> String {
     let time = time.to_string();
     let seconds = time.split('.').next().unwrap_or(&time).trim_end_matches('Z');
     format!("{} UTC", seconds.replace('T', " "))
 }
 
-/// Tells how long a run took, or has been open.
+/// Returns the duration of a run so far.
 pub(super) fn duration(run: &RunInfo) -> Option<String> {
     let ended = run.ended_at.map_or_else(now, |time| time.0);
     Some(span(ended.saturating_sub(run.started_at?.0)))
@@ -128,7 +128,7 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Shows milliseconds in the two units that matter.
+/// Formats milliseconds in the two largest units.
 pub(super) fn span(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {

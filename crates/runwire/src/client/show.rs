@@ -1,4 +1,4 @@
-//! `runwire show`: how a run stands, and what it said.
+//! `runwire show`: prints a run's info and its message.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use super::{block_on, connect};
 use crate::Verdict;
 use crate::arguments::ShowArguments;
 use crate::failure::Failure;
-use crate::table::tame;
+use crate::table::sanitize;
 
 /// Prints a run and its message.
 pub(crate) fn run(arguments: &ShowArguments) -> Result<Verdict, Failure> {
@@ -35,7 +35,7 @@ async fn show(arguments: &ShowArguments) -> Result<Verdict, Failure> {
     Ok(Verdict::Fine)
 }
 
-/// Lists what is known of a run, a line each.
+/// Formats a run's info, one line per field.
 fn facts(run: &RunInfo) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: Option<String>| {
@@ -74,7 +74,7 @@ fn facts(run: &RunInfo) -> String {
     out
 }
 
-/// Tells what the run's frames break of their dialect's document.
+/// Formats the run's warnings.
 fn warnings(warnings: &Warnings) -> String {
     if warnings.is_empty() {
         return String::new();
@@ -94,18 +94,18 @@ fn warnings(warnings: &Warnings) -> String {
     out
 }
 
-/// Shows a text on one line, without anything that acts on a terminal.
+/// Sanitizes a text for one line.
 fn line_of(text: &str) -> String {
-    text.chars().map(tame).collect()
+    text.chars().map(sanitize).collect()
 }
 
-/// Says how many there are of what a count names in the plural.
+/// Formats a count with its noun.
 fn counted(name: &str, count: u64) -> String {
     let one = name.strip_suffix('s').filter(|_| count == 1).unwrap_or(name);
     format!("{count} {one}")
 }
 
-/// Tells the folded message: questions and calls, then the text.
+/// Formats the folded message: tool calls, interactions, text.
 fn said(message: &Value) -> String {
     let mut out = String::new();
     for call in list(message, "toolCalls") {
@@ -134,7 +134,7 @@ fn said(message: &Value) -> String {
     out
 }
 
-/// Gives a member that is a string.
+/// Returns a string member.
 fn text<'v>(value: &'v Value, member: &str) -> Option<&'v str> {
     value.get(member).and_then(Value::as_str)
 }
@@ -143,18 +143,18 @@ fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {
     value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Shows a value on one line of bounded length.
+/// Formats a value on one line of bounded length.
 pub(super) fn short(value: &Value) -> String {
     const MOST: usize = 200;
     let whole = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let line: String = whole.chars().take(MOST).map(tame).collect();
+    let line: String = whole.chars().take(MOST).map(sanitize).collect();
     if line.len() < whole.len() { format!("{line}…") } else { line }
 }
 
-/// Keeps line ends and tabs of a text, and nothing else that acts on a terminal.
+/// Sanitizes a text, keeping line ends and tabs.
 fn plain(text: &str) -> String {
-    text.chars().map(|letter| if matches!(letter, '\n' | '\t') { letter } else { tame(letter) }).collect()
+    text.chars().map(|letter| if matches!(letter, '\n' | '\t') { letter } else { sanitize(letter) }).collect()
 }

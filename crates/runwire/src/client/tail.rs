@@ -1,14 +1,14 @@
-//! `runwire tail`: a run from any cursor to its end, over as many connections as it takes.
+//! `runwire tail`: prints a run or a thread from any cursor, and follows it.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 
 use futures_util::FutureExt;
-use runwire_client::{Client, Cursor, Form as Read, Frames, Reading, RunStatus, Signal, Slots};
+use runwire_client::{Client, Cursor, FrameDecoder, FrameStream, RunStatus, RunStream, Slots, StreamUpdate};
 
 use super::answer;
-use super::interrupt::{BY_SIGNAL, Interrupt, or_leave};
-use super::printer::{Printed, Printer};
+use super::interrupt::{Interrupt, SIGNAL_EXIT_BASE, with_farewell};
+use super::printer::{PrintMode, Printer};
 use super::watch::{Watch, Watched};
 use super::{block_on, connect};
 use crate::Verdict;
@@ -19,108 +19,108 @@ use crate::view::answer::quoted;
 
 /// Prints a run until it ends.
 pub(crate) fn run(arguments: &TailArguments) -> Result<Verdict, Failure> {
-    let printed = arguments.output.printed()?;
+    let mode = arguments.output.print_mode()?;
     let client = connect(&arguments.server)?;
-    let shown = Shown {
+    let shown = TailTarget {
         client,
         id: arguments.run.clone(),
         is_thread: arguments.thread,
         exit_status: arguments.exit_status,
         flags: slots_flags(arguments),
     };
-    block_on(shown.print(printed, arguments))
+    block_on(shown.print(mode, arguments))
 }
 
-/// A run, or a thread, that is printed while it grows.
-pub(super) struct Shown {
+/// The run or thread that is printed.
+pub(super) struct TailTarget {
     pub(super) client: Client,
     pub(super) id: String,
     pub(super) is_thread: bool,
-    /// Whether the exit code tells how the run ended.
+    /// Whether the exit code reflects the run's status.
     pub(super) exit_status: bool,
-    /// The flags without which its cursors mean nothing.
+    /// Flags that its cursors depend on.
     pub(super) flags: String,
 }
 
-impl Shown {
-    async fn print(self, printed: Printed, arguments: &TailArguments) -> Result<Verdict, Failure> {
+impl TailTarget {
+    async fn print(self, mode: PrintMode, arguments: &TailArguments) -> Result<Verdict, Failure> {
         let mut interrupt = Interrupt::listen().map_err(Failure::Start)?;
-        let watched = match printed {
-            Printed::View { plain } => {
+        let watched = match mode {
+            PrintMode::View { plain } => {
                 let events = if self.is_thread {
                     self.client.thread(&self.id).events()
                 } else {
                     self.client.run(&self.id).events()
                 };
-                let mut events = asked(events, arguments);
+                let mut events = with_options(events, arguments);
                 Watch::new(&self.client.url(), plain).follow(&mut events, &mut interrupt).await?
             }
-            Printed::Frames(form, dialect) => {
+            PrintMode::Frames(format, dialect) => {
                 let frames = if self.is_thread {
                     self.client.thread(&self.id).frames(dialect)
                 } else {
                     self.client.run(&self.id).frames(dialect)
                 };
                 let frames = frames.slots(arguments.slots.map(Into::into).unwrap_or_default());
-                let mut frames = asked(frames, arguments);
-                print_frames(&mut frames, Printer::new(form), &mut interrupt).await?
+                let mut frames = with_options(frames, arguments);
+                print_frames(&mut frames, Printer::new(format), &mut interrupt).await?
             }
         };
         self.leave(watched).await
     }
 
-    /// Watches from the start to the end, whatever is printed. Who watches at a terminal is asked what the run asks.
+    /// Watches a run from start to end; at a terminal, prompts for its interactions.
     pub(super) async fn watch_whole(
         self,
-        printed: Printed,
+        mode: PrintMode,
         mut interrupt: Interrupt,
         server: &ServerArguments,
     ) -> Result<Verdict, Failure> {
         let run = self.client.run(&self.id);
-        let watched = match printed {
-            Printed::View { plain } => {
+        let watched = match mode {
+            PrintMode::View { plain } => {
                 let asks = !plain && io::stdout().is_terminal() && answer::can_ask();
                 let mut watch = Watch::new(&self.client.url(), plain).asking(asks);
                 let mut events = run.events();
                 loop {
                     match watch.follow(&mut events, &mut interrupt).await? {
-                        Watched::Asked => {
+                        Watched::NeedsAnswer => {
                             let to = quoted(&self.id) + &url_flag(&self.client.url());
                             let farewell = format!(
                                 "the run waits for an answer: `runwire answer {to}` asks again, `runwire cancel {to}` \
                                  stops the run"
                             );
-                            or_leave(farewell, || answer::ask_all(server, &self.id))?;
+                            with_farewell(farewell, || answer::ask_all(server, &self.id))?;
                         }
                         watched => break watched,
                     }
                 }
             }
-            Printed::Frames(form, dialect) => {
-                print_frames(&mut run.frames(dialect), Printer::new(form), &mut interrupt).await?
+            PrintMode::Frames(format, dialect) => {
+                print_frames(&mut run.frames(dialect), Printer::new(format), &mut interrupt).await?
             }
         };
         self.leave(watched).await
     }
 
-    /// Says how to come back, or how the run ended.
+    /// Prints how to resume, or returns the run's status as the exit code.
     async fn leave(&self, watched: Watched) -> Result<Verdict, Failure> {
         match watched {
-            Watched::Left { signal, cursor } => {
-                say_left("tail", &self.client, &self.id, self.is_thread, &self.flags, cursor);
-                Ok(Verdict::Exit(BY_SIGNAL + signal))
+            Watched::Interrupted { signal, cursor } => {
+                print_resume_hint("tail", &self.client, &self.id, self.is_thread, &self.flags, cursor);
+                Ok(Verdict::Exit(SIGNAL_EXIT_BASE + signal))
             }
-            Watched::Whole if self.exit_status => {
+            Watched::Ended if self.exit_status => {
                 let status = self.client.run(&self.id).info().await?.status;
                 Ok(if status == RunStatus::Completed { Verdict::Fine } else { Verdict::HasProblems })
             }
-            Watched::Whole | Watched::Asked => Ok(Verdict::Fine),
+            Watched::Ended | Watched::NeedsAnswer => Ok(Verdict::Fine),
         }
     }
 }
 
-/// Says to a person who has left how to come back, and how to stop what goes on.
-pub(super) fn say_left(
+/// Prints the commands that resume watching and that cancel the run.
+pub(super) fn print_resume_hint(
     command: &str,
     client: &Client,
     id: &str,
@@ -156,63 +156,63 @@ fn slots_flags(arguments: &TailArguments) -> String {
     }
 }
 
-/// Asks for what the command line says.
-fn asked<F: Read>(reading: Reading<F>, arguments: &TailArguments) -> Reading<F> {
-    let reading = reading.follow(!arguments.no_follow).compact(arguments.compact).attach(arguments.attach);
+/// Applies the arguments to a stream.
+fn with_options<F: FrameDecoder>(stream: RunStream<F>, arguments: &TailArguments) -> RunStream<F> {
+    let stream = stream.follow(!arguments.no_follow).compact(arguments.compact).attach(arguments.attach);
     match arguments.after {
-        Some(after) => reading.after(after),
-        None if arguments.new => reading.from_end(),
-        None => reading,
+        Some(after) => stream.after(after),
+        None if arguments.new => stream.from_end(),
+        None => stream,
     }
 }
 
-/// Says that a connection is there again, if somebody was told that it was gone.
-fn say_connected(is_cut: &mut bool) {
-    if std::mem::take(is_cut) {
+/// Prints that the connection is back, if its loss was printed.
+fn say_connected(is_disconnected: &mut bool) {
+    if std::mem::take(is_disconnected) {
         screen::say_note("connected again");
     }
 }
 
-/// Prints frames as they come, in as large pieces as they come in.
+/// Prints frames as they arrive, flushing when no more are ready.
 async fn print_frames(
-    frames: &mut Frames,
+    frames: &mut FrameStream,
     mut printer: Printer,
     interrupt: &mut Interrupt,
 ) -> Result<Watched, Failure> {
-    // Whether a person has been told that the connection is gone.
-    let mut is_cut = false;
+    // Whether the loss of the connection was printed.
+    let mut is_disconnected = false;
     loop {
-        let signal = match frames.signal().now_or_never() {
-            Some(signal) => signal,
+        let update = match frames.next_update().now_or_never() {
+            Some(update) => update,
             None => {
-                // What has come is shown before more is waited for.
+                // Flush before waiting.
                 printer.flush()?;
                 tokio::select! {
                     biased;
-                    cause = interrupt.come_or_no_reader() => {
+                    cause = interrupt.signal_or_closed_output() => {
                         let signal = cause?;
-                        return Ok(Watched::Left { signal, cursor: frames.cursor() });
+                        return Ok(Watched::Interrupted { signal, cursor: frames.cursor() });
                     }
-                    signal = frames.signal() => signal,
+                    update = frames.next_update() => update,
                 }
             }
         };
-        match signal.transpose()? {
-            Some(Signal::Item(frame)) => {
-                say_connected(&mut is_cut);
-                printer.gather(&frame)?;
+        match update.transpose()? {
+            Some(StreamUpdate::Item(frame)) => {
+                say_connected(&mut is_disconnected);
+                printer.push(&frame)?;
             }
-            Some(Signal::Interrupted(error)) => {
-                if !std::mem::replace(&mut is_cut, true) {
+            Some(StreamUpdate::Interrupted(error)) => {
+                if !std::mem::replace(&mut is_disconnected, true) {
                     printer.flush()?;
                     screen::say_note(format_args!("trying again: {}", plain(&error)));
                 }
             }
-            Some(Signal::CaughtUp) => say_connected(&mut is_cut),
+            Some(StreamUpdate::CaughtUp) => say_connected(&mut is_disconnected),
             Some(_) => {}
             None => break,
         }
     }
     printer.finish()?;
-    Ok(Watched::Whole)
+    Ok(Watched::Ended)
 }

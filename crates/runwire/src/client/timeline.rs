@@ -1,9 +1,9 @@
-//! `runwire show --events`: the events of a run, a line each.
+//! `runwire show --events`: the events of a run, one per line.
 
 use std::io::{self, Write};
 
 use futures_util::TryStreamExt;
-use runwire_client::{Body, Received, RunHandle};
+use runwire_client::{Body, ReceivedEvent, RunHandle};
 use runwire_model::Timestamp;
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use super::runs::span;
 use super::show::short;
 use crate::Verdict;
 use crate::failure::Failure;
-use crate::table::tame;
+use crate::table::sanitize;
 use crate::view::measure::fit;
 use crate::view::terminal_columns_and_rows;
 
-/// Columns that are taken where there is no terminal.
+/// Width without a terminal.
 const COLUMNS: usize = 160;
 
-/// Prints what is there of a run's events.
+/// Prints the stored events of a run.
 pub(super) async fn print(run: &RunHandle, json: bool) -> Result<Verdict, Failure> {
     let mut events = run.events().follow(false);
     let columns = match terminal_columns_and_rows().0 {
@@ -37,16 +37,16 @@ pub(super) async fn print(run: &RunHandle, json: bool) -> Result<Verdict, Failur
     Ok(Verdict::Fine)
 }
 
-fn line_of(event: &Received, began: Timestamp) -> String {
+fn line_of(event: &ReceivedEvent, began: Timestamp) -> String {
     let after = span(event.at.0.saturating_sub(began.0));
     let cursor = event.cursor.map_or_else(|| event.seq.to_string(), |cursor| cursor.to_string());
     let said: String =
-        gist(event).chars().map(|letter| if letter == '\n' { '⏎' } else { tame(letter) }).collect();
+        gist(event).chars().map(|letter| if letter == '\n' { '⏎' } else { sanitize(letter) }).collect();
     format!("{after:>8}  {cursor:<8}  {:<22}  {said}", event.type_name()).trim_end().to_owned()
 }
 
-/// Tells the part of an event that a person looks for.
-fn gist(event: &Received) -> String {
+/// Returns the most relevant part of an event.
+fn gist(event: &ReceivedEvent) -> String {
     match &event.body {
         Body::TextDelta(delta) => delta.content.clone(),
         Body::ThinkingDelta(delta) => delta.content.clone(),

@@ -1,10 +1,10 @@
-//! A run as a person watches it, from whichever command.
+//! Draws a run's events on the terminal as they arrive; shared by `tail`, `run`, `replay` and `exec`.
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
-use runwire_client::{Cursor, Events, Received, Signal};
+use runwire_client::{Cursor, EventStream, ReceivedEvent, StreamUpdate};
 use runwire_model::json::Object;
 use runwire_model::{Body, Json, Timestamp};
 use tokio::sync::mpsc;
@@ -14,20 +14,20 @@ use super::interrupt::Interrupt;
 use crate::arguments::url_flag;
 use crate::failure::{Failure, plain};
 use crate::screen;
-use crate::view::{Server, Style, View, terminal_columns_and_rows};
+use crate::view::{ServerHint, Style, View, terminal_columns_and_rows};
 
-/// Time between two moves of what moves.
+/// Interval of animation.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How a watch came to its end.
+/// Why watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// There is nothing more.
-    Whole,
-    /// The run waits for a person, and there is one to ask.
-    Asked,
-    /// A signal ended it here.
-    Left { signal: u8, cursor: Option<Cursor> },
+    /// The stream ended.
+    Ended,
+    /// The run is suspended, and the person can be prompted.
+    NeedsAnswer,
+    /// A signal.
+    Interrupted { signal: u8, cursor: Option<Cursor> },
 }
 
 /// Draws events on standard output.
@@ -36,20 +36,20 @@ pub(crate) struct Watch {
     is_live: bool,
     ticks: Interval,
     size: (usize, usize),
-    /// Notes for the view to draw, from whoever else works on the run.
+    /// Notes to draw.
     notes: Option<mpsc::Receiver<String>>,
-    /// Whether the connection is gone and that was said.
-    is_cut: bool,
-    /// Whether anything came before the stream had caught up.
-    has_past: bool,
-    /// Whether whoever watches can be asked what the run asks.
-    asks: bool,
-    /// Whether the run waits for a person who was not asked yet.
-    waits: bool,
+    /// Whether the loss of the connection was shown.
+    is_disconnected: bool,
+    /// Whether an event arrived since the last catch-up.
+    has_history: bool,
+    /// Whether the person can be prompted for interactions.
+    can_ask: bool,
+    /// Whether the run is suspended and the person was not prompted yet.
+    is_suspended: bool,
 }
 
 impl Watch {
-    /// Begins to draw; `plain` does without colours and moving lines even on a terminal.
+    /// Creates a watch; `plain` disables colours and changing lines.
     pub(crate) fn new(server: &str, plain: bool) -> Self {
         let style = style(server, plain);
         let is_live = style.live;
@@ -57,56 +57,66 @@ impl Watch {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let size = (style.width, style.height);
         let view = View::new(style, io::stdout());
-        let (asks, waits) = (false, false);
-        Self { view, is_live, ticks, size, notes: None, is_cut: false, has_past: false, asks, waits }
+        let (can_ask, is_suspended) = (false, false);
+        Self {
+            view,
+            is_live,
+            ticks,
+            size,
+            notes: None,
+            is_disconnected: false,
+            has_history: false,
+            can_ask,
+            is_suspended,
+        }
     }
 
-    /// Tells whether standard output is a terminal whose lines move.
+    /// Returns true if standard output is a terminal with changing lines.
     pub(crate) fn would_be_live(plain: bool) -> bool {
         style("", plain).live
     }
 
-    /// Comes back whenever the run waits for a person, if this is so.
-    pub(crate) fn asking(mut self, asks: bool) -> Self {
-        self.asks = asks;
+    /// Sets whether [`Watch::follow`] returns when the run is suspended.
+    pub(crate) fn asking(mut self, can_ask: bool) -> Self {
+        self.can_ask = can_ask;
         self
     }
 
-    /// Draws these notes too.
+    /// Sets the notes to draw.
     pub(crate) fn with_notes(mut self, notes: Option<mpsc::Receiver<String>>) -> Self {
         self.notes = notes;
         self
     }
 
-    /// Draws events as they come, to their end or until it is interrupted.
+    /// Draws events until the stream ends or is interrupted.
     pub(crate) async fn follow(
         &mut self,
-        events: &mut Events,
+        events: &mut EventStream,
         interrupt: &mut Interrupt,
     ) -> Result<Watched, Failure> {
         loop {
-            if let Some(cause) = interrupt.come_or_no_reader().now_or_never() {
+            if let Some(cause) = interrupt.signal_or_closed_output().now_or_never() {
                 let signal = cause?;
                 self.finish()?;
-                return Ok(Watched::Left { signal, cursor: events.cursor() });
+                return Ok(Watched::Interrupted { signal, cursor: events.cursor() });
             }
-            let signal = match events.signal().now_or_never() {
-                Some(signal) => signal,
+            let update = match events.next_update().now_or_never() {
+                Some(update) => update,
                 None => {
-                    // What has come is shown before more is waited for.
+                    // Flush before waiting.
                     self.view.flush().map_err(Failure::Write)?;
-                    if self.asks && std::mem::take(&mut self.waits) {
+                    if self.can_ask && std::mem::take(&mut self.is_suspended) {
                         self.finish()?;
-                        return Ok(Watched::Asked);
+                        return Ok(Watched::NeedsAnswer);
                     }
                     tokio::select! {
                         biased;
-                        cause = interrupt.come_or_no_reader() => {
+                        cause = interrupt.signal_or_closed_output() => {
                             let signal = cause?;
                             self.finish()?;
-                            return Ok(Watched::Left { signal, cursor: events.cursor() });
+                            return Ok(Watched::Interrupted { signal, cursor: events.cursor() });
                         }
-                        signal = events.signal() => signal,
+                        update = events.next_update() => update,
                         Some(note) = next_note(&mut self.notes) => {
                             self.say(&note)?;
                             continue;
@@ -118,8 +128,8 @@ impl Watch {
                     }
                 }
             };
-            match signal.transpose() {
-                Ok(Some(signal)) => self.take(signal)?,
+            match update.transpose() {
+                Ok(Some(update)) => self.take(update)?,
                 Ok(None) => break,
                 Err(error) => {
                     self.finish()?;
@@ -128,13 +138,13 @@ impl Watch {
             }
         }
         self.finish()?;
-        Ok(Watched::Whole)
+        Ok(Watched::Ended)
     }
 
     /// Draws an event.
-    pub(crate) fn event(&mut self, received: &Received) -> Result<(), Failure> {
+    pub(crate) fn event(&mut self, received: &ReceivedEvent) -> Result<(), Failure> {
         let drawn = match &received.body {
-            // A newer server's word: what an older one stored as foreign has its own type.
+            // An event type of a newer server; stored foreign events have the type `foreign`.
             Body::Foreign(foreign) if received.type_name() != "foreign" => {
                 self.view.unknown(&received.type_name(), &payload(&foreign.frame))
             }
@@ -143,19 +153,19 @@ impl Watch {
         drawn.map_err(Failure::Write)
     }
 
-    /// Waits, and moves what moves meanwhile.
-    pub(crate) async fn pause(&mut self, time: Duration, place: Timestamp) -> Result<(), Failure> {
+    /// Waits, and animates meanwhile.
+    pub(crate) async fn pause(&mut self, time: Duration, position: Timestamp) -> Result<(), Failure> {
         self.view.flush().map_err(Failure::Write)?;
         let until = Instant::now() + time;
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return Ok(()),
-                _ = self.ticks.tick(), if self.is_live => self.tick(place)?,
+                _ = self.ticks.tick(), if self.is_live => self.tick(position)?,
             }
         }
     }
 
-    /// Ends what is drawn.
+    /// Draws the remaining notes and the end.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         while let Some(note) = self.notes.as_mut().and_then(|notes| notes.try_recv().ok()) {
             self.say(&note)?;
@@ -163,43 +173,43 @@ impl Watch {
         self.view.finish().map_err(Failure::Write)
     }
 
-    fn take(&mut self, signal: Signal<Received>) -> Result<(), Failure> {
-        match signal {
-            Signal::Item(received) => {
-                if std::mem::take(&mut self.is_cut) {
+    fn take(&mut self, update: StreamUpdate<ReceivedEvent>) -> Result<(), Failure> {
+        match update {
+            StreamUpdate::Item(received) => {
+                if std::mem::take(&mut self.is_disconnected) {
                     self.say("connected again")?;
                 }
-                self.has_past = true;
+                self.has_history = true;
                 match &received.body {
-                    // A run that waits already may ask more.
-                    Body::RunSuspended(_) | Body::InteractionRequested(_) => self.waits = true,
+                    // A suspended run may request further interactions.
+                    Body::RunSuspended(_) | Body::InteractionRequested(_) => self.is_suspended = true,
                     Body::RunResumed(_)
                     | Body::RunCancelled(_)
                     | Body::RunFailed(_)
                     | Body::RunCompleted(_) => {
-                        self.waits = false;
+                        self.is_suspended = false;
                     }
                     _ => {}
                 }
                 self.event(&received)
             }
-            Signal::CaughtUp => {
-                if std::mem::take(&mut self.is_cut) {
+            StreamUpdate::CaughtUp => {
+                if std::mem::take(&mut self.is_disconnected) {
                     self.say("connected again")?;
-                } else if self.is_live && self.has_past {
+                } else if self.is_live && self.has_history {
                     self.say("that is all so far; what follows is live")?;
                 }
-                self.has_past = false;
+                self.has_history = false;
                 Ok(())
             }
-            Signal::Interrupted(error) if !std::mem::replace(&mut self.is_cut, true) => {
+            StreamUpdate::Interrupted(error) if !std::mem::replace(&mut self.is_disconnected, true) => {
                 self.say(&format!("trying again: {}", plain(&error)))
             }
             _ => Ok(()),
         }
     }
 
-    /// Says something that is not of the run: in the view where that owns the terminal, else on standard error.
+    /// Prints a note: in the view if it owns the terminal, else on standard error.
     fn say(&mut self, note: &str) -> Result<(), Failure> {
         if self.is_live {
             return self.view.notice(note).map_err(Failure::Write);
@@ -220,12 +230,12 @@ impl Watch {
 }
 
 fn style(server: &str, plain: bool) -> Style {
-    let server = Server { url: server.to_owned(), flag: url_flag(server) };
+    let server = ServerHint { url: server.to_owned(), flag: url_flag(server) };
     let style = Style { server: Some(server), ..Style::of_stdout() };
     if plain { Style { color: false, live: false, ..style } } else { style }
 }
 
-/// Waits for a note; without anybody who writes any, for ever.
+/// Waits for a note.
 async fn next_note(notes: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
     match notes {
         Some(notes) => notes.recv().await,
@@ -233,7 +243,7 @@ async fn next_note(notes: &mut Option<mpsc::Receiver<String>>) -> Option<String>
     }
 }
 
-/// Tells what an event says beside where and when it happened.
+/// Formats an event's fields without its envelope.
 fn payload(frame: &Json) -> String {
     const ENVELOPE: [&str; 5] = ["seq", "at", "thread_id", "run_id", "type"];
     let object = Object::of_json(frame);

@@ -1,4 +1,4 @@
-//! `[agents.NAME]`: the agents that the server starts.
+//! Reads `[agents.NAME]`: the agents that the server starts.
 
 use http::{HeaderName, HeaderValue, Uri};
 use runwire_model::dialect::Dialect;
@@ -6,7 +6,7 @@ use runwire_model::run::WholePolicy;
 use runwire_server::agents::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names};
 use toml::de::{DeTable, DeValue};
 
-use super::named::{self, Reading, Section, Source, text_of, words};
+use super::tables::{self, ConfigSource, Section, TableReader, alternatives, text_of};
 
 const KINDS: [&str; 3] = ["http", "exec", "demo"];
 const HTTP: [&str; 12] = [
@@ -26,19 +26,19 @@ const HTTP: [&str; 12] = [
 const EXEC: [&str; 7] = ["kind", "command", "dialect", "strict", "whole", "env", "cwd"];
 const DEMO: [&str; 3] = ["kind", "script", "fast"];
 
-/// Reads the table of agents, and tells everything that is wrong with it.
-pub(super) fn read(source: Source<'_>, agents: &DeTable<'_>) -> Section<Agent> {
-    named::read(source, "agents", agents, agent)
+/// Reads the agents, and reports all problems.
+pub(super) fn read(source: ConfigSource<'_>, agents: &DeTable<'_>) -> Section<Agent> {
+    tables::read(source, "agents", agents, agent)
 }
 
-fn agent(table: &mut Reading<'_, '_>) -> Option<(Agent, String)> {
-    let kind = table.required("kind", Reading::one_of(&KINDS))?;
+fn agent(table: &mut TableReader<'_, '_>) -> Option<(Agent, String)> {
+    let kind = table.required("kind", TableReader::one_of(&KINDS))?;
     let keys: &[&str] = match kind.as_str() {
         "http" => &HTTP,
         "exec" => &EXEC,
         _ => &DEMO,
     };
-    table.only("this kind of agent", keys);
+    table.check_keys("this kind of agent", keys);
     let (kind, shown) = match kind.as_str() {
         "http" => table.http(),
         "exec" => table.exec(),
@@ -51,9 +51,9 @@ fn strictly(strict: bool) -> &'static str {
     if strict { " (strict)" } else { "" }
 }
 
-impl Reading<'_, '_> {
+impl TableReader<'_, '_> {
     fn http(&mut self) -> Option<(AgentKind, String)> {
-        let shown = self.plain("url");
+        let shown = self.text("url");
         let url = self.required("url", address);
         let dialect = self.dialect();
         let strict = self.flag("strict");
@@ -63,7 +63,7 @@ impl Reading<'_, '_> {
         let cancel_url = self.optional("cancel_url", address);
         let trusted = self.certificates();
         let times = ["connect_seconds", "answer_seconds", "silence_seconds"].map(|key| self.seconds(key));
-        // Every part was read, so that all mistakes are told at once.
+        // All keys are read first, so that all problems are reported at once.
         let mut agent = HttpAgent::new(url?, dialect?);
         (agent.headers, agent.answer_url, agent.cancel_url) = (headers, answer_url, cancel_url);
         (agent.trusted, agent.strict, agent.whole) = (trusted, strict, whole);
@@ -81,8 +81,8 @@ impl Reading<'_, '_> {
         let dialect = self.dialect();
         let strict = self.flag("strict");
         let whole = self.whole_policy();
-        let env = self.texts("env");
-        let cwd = self.plain("cwd");
+        let env = self.text_map("env");
+        let cwd = self.text("cwd");
         let mut agent = ExecAgent::new(command?, dialect?);
         (agent.env, agent.directory) = (env, cwd.map(Into::into));
         (agent.strict, agent.whole) = (strict, whole);
@@ -104,8 +104,8 @@ impl Reading<'_, '_> {
             Some(_) => self.required("script", Self::one_of(&names))?,
             None if names.contains(&self.name) => self.name.to_owned(),
             None => {
-                let message = format!("must be there: {}", words(&names));
-                self.wrong(self.line, Some("script"), message);
+                let message = format!("must be there: {}", alternatives(&names));
+                self.add_problem(self.line, Some("script"), message);
                 return None;
             }
         };
@@ -121,7 +121,7 @@ impl Reading<'_, '_> {
     fn command(&mut self) -> Option<Vec<String>> {
         let must = "must be an array of texts, the program first, such as `[\"python3\", \"agent.py\"]`";
         let Some(value) = self.table.get("command") else {
-            self.wrong(self.line, Some("command"), must.to_owned());
+            self.add_problem(self.line, Some("command"), must.to_owned());
             return None;
         };
         let words: Option<Vec<String>> = match value.get_ref() {
@@ -130,14 +130,14 @@ impl Reading<'_, '_> {
         };
         let words = words.filter(|words| words.first().is_some_and(|program| !program.is_empty()));
         if words.is_none() {
-            self.wrong(self.line_at(value.span().start), Some("command"), must.to_owned());
+            self.add_problem(self.line_at(value.span().start), Some("command"), must.to_owned());
         }
         words
     }
 
     fn headers(&mut self) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::new();
-        for (name, text) in self.texts("headers") {
+        for (name, text) in self.text_map("headers") {
             let value = HeaderValue::from_str(&text).ok().map(|mut value| {
                 value.set_sensitive(true);
                 value
@@ -146,7 +146,7 @@ impl Reading<'_, '_> {
                 (Some(name), Some(value)) => headers.push((name, value)),
                 _ => {
                     let key = format!("headers.{name}");
-                    self.wrong(self.line, Some(&key), "is no header of a request".to_owned());
+                    self.add_problem(self.line, Some(&key), "is no header of a request".to_owned());
                 }
             }
         }
@@ -155,13 +155,13 @@ impl Reading<'_, '_> {
 }
 
 fn address(text: String) -> Result<String, String> {
-    // What is filled in for each run may be anything that a path or a query can hold.
+    // Placeholders are filled in for each run.
     let filled =
         ["{message}", "{run}", "{thread}"].iter().fold(text.clone(), |text, name| text.replace(name, "x"));
     let uri = filled.parse::<Uri>().ok();
     let is_http =
         uri.is_some_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
-    // What the environment said may be secret, so it is not repeated.
+    // The value may hold a secret from the environment, so it is not quoted.
     if is_http {
         Ok(text)
     } else {

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, flattened to dotted keys that know their line.
+//! The configuration file: TOML, flattened to dotted keys with line numbers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,30 +7,30 @@ use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 use toml::de::{DeTable, DeValue};
 
-use super::address::without_password;
-use super::named::{Section, Source};
-use super::problem::Problem;
-use super::value::{Form, Setting, Wrong};
+use super::problem::ConfigProblem;
+use super::secret_url::without_password;
+use super::tables::{ConfigSource, Section};
+use super::value::{InvalidValue, Setting, TomlType};
 use super::{agents, webhooks};
 use crate::failure::Failure;
 
-/// The file that is read where nobody names one.
-pub(super) const USUAL: &str = "runwire.toml";
-/// The tables whose tables have names that may be anything.
+/// The default configuration file.
+pub(super) const DEFAULT_PATH: &str = "runwire.toml";
+/// Sections with named tables.
 const AGENTS: &str = "agents";
 const WEBHOOKS: &str = "webhooks";
 
-/// What a file says, as far as nobody has taken it.
+/// A parsed file; entries are removed as they are taken.
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
-    entries: Vec<Entry>,
+    entries: Vec<FileEntry>,
     pub(super) agents: Section<Agent>,
     pub(super) webhooks: Section<Webhook>,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     /// The key with the tables it is in: `log.level`.
     pub(super) key: String,
     pub(super) line: usize,
@@ -45,14 +45,14 @@ enum FileValue {
     Other(&'static str),
 }
 
-impl File {
-    /// Reads a file; what is no TOML is a problem, and what cannot be read at all a failure.
+impl ConfigFile {
+    /// Reads a file. Invalid TOML is a problem; an unreadable file is a failure.
     ///
-    /// `variable` tells what the environment says, which agents and webhooks may refer to.
+    /// `variable` looks up environment variables, which agents and webhooks may refer to.
     pub(super) fn read(
         path: &Path,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Result<Self, Box<Problem>>, Failure> {
+    ) -> Result<Result<Self, Box<ConfigProblem>>, Failure> {
         let text = fs::read_to_string(path)
             .map_err(|error| Failure::Read { name: path.display().to_string(), error })?;
         Ok(Self::parse(path, &text, variable))
@@ -62,15 +62,19 @@ impl File {
         path: &Path,
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, Box<Problem>> {
+    ) -> Result<Self, Box<ConfigProblem>> {
         let table = DeTable::parse(text).map_err(|error| {
             let line = line_of(text, error.span().map_or(0, |span| span.start));
-            Box::new(Problem::in_file(path, line, format!("is no TOML: {}", error.message().trim_end())))
+            Box::new(ConfigProblem::in_file(
+                path,
+                line,
+                format!("is no TOML: {}", error.message().trim_end()),
+            ))
         })?;
         let mut entries = Vec::new();
         flatten(text, "", table.get_ref(), &mut entries);
         entries.sort_by_key(|entry| entry.line);
-        let source = Source { path, text, variable };
+        let source = ConfigSource { path, text, variable };
         let section = |name: &str| match table.get_ref().get(name).map(toml::Spanned::get_ref) {
             Some(DeValue::Table(table)) => Some(table),
             _ => None,
@@ -80,27 +84,31 @@ impl File {
         Ok(Self { path: path.to_owned(), entries, agents, webhooks })
     }
 
-    /// Takes what the file says about a key.
-    pub(super) fn take(&mut self, key: &str) -> Option<Entry> {
+    /// Takes the entry of a key.
+    pub(super) fn take(&mut self, key: &str) -> Option<FileEntry> {
         let at = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(at))
     }
 
-    /// Gives the entries that nobody has taken.
-    pub(super) fn left(&self) -> impl Iterator<Item = &Entry> {
+    /// Returns the entries that were not taken.
+    pub(super) fn unused(&self) -> impl Iterator<Item = &FileEntry> {
         self.entries.iter()
     }
 }
 
-impl Entry {
+impl FileEntry {
     pub(super) fn parse<T: Setting>(&self) -> Result<T, String> {
-        let wrong = |is: &str| Err(format!("{}, and is {is}", Wrong::not_allowed::<T>()));
+        let wrong = |is: &str| Err(format!("{}, and is {is}", InvalidValue::not_allowed::<T>()));
         let text = match &self.value {
-            FileValue::Text(text) if matches!(T::FORM, Form::Text | Form::TextOrNumber) => text,
-            FileValue::Number(number) if matches!(T::FORM, Form::Number | Form::TextOrNumber) => number,
-            FileValue::Switch(on) if T::FORM == Form::Switch => &on.to_string(),
+            FileValue::Text(text) if matches!(T::TOML_TYPE, TomlType::Text | TomlType::TextOrNumber) => text,
+            FileValue::Number(number)
+                if matches!(T::TOML_TYPE, TomlType::Number | TomlType::TextOrNumber) =>
+            {
+                number
+            }
+            FileValue::Switch(on) if T::TOML_TYPE == TomlType::Switch => &on.to_string(),
             FileValue::Text(_) => return wrong("a string: write it without quotes"),
-            FileValue::Number(_) if T::FORM == Form::Switch => return wrong("a number"),
+            FileValue::Number(_) if T::TOML_TYPE == TomlType::Switch => return wrong("a number"),
             FileValue::Number(_) => return wrong("a number: write it in quotes"),
             FileValue::Switch(on) => return wrong(&format!("`{on}`")),
             FileValue::Other(kind) => return wrong(kind),
@@ -109,12 +117,12 @@ impl Entry {
     }
 }
 
-fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) {
+fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<FileEntry>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         let line = line_of(text, name.span().start);
         let value = match value.get_ref() {
-            // Each of their tables has settings of its own.
+            // These are read as named tables.
             DeValue::Table(_) if key == AGENTS || key == WEBHOOKS => continue,
             DeValue::Table(table) if !table.is_empty() => {
                 flatten(text, &format!("{key}."), table, entries);
@@ -128,7 +136,7 @@ fn flatten(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entr
             DeValue::Array(_) => FileValue::Other("an array"),
             DeValue::Table(_) => FileValue::Other("a table"),
         };
-        entries.push(Entry { key, line, value });
+        entries.push(FileEntry { key, line, value });
     }
 }
 
@@ -136,7 +144,7 @@ fn in_decimal(digits: &str, radix: u32) -> String {
     i128::from_str_radix(digits, radix).map_or_else(|_| digits.to_owned(), |number| number.to_string())
 }
 
-/// Tells the line of a place in a text, from 1.
+/// Returns the line of an offset, from 1.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

@@ -1,4 +1,4 @@
-//! One setting after another, taken from the highest place that names it.
+//! Resolves each setting: a flag wins over a variable, over the file, over the default.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,32 +8,32 @@ use std::path::{Path, PathBuf};
 use runwire_server::agents::Agent;
 use runwire_server::webhooks::Webhook;
 
-use super::address::without_password;
-use super::file::{self, File};
-use super::named::Section;
-use super::problem::Problem;
+use super::file::{self, ConfigFile};
+use super::problem::ConfigProblem;
+use super::secret_url::without_password;
+use super::tables::Section;
 use super::value::{DefaultAgent, Setting};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 
 const PREFIX: &str = "RUNWIRE_";
 
-/// Variables of this prefix that are no settings of the server.
+/// Variables with this prefix that are not settings of the server.
 const OTHER_VARIABLES: [&str; 3] = ["RUNWIRE_CONFIG", "RUNWIRE_TOKEN", "RUNWIRE_URL"];
 
-/// The places where a setting may stand.
+/// The file and the environment, and the settings resolved so far.
 pub(super) struct Layers {
-    file: Option<File>,
+    file: Option<ConfigFile>,
     variables: BTreeMap<String, String>,
-    lines: Vec<Line>,
-    /// The tables with names of their own.
-    named: Vec<Line>,
-    problems: Vec<Problem>,
+    resolved: Vec<ResolvedSetting>,
+    /// The named tables.
+    named: Vec<ResolvedSetting>,
+    problems: Vec<ConfigProblem>,
 }
 
 /// A setting with its value and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct ResolvedSetting {
     pub(crate) key: Cow<'static, str>,
     pub(crate) value: String,
     pub(crate) origin: Origin,
@@ -60,24 +60,24 @@ impl Display for Origin {
 }
 
 impl Layers {
-    /// Reads the file that is named, else the usual one if it exists.
+    /// Reads the given file, else the default one if it exists.
     pub(super) fn new(
         named: Option<&Path>,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, Failure> {
         let variables: BTreeMap<String, String> = variables.collect();
         let variable = |name: &str| variables.get(name).cloned();
-        let usual = Path::new(file::USUAL);
+        let default = Path::new(file::DEFAULT_PATH);
         let mut problems = Vec::new();
-        let file = match named.or_else(|| usual.exists().then_some(usual)) {
-            Some(path) => File::read(path, &variable)?.map_err(|problem| problems.push(*problem)).ok(),
+        let file = match named.or_else(|| default.exists().then_some(default)) {
+            Some(path) => ConfigFile::read(path, &variable)?.map_err(|problem| problems.push(*problem)).ok(),
             None => None,
         };
         let variables = variables.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        Ok(Self { file, variables, lines: Vec::new(), named: Vec::new(), problems })
+        Ok(Self { file, variables, resolved: Vec::new(), named: Vec::new(), problems })
     }
 
-    /// Takes a setting. Every place that names it is read, so that a fault is told even where it is overruled.
+    /// Resolves a setting. All layers are parsed, so that a problem is reported even if it is overridden.
     pub(super) fn take<T: Setting>(
         &mut self,
         key: &'static str,
@@ -91,7 +91,7 @@ impl Layers {
             .or(in_variable)
             .or(in_file)
             .unwrap_or((default, Origin::Default));
-        self.lines.push(Line { key: key.into(), value: value.to_string(), origin });
+        self.resolved.push(ResolvedSetting { key: key.into(), value: value.to_string(), origin });
         value
     }
 
@@ -100,12 +100,12 @@ impl Layers {
         self.take_section("agents", |file| &mut file.agents)
     }
 
-    /// Takes the agent of requests that cannot name one, which must be one of `agents`.
-    pub(super) fn take_default_agent(&mut self, agents: &[&str], usual: Option<&str>) -> Option<String> {
+    /// Resolves the default agent, which must be one of `agents`.
+    pub(super) fn take_default_agent(&mut self, agents: &[&str], default: Option<&str>) -> Option<String> {
         const KEY: &str = "default_agent";
-        let usual = DefaultAgent(usual.map(ToOwned::to_owned));
-        let DefaultAgent(Some(name)) = self.take(KEY, None, usual) else { return None };
-        // An agent with a mistake of its own is told of that alone.
+        let default = DefaultAgent(default.map(ToOwned::to_owned));
+        let DefaultAgent(Some(name)) = self.take(KEY, None, default) else { return None };
+        // An agent with a problem of its own is not reported twice.
         let is_there = agents.contains(&&*name);
         let is_known = is_there || self.problems.iter().any(|problem| problem.is_about(&["agents", &name]));
         if !is_known {
@@ -118,7 +118,7 @@ impl Layers {
                 [] => "there are none: an agent is a table `[agents.NAME]`".to_owned(),
                 names => format!("there are {}", names.join(", ")),
             };
-            self.wrong(KEY, message, near.or(Some(all)));
+            self.add_problem(KEY, message, near.or(Some(all)));
         }
         is_there.then_some(name)
     }
@@ -128,14 +128,18 @@ impl Layers {
         self.take_section("webhooks", |file| &mut file.webhooks)
     }
 
-    /// Tells what is wrong with a setting that was taken, and cannot be seen from its value alone.
-    pub(super) fn wrong(&mut self, key: &str, message: String, hint: Option<String>) {
-        let origin = self.lines.iter().find(|line| line.key == key).map(|line| &line.origin);
-        let problem = Problem::at(origin.unwrap_or(&Origin::Default), key, message);
+    /// Adds a problem of a resolved setting.
+    pub(super) fn add_problem(&mut self, key: &str, message: String, hint: Option<String>) {
+        let origin = self.resolved.iter().find(|setting| setting.key == key).map(|setting| &setting.origin);
+        let problem = ConfigProblem::at(origin.unwrap_or(&Origin::Default), key, message);
         self.problems.push(problem.hint(hint));
     }
 
-    fn take_section<T>(&mut self, section: &str, of: impl FnOnce(&mut File) -> &mut Section<T>) -> Vec<T> {
+    fn take_section<T>(
+        &mut self,
+        section: &str,
+        of: impl FnOnce(&mut ConfigFile) -> &mut Section<T>,
+    ) -> Vec<T> {
         let Some(file) = &mut self.file else { return Vec::new() };
         let (tables, problems) = std::mem::take(of(file));
         self.problems.extend(problems);
@@ -143,7 +147,7 @@ impl Layers {
         for found in tables {
             let origin = Origin::File { path: file.path.clone(), line: found.line };
             let key = format!("{section}.{}", found.name).into();
-            self.named.push(Line { key, value: found.shown, origin });
+            self.named.push(ResolvedSetting { key, value: found.shown, origin });
             values.push(found.value);
         }
         values
@@ -155,7 +159,7 @@ impl Layers {
         match entry.parse() {
             Ok(value) => Some((value, Origin::File { path: file.path.clone(), line: entry.line })),
             Err(wrong) => {
-                self.problems.push(Problem::in_file(&file.path, entry.line, wrong).about(key));
+                self.problems.push(ConfigProblem::in_file(&file.path, entry.line, wrong).about(key));
                 None
             }
         }
@@ -163,44 +167,44 @@ impl Layers {
 
     fn read_variable<T: Setting>(&mut self, key: &str) -> Option<(T, Origin)> {
         let name = variable(key);
-        // An empty variable is how a shell or a container says "not set".
+        // An empty variable counts as not set.
         let text = self.variables.remove(&name).filter(|text| !text.is_empty())?;
         match text.parse() {
             Ok(value) => Some((value, Origin::Variable(name))),
             Err(wrong) => {
                 let message = format!("{wrong}, and is `{}`", without_password(&text));
-                self.problems.push(Problem::in_variable(&name, key, message));
+                self.problems.push(ConfigProblem::in_variable(&name, key, message));
                 None
             }
         }
     }
 
-    /// Tells what was taken, what is wrong with it, and what nobody asked for.
-    pub(super) fn finish(mut self) -> (Vec<Line>, Vec<Problem>, Vec<String>) {
-        let keys: Vec<&str> = self.lines.iter().map(|line| &*line.key).collect();
+    /// Returns the resolved settings, the problems, and notes on unknown variables.
+    pub(super) fn finish(mut self) -> (Vec<ResolvedSetting>, Vec<ConfigProblem>, Vec<String>) {
+        let keys: Vec<&str> = self.resolved.iter().map(|setting| &*setting.key).collect();
         if let Some(file) = &self.file {
-            for entry in file.left() {
+            for entry in file.unused() {
                 let near = nearest(&entry.key, &keys).map(|key| format!("is `{key}` meant?"));
                 let all = format!("there are {}", keys.join(", "));
-                let problem = Problem::in_file(&file.path, entry.line, "is no setting".to_owned());
+                let problem = ConfigProblem::in_file(&file.path, entry.line, "is no setting".to_owned());
                 self.problems.push(problem.about(&entry.key).hint(near.or(Some(all))));
             }
         }
-        // The file's faults in the order of its lines, then those of the variables.
+        // The file's problems in the order of its lines, then those of variables.
         self.problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
         let names: Vec<String> = keys.iter().map(|key| variable(key)).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let strangers = self.variables.keys().filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
-        let notes = strangers
+        let unknown = self.variables.keys().filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
+        let notes = unknown
             .filter_map(|name| Some((name, nearest(name, &names)?)))
             .map(|(name, near)| format!("the variable {name} means nothing here; is {near} meant?"))
             .collect();
-        self.lines.append(&mut self.named);
-        (self.lines, self.problems, notes)
+        self.resolved.append(&mut self.named);
+        (self.resolved, self.problems, notes)
     }
 }
 
-/// The variable of a setting: `log.level` is `RUNWIRE_LOG_LEVEL`.
+/// Returns the variable of a setting: `log.level` is `RUNWIRE_LOG_LEVEL`.
 fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }

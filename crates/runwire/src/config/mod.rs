@@ -1,12 +1,12 @@
 //! The server's configuration: flags win over variables, which win over the file, which wins over defaults.
 
-mod address;
 mod agents;
 mod file;
 mod layers;
-mod named;
 mod problem;
+mod secret_url;
 mod store;
+mod tables;
 mod value;
 mod webhooks;
 
@@ -23,13 +23,13 @@ use runwire_server::agents::Agent;
 use runwire_server::hosts::AllowedHost;
 use runwire_server::webhooks::Webhook;
 
-pub(crate) use address::{Address, without_password};
-pub(crate) use layers::{Line, Origin};
-pub(crate) use problem::Problem;
-pub(crate) use store::{LiveTail, Store, Trust};
+pub(crate) use layers::{Origin, ResolvedSetting};
+pub(crate) use problem::ConfigProblem;
+pub(crate) use secret_url::{SecretUrl, without_password};
+pub(crate) use store::{StoreUrl, TailUrl, TrustedCertificates};
 pub(crate) use value::{
-    Age, AgentRuns, AllowedHosts, Bytes, Connections, Listen, LogFormat, LogLevel, Seconds, ShownSlots,
-    Switch,
+    Age, AgentRunLimit, AllowedHosts, ByteLimit, ConnectionLimit, Listen, LogFormat, LogLevel, Seconds,
+    ShownSlots, Switch,
 };
 
 use crate::failure::Failure;
@@ -55,16 +55,16 @@ pub(crate) struct Flags {
     /// Where events are kept: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which many nodes may share
     /// [default: sqlite:runwire.db]
     #[arg(long, value_name = "URL")]
-    pub(crate) store: Option<Store>,
+    pub(crate) store: Option<StoreUrl>,
 
     /// Where nodes that share a store tell each other of new events: redis://HOST:PORT, with TLS rediss://HOST:PORT
     /// [default: none]
     #[arg(long, value_name = "URL")]
-    pub(crate) tail: Option<LiveTail>,
+    pub(crate) tail: Option<TailUrl>,
 
     /// Certificates in PEM that are trusted at the tail, instead of the system's [default: none]
     #[arg(long, value_name = "FILE")]
-    pub(crate) tail_trust: Option<Trust>,
+    pub(crate) tail_trust: Option<TrustedCertificates>,
 
     /// How long a run whose producer is silent stays open [default: 60]
     #[arg(long, value_name = "SECONDS")]
@@ -76,7 +76,7 @@ pub(crate) struct Flags {
 
     /// How many bytes of records to keep, the oldest closed runs going first: 500MB, 10GiB [default: none]
     #[arg(long, value_name = "BYTES")]
-    pub(crate) retention_bytes: Option<Bytes>,
+    pub(crate) retention_bytes: Option<ByteLimit>,
 
     /// Serve no console for browsers
     #[arg(long)]
@@ -96,17 +96,17 @@ pub(crate) const CONFIG_VARIABLE: &str = "RUNWIRE_CONFIG";
 const LEASE: Seconds = Seconds(60);
 const CANCEL: Seconds = Seconds(30);
 const KEEP_ALIVE: Seconds = Seconds(15);
-const CONNECTIONS: Connections = Connections(50_000);
-const AGENTS_AT_ONCE: AgentRuns = AgentRuns(256);
-const AGENTS_OPEN: AgentRuns = AgentRuns(4096);
+const CONNECTIONS: ConnectionLimit = ConnectionLimit(50_000);
+const AGENTS_AT_ONCE: AgentRunLimit = AgentRunLimit(256);
+const AGENTS_OPEN: AgentRunLimit = AgentRunLimit(4096);
 
-/// What the server goes by.
+/// The resolved settings of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) allowed_hosts: Vec<AllowedHost>,
-    pub(crate) store: Store,
-    pub(crate) tail: Option<Tail>,
+    pub(crate) store: StoreUrl,
+    pub(crate) tail: Option<TailSettings>,
     pub(crate) lease: Duration,
     pub(crate) cancel_grace: Duration,
     pub(crate) keep_alive: Duration,
@@ -124,46 +124,46 @@ pub(crate) struct Settings {
     pub(crate) webhooks: Vec<Webhook>,
 }
 
-/// Where a node tells the others of new events, and learns of theirs.
+/// The live tail: where nodes publish new events to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tail {
-    pub(crate) address: Address,
+pub(crate) struct TailSettings {
+    pub(crate) address: SecretUrl,
     /// Certificates in PEM that are trusted instead of the system's.
     pub(crate) trust: Option<Vec<u8>>,
 }
 
-impl Tail {
-    /// Gives what the log is told of it.
+impl TailSettings {
+    /// Returns the options for the log.
     pub(crate) fn options(&self) -> TailOptions {
-        TailOptions { url: self.address.whole().to_owned(), trust: self.trust.clone() }
+        TailOptions { url: self.address.expose().to_owned(), trust: self.trust.clone() }
     }
 }
 
-/// A configuration, where each part of it comes from, and what is wrong with it.
+/// The settings, their origins, and the problems of the configuration.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) settings: Settings,
-    pub(crate) lines: Vec<Line>,
-    pub(crate) problems: Vec<Problem>,
-    /// What is worth a look and wrong for nobody.
+    pub(crate) resolved: Vec<ResolvedSetting>,
+    pub(crate) problems: Vec<ConfigProblem>,
+    /// Warnings that are not problems.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads the configuration from all its places.
+/// Reads the configuration from flags, variables, file and defaults.
 ///
-/// `built_in` agents are there beside those of the file, which win over them. With problems the settings are what is
-/// left without the parts that are wrong.
+/// `built_in` agents are added to those of the file, which win by name. If there are problems, the settings omit the
+/// invalid parts.
 pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration, Failure> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
     let mut layers = Layers::new(flags.config.as_deref(), variables)?;
     let mut agents = layers.take_agents();
-    // Whoever configures one agent means that one; otherwise the first that is built in is there to be tried.
-    let usual = match agents.as_slice() {
+    // A single configured agent is the default; else the first built-in one.
+    let default = match agents.as_slice() {
         [only] => Some(only),
         _ => built_in.first(),
     };
-    let usual = usual.filter(|_| !built_in.is_empty()).map(|agent| agent.name.clone());
+    let default = default.filter(|_| !built_in.is_empty()).map(|agent| agent.name.clone());
     for built_in in built_in {
         if agents.iter().all(|agent| agent.name != built_in.name) {
             agents.push(built_in);
@@ -173,12 +173,13 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
     let listen = layers.take("listen", flags.listen.map(|value| ("--listen", value)), Listen::default());
     let hosts = flags.allowed_hosts.clone().map(|value| ("--allowed-hosts", value));
     let AllowedHosts(allowed_hosts) = layers.take("allowed_hosts", hosts, AllowedHosts::default());
-    let store = layers.take("store", flags.store.clone().map(|value| ("--store", value)), Store::default());
-    if let Store::Postgres(address) = &store
-        && let Err(error) = Postgres::check_address(address.whole())
+    let store =
+        layers.take("store", flags.store.clone().map(|value| ("--store", value)), StoreUrl::default());
+    if let StoreUrl::Postgres(address) = &store
+        && let Err(error) = Postgres::check_address(address.expose())
     {
         let hint = "it is postgres://USER:PASSWORD@HOST:PORT/DATABASE, and parameters follow a `?`";
-        layers.wrong("store", error.to_string(), Some(hint.into()));
+        layers.add_problem("store", error.to_string(), Some(hint.into()));
     }
     let tail = take_tail(&mut layers, flags, &store);
     let settings = Settings {
@@ -192,7 +193,7 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
         connections: layers.take("connections", None, CONNECTIONS).0,
         agents_at_once: layers.take("agents_at_once", None, AGENTS_AT_ONCE).0,
         agents_open: layers.take("agents_open", None, AGENTS_OPEN).0,
-        default_agent: layers.take_default_agent(&names, usual.as_deref()),
+        default_agent: layers.take_default_agent(&names, default.as_deref()),
         console: layers
             .take("console", flags.no_console.then_some(("--no-console", Switch(false))), Switch(true))
             .0,
@@ -213,14 +214,14 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
             .take(
                 "retention.bytes",
                 flags.retention_bytes.map(|value| ("--retention-bytes", value)),
-                Bytes(None),
+                ByteLimit(None),
             )
             .0,
         facades: take_facades(&mut layers),
         agents,
         webhooks: layers.take_webhooks(),
     };
-    let (lines, problems, mut notes) = layers.finish();
+    let (resolved, problems, mut notes) = layers.finish();
     let refused = settings.webhooks.iter().filter(|webhook| webhook.is_refused());
     notes.extend(refused.map(|webhook| {
         let why = "its address is private; `allow_private = true` allows that";
@@ -233,52 +234,56 @@ pub(crate) fn read(flags: &Flags, built_in: Vec<Agent>) -> Result<Configuration,
                 .to_owned(),
         );
     }
-    Ok(Configuration { settings, lines, problems, notes })
+    Ok(Configuration { settings, resolved, problems, notes })
 }
 
 fn take_facades(layers: &mut Layers) -> Facades {
-    let usual = Facades::default();
-    let mut take = |key, usual| layers.take(key, None, ShownSlots(usual)).0;
+    let default = Facades::default();
+    let mut take = |key, default| layers.take(key, None, ShownSlots(default)).0;
     Facades {
-        ag_ui: take("slots.ag_ui", usual.ag_ui),
-        agio: take("slots.agio", usual.agio),
-        easyflow_chat: take("slots.easyflow_chat", usual.easyflow_chat),
-        loom: take("slots.loom", usual.loom),
-        social_app: take("slots.social_app", usual.social_app),
-        streaming_engine: take("slots.streaming_engine", usual.streaming_engine),
+        ag_ui: take("slots.ag_ui", default.ag_ui),
+        agio: take("slots.agio", default.agio),
+        easyflow_chat: take("slots.easyflow_chat", default.easyflow_chat),
+        loom: take("slots.loom", default.loom),
+        social_app: take("slots.social_app", default.social_app),
+        streaming_engine: take("slots.streaming_engine", default.streaming_engine),
     }
 }
 
-fn take_tail(layers: &mut Layers, flags: &Flags, store: &Store) -> Option<Tail> {
+fn take_tail(layers: &mut Layers, flags: &Flags, store: &StoreUrl) -> Option<TailSettings> {
     let tail = flags.tail.clone().map(|value| ("--tail", value));
-    let LiveTail(address) = layers.take("tail", tail, LiveTail(None));
+    let TailUrl(address) = layers.take("tail", tail, TailUrl(None));
     let trust = flags.tail_trust.clone().map(|value| ("--tail-trust", value));
-    let Trust(file) = layers.take("tail_trust", trust, Trust(None));
+    let TrustedCertificates(file) = layers.take("tail_trust", trust, TrustedCertificates(None));
     let trust = file.and_then(|file| {
         let hint = "name a file that this user may read, or `none` to trust what the system trusts";
         let read = fs::read(&file).map_err(|error| {
-            layers.wrong("tail_trust", format!("cannot read {}: {error}", file.display()), Some(hint.into()));
+            layers.add_problem(
+                "tail_trust",
+                format!("cannot read {}: {error}", file.display()),
+                Some(hint.into()),
+            );
         });
         read.ok()
     });
     let Some(address) = address else {
         if trust.is_some() {
             let message = "there is no tail whose certificate it could check".to_owned();
-            layers.wrong("tail_trust", message, Some("name one with `tail`, or leave this out".into()));
+            layers.add_problem("tail_trust", message, Some("name one with `tail`, or leave this out".into()));
         }
         return None;
     };
-    if matches!(store, Store::Sqlite(_)) {
+    if matches!(store, StoreUrl::Sqlite(_)) {
         let message =
             "a SQLite store is one server's alone, which needs to tell nobody of new events".to_owned();
         let hint = "leave the tail out, or share a store: `--store postgres://USER:PASSWORD@HOST/DATABASE`";
-        layers.wrong("tail", message, Some(hint.into()));
+        layers.add_problem("tail", message, Some(hint.into()));
     }
-    if let Err(error) = RedisTail::check(address.whole(), trust.as_deref()) {
+    if let Err(error) = RedisTail::check(address.expose(), trust.as_deref()) {
         let key = if matches!(error, TailError::Certificates(_)) { "tail_trust" } else { "tail" };
-        layers.wrong(key, error.to_string(), Some(format!("the tail must be {}", LiveTail::ALLOWED)));
+        layers.add_problem(key, error.to_string(), Some(format!("the tail must be {}", TailUrl::ALLOWED)));
     }
-    Some(Tail { address, trust })
+    Some(TailSettings { address, trust })
 }
 
 #[cfg(test)]

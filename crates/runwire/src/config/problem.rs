@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! Problems of a configuration, with file, line, key and hint.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::layers::Origin;
 
-/// One thing that is wrong: where it stands, what it is about, and what is allowed.
+/// A problem: where it is, which setting it is about, and a hint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ConfigProblem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +25,7 @@ pub(crate) struct Problem {
     pub(crate) hint: Option<String>,
 }
 
-impl Problem {
+impl ConfigProblem {
     fn anywhere(message: String) -> Self {
         Self { file: None, line: None, variable: None, flag: None, key: None, message, hint: None }
     }
@@ -38,7 +38,7 @@ impl Problem {
         Self { variable: Some(name.to_owned()), ..Self::anywhere(message) }.about(key)
     }
 
-    /// Tells what is wrong with a setting, wherever it comes from.
+    /// Returns a problem of a setting at its origin.
     pub(super) fn at(origin: &Origin, key: &str, message: String) -> Self {
         let problem = match origin {
             Origin::File { path, line } => Self::in_file(path, *line, message),
@@ -54,7 +54,7 @@ impl Problem {
         self
     }
 
-    /// Tells whether it is about a table, or something in it.
+    /// Returns true if it is about a table or a key in it.
     pub(super) fn is_about(&self, table: &[&str]) -> bool {
         let table = table.join(".");
         let rest = self.key.as_deref().and_then(|key| key.strip_prefix(&table));
@@ -67,7 +67,7 @@ impl Problem {
     }
 }
 
-impl Display for Problem {
+impl Display for ConfigProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(formatter, "{}:{}: ", file.display(), self.line.unwrap_or(1))?;

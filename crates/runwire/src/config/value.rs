@@ -1,4 +1,4 @@
-//! What a setting may be: each kind of value, how it is written, and what to say of one that is not.
+//! Types of settings: parsing, display, and the message for an invalid value.
 
 use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,35 +9,35 @@ use clap::ValueEnum;
 use runwire_model::dialect::Slots;
 use runwire_server::hosts::AllowedHost;
 
-/// A kind of value: read from a flag, a variable or a file, and shown by `check-config` as it would be written.
-pub(crate) trait Setting: FromStr<Err = Wrong> + Display {
-    /// What is allowed, as the end of "must be …".
+/// A type of setting: parsed from a flag, a variable or the file, and displayed in the same syntax.
+pub(crate) trait Setting: FromStr<Err = InvalidValue> + Display {
+    /// The allowed values, as the end of "must be …".
     const ALLOWED: &'static str;
-    /// How it is written in a file.
-    const FORM: Form;
+    /// Its TOML type.
+    const TOML_TYPE: TomlType;
 }
 
-/// How a value is written in a file.
+/// The TOML type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum TomlType {
     Text,
     Number,
     TextOrNumber,
     Switch,
 }
 
-/// Says what is wrong with a value.
+/// Why a value is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Wrong(String);
+pub(crate) struct InvalidValue(String);
 
-impl Wrong {
+impl InvalidValue {
     pub(crate) fn not_allowed<T: Setting>() -> Self {
         Self(format!("must be {}", T::ALLOWED))
     }
 }
 
-/// Where the server listens.
+/// The address that the server listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listen(pub(crate) SocketAddr);
 
@@ -50,16 +50,16 @@ impl Default for Listen {
 impl Setting for Listen {
     const ALLOWED: &'static str =
         "an IP address and a port, such as `127.0.0.1:7420` (port 0: any that is free)";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
 impl FromStr for Listen {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
         let local = local.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-        local.or_else(|| text.parse().ok()).map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+        local.or_else(|| text.parse().ok()).map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
@@ -69,25 +69,25 @@ impl Display for Listen {
     }
 }
 
-/// The hosts that requests may name, beside those that are always allowed.
+/// The hosts that requests may name, in addition to those that are always allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct AllowedHosts(pub(crate) Vec<AllowedHost>);
 
 impl Setting for AllowedHosts {
     const ALLOWED: &'static str = "hosts without ports, with commas between them (`wire.example.com, *.internal, 192.0.2.7`), `*` for any, \
          or `none`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
 impl FromStr for AllowedHosts {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if text == NONE {
             return Ok(Self(Vec::new()));
         }
         let hosts = text.split(',').map(|host| host.trim().parse()).collect::<Result<_, _>>();
-        hosts.map(Self).map_err(|_| Wrong::not_allowed::<Self>())
+        hosts.map(Self).map_err(|_| InvalidValue::not_allowed::<Self>())
     }
 }
 
@@ -99,12 +99,12 @@ impl Display for AllowedHosts {
     }
 }
 
-/// A time that something may take, in whole seconds.
+/// A time limit in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seconds(pub(crate) u32);
 
 impl Seconds {
-    const MOST: u32 = 86_400;
+    const MAX: u32 = 86_400;
 
     pub(crate) fn duration(self) -> Duration {
         Duration::from_secs(u64::from(self.0))
@@ -113,15 +113,15 @@ impl Seconds {
 
 impl Setting for Seconds {
     const ALLOWED: &'static str = "a whole number of seconds from 1 to 86400";
-    const FORM: Form = Form::Number;
+    const TOML_TYPE: TomlType = TomlType::Number;
 }
 
 impl FromStr for Seconds {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        let seconds = text.parse().ok().filter(|seconds| (1..=Self::MOST).contains(seconds));
-        seconds.map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let seconds = text.parse().ok().filter(|seconds| (1..=Self::MAX).contains(seconds));
+        seconds.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
@@ -131,77 +131,77 @@ impl Display for Seconds {
     }
 }
 
-/// How many connections may be open.
+/// Limits the open connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Connections(pub(crate) u32);
+pub(crate) struct ConnectionLimit(pub(crate) u32);
 
-impl Connections {
-    const MOST: u32 = 1_000_000;
+impl ConnectionLimit {
+    const MAX: u32 = 1_000_000;
 }
 
-impl Setting for Connections {
+impl Setting for ConnectionLimit {
     const ALLOWED: &'static str = "a whole number from 1 to 1000000";
-    const FORM: Form = Form::Number;
+    const TOML_TYPE: TomlType = TomlType::Number;
 }
 
-impl FromStr for Connections {
-    type Err = Wrong;
+impl FromStr for ConnectionLimit {
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        let count = text.parse().ok().filter(|count| (1..=Self::MOST).contains(count));
-        count.map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let count = text.parse().ok().filter(|count| (1..=Self::MAX).contains(count));
+        count.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
-impl Display for Connections {
+impl Display for ConnectionLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
 }
 
-/// How many runs of agents may be under way, or open.
+/// Limits the running or open runs of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AgentRuns(pub(crate) u32);
+pub(crate) struct AgentRunLimit(pub(crate) u32);
 
-impl AgentRuns {
-    const MOST: u32 = 100_000;
+impl AgentRunLimit {
+    const MAX: u32 = 100_000;
 }
 
-impl Setting for AgentRuns {
+impl Setting for AgentRunLimit {
     const ALLOWED: &'static str = "a whole number from 1 to 100000";
-    const FORM: Form = Form::Number;
+    const TOML_TYPE: TomlType = TomlType::Number;
 }
 
-impl FromStr for AgentRuns {
-    type Err = Wrong;
+impl FromStr for AgentRunLimit {
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        let count = text.parse().ok().filter(|count| (1..=Self::MOST).contains(count));
-        count.map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let count = text.parse().ok().filter(|count| (1..=Self::MAX).contains(count));
+        count.map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
-impl Display for AgentRuns {
+impl Display for AgentRunLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
 }
 
-/// The agent of requests that cannot name one; none means the only one.
+/// The agent of requests that cannot name one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct DefaultAgent(pub(crate) Option<String>);
 
 impl Setting for DefaultAgent {
     const ALLOWED: &'static str = "the name of an agent, or `none`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
 impl FromStr for DefaultAgent {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text {
-            "" => Err(Wrong::not_allowed::<Self>()),
+            "" => Err(InvalidValue::not_allowed::<Self>()),
             NONE => Ok(Self(None)),
             name => Ok(Self(Some(name.to_owned()))),
         }
@@ -214,20 +214,20 @@ impl Display for DefaultAgent {
     }
 }
 
-/// Which extension frames a façade shows.
+/// The extension frames (slots) that a façade includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShownSlots(pub(crate) Slots);
 
 impl Setting for ShownSlots {
     const ALLOWED: &'static str = "`all`, `asks` or `none`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
 impl FromStr for ShownSlots {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        Slots::from_name(text).map(Self).ok_or_else(Wrong::not_allowed::<Self>)
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        Slots::from_name(text).map(Self).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
@@ -237,20 +237,20 @@ impl Display for ShownSlots {
     }
 }
 
-/// Whether something is there.
+/// Enables or disables a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch(pub(crate) bool);
 
 impl Setting for Switch {
     const ALLOWED: &'static str = "`true` or `false`";
-    const FORM: Form = Form::Switch;
+    const TOML_TYPE: TomlType = TomlType::Switch;
 }
 
 impl FromStr for Switch {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
-        text.parse().map(Self).map_err(|_| Wrong::not_allowed::<Self>())
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map(Self).map_err(|_| InvalidValue::not_allowed::<Self>())
     }
 }
 
@@ -260,7 +260,7 @@ impl Display for Switch {
     }
 }
 
-/// How much is logged.
+/// The log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogLevel {
     Error,
@@ -273,10 +273,10 @@ pub(crate) enum LogLevel {
 
 impl Setting for LogLevel {
     const ALLOWED: &'static str = "`error`, `warn`, `info`, `debug` or `trace`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
-/// How a line of the log looks.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum LogFormat {
     #[default]
@@ -286,16 +286,16 @@ pub(crate) enum LogFormat {
 
 impl Setting for LogFormat {
     const ALLOWED: &'static str = "`text` or `json`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
 macro_rules! named_values {
     ($($kind:ty),*) => {$(
         impl FromStr for $kind {
-            type Err = Wrong;
+            type Err = InvalidValue;
 
-            fn from_str(text: &str) -> Result<Self, Wrong> {
-                <Self as ValueEnum>::from_str(text, false).map_err(|_| Wrong::not_allowed::<Self>())
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                <Self as ValueEnum>::from_str(text, false).map_err(|_| InvalidValue::not_allowed::<Self>())
             }
         }
 
@@ -312,27 +312,29 @@ named_values!(LogLevel, LogFormat);
 
 pub(super) const NONE: &str = "none";
 
-/// How old a closed run may grow; none keeps it for good.
+/// Maximum age of a closed run; `none` keeps it forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Age(pub(crate) Option<Duration>);
 
 impl Setting for Age {
     const ALLOWED: &'static str = "a whole number and a unit (`90s`, `15m`, `12h`, `30d`, `8w`), or `none`";
-    const FORM: Form = Form::Text;
+    const TOML_TYPE: TomlType = TomlType::Text;
 }
 
-/// Units of an age, the largest first, so that an age is shown in the largest that divides it.
+/// Units of an age, largest first: an age is shown in the largest unit that divides it.
 const AGE_UNITS: [(&str, u64); 5] = [("w", 604_800), ("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)];
 
 impl FromStr for Age {
-    type Err = Wrong;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if text == NONE {
             return Ok(Self(None));
         }
         let seconds = scaled(text, &AGE_UNITS).filter(|seconds| *seconds > 0);
-        seconds.map(|seconds| Self(Some(Duration::from_secs(seconds)))).ok_or_else(Wrong::not_allowed::<Self>)
+        seconds
+            .map(|seconds| Self(Some(Duration::from_secs(seconds))))
+            .ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
@@ -343,14 +345,14 @@ impl Display for Age {
     }
 }
 
-/// How many bytes of records are kept; none keeps all.
+/// Limits the bytes of stored records; `none` keeps all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Bytes(pub(crate) Option<u64>);
+pub(crate) struct ByteLimit(pub(crate) Option<u64>);
 
-impl Setting for Bytes {
+impl Setting for ByteLimit {
     const ALLOWED: &'static str =
         "a whole number of bytes, with a unit or without (`500MB`, `10GiB`), or `none`";
-    const FORM: Form = Form::TextOrNumber;
+    const TOML_TYPE: TomlType = TomlType::TextOrNumber;
 }
 
 const BYTE_UNITS: [(&str, u64); 9] = [
@@ -365,26 +367,26 @@ const BYTE_UNITS: [(&str, u64); 9] = [
     ("", 1),
 ];
 
-impl FromStr for Bytes {
-    type Err = Wrong;
+impl FromStr for ByteLimit {
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Wrong> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if text == NONE {
             return Ok(Self(None));
         }
         let bytes = scaled(text, &BYTE_UNITS).filter(|bytes| *bytes > 0);
-        bytes.map(|bytes| Self(Some(bytes))).ok_or_else(Wrong::not_allowed::<Self>)
+        bytes.map(|bytes| Self(Some(bytes))).ok_or_else(InvalidValue::not_allowed::<Self>)
     }
 }
 
-impl Display for Bytes {
+impl Display for ByteLimit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(bytes) = self.0 else { return formatter.write_str(NONE) };
         write_scaled(formatter, bytes, &BYTE_UNITS)
     }
 }
 
-/// Reads a number with a unit, case and a space between them aside.
+/// Parses a number with a unit, ignoring case and a space between them.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -400,39 +402,39 @@ fn write_scaled(formatter: &mut fmt::Formatter<'_>, amount: u64, units: &[(&str,
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{LiveTail, Store, Trust};
+    use super::super::store::{StoreUrl, TailUrl, TrustedCertificates};
     use super::*;
 
     #[test]
-    fn values_are_shown_as_they_may_be_written() {
-        fn there_and_back<T: Setting>(text: &str) -> String {
+    fn values_are_displayed_in_their_own_syntax() {
+        fn round_trip<T: Setting>(text: &str) -> String {
             text.parse::<T>().map_or_else(|wrong| wrong.to_string(), |value| value.to_string())
         }
-        assert_eq!(there_and_back::<Listen>("localhost:0"), "127.0.0.1:0");
-        assert_eq!(there_and_back::<Listen>("[::1]:7420"), "[::1]:7420");
-        assert_eq!(there_and_back::<AllowedHosts>("A.example,*.b , [::1]"), "a.example, *.b, ::1");
-        assert_eq!(there_and_back::<AllowedHosts>("*"), "*");
-        assert_eq!(there_and_back::<AllowedHosts>("none"), "none");
-        assert_eq!(there_and_back::<Store>("sqlite://a/b.db"), "sqlite:a/b.db");
-        assert_eq!(there_and_back::<Store>("postgres://ann@db/x"), "postgres://ann@db/x");
-        assert_eq!(there_and_back::<Store>("postgresql://ann:secret@db/x"), "postgresql://ann:***@db/x");
-        assert_eq!(there_and_back::<LiveTail>("rediss://:secret@redis:6380"), "rediss://:***@redis:6380");
-        assert_eq!(there_and_back::<LiveTail>("none"), "none");
-        assert_eq!(there_and_back::<Trust>("redis.pem"), "redis.pem");
-        assert_eq!(there_and_back::<Age>("14d"), "2w");
-        assert_eq!(there_and_back::<Age>("36h"), "36h");
-        assert_eq!(there_and_back::<Bytes>("10 gib"), "10GiB");
-        assert_eq!(there_and_back::<Bytes>("1500000"), "1500kB");
-        assert_eq!(there_and_back::<Bytes>("none"), "none");
-        assert_eq!(there_and_back::<LogLevel>("debug"), "debug");
-        assert_eq!(there_and_back::<Switch>("false"), "false");
-        assert_eq!(there_and_back::<AgentRuns>("7"), "7");
-        assert_eq!(there_and_back::<DefaultAgent>("planner"), "planner");
-        assert_eq!(there_and_back::<DefaultAgent>("none"), "none");
+        assert_eq!(round_trip::<Listen>("localhost:0"), "127.0.0.1:0");
+        assert_eq!(round_trip::<Listen>("[::1]:7420"), "[::1]:7420");
+        assert_eq!(round_trip::<AllowedHosts>("A.example,*.b , [::1]"), "a.example, *.b, ::1");
+        assert_eq!(round_trip::<AllowedHosts>("*"), "*");
+        assert_eq!(round_trip::<AllowedHosts>("none"), "none");
+        assert_eq!(round_trip::<StoreUrl>("sqlite://a/b.db"), "sqlite:a/b.db");
+        assert_eq!(round_trip::<StoreUrl>("postgres://ann@db/x"), "postgres://ann@db/x");
+        assert_eq!(round_trip::<StoreUrl>("postgresql://ann:secret@db/x"), "postgresql://ann:***@db/x");
+        assert_eq!(round_trip::<TailUrl>("rediss://:secret@redis:6380"), "rediss://:***@redis:6380");
+        assert_eq!(round_trip::<TailUrl>("none"), "none");
+        assert_eq!(round_trip::<TrustedCertificates>("redis.pem"), "redis.pem");
+        assert_eq!(round_trip::<Age>("14d"), "2w");
+        assert_eq!(round_trip::<Age>("36h"), "36h");
+        assert_eq!(round_trip::<ByteLimit>("10 gib"), "10GiB");
+        assert_eq!(round_trip::<ByteLimit>("1500000"), "1500kB");
+        assert_eq!(round_trip::<ByteLimit>("none"), "none");
+        assert_eq!(round_trip::<LogLevel>("debug"), "debug");
+        assert_eq!(round_trip::<Switch>("false"), "false");
+        assert_eq!(round_trip::<AgentRunLimit>("7"), "7");
+        assert_eq!(round_trip::<DefaultAgent>("planner"), "planner");
+        assert_eq!(round_trip::<DefaultAgent>("none"), "none");
     }
 
     #[test]
-    fn wrong_values_are_told_what_is_allowed() {
+    fn messages_for_invalid_values_name_the_allowed_ones() {
         fn wrong<T: Setting>(text: &str) -> bool {
             text.parse::<T>().is_err_and(|wrong| wrong.to_string().contains(T::ALLOWED))
         }
@@ -441,23 +443,23 @@ mod tests {
         assert!(wrong::<AllowedHosts>("a, , b"));
         assert!(wrong::<AllowedHosts>("a:7420"));
         assert!(wrong::<AllowedHosts>("https://a"));
-        assert!(wrong::<Store>("runwire.db"));
-        assert!(wrong::<Store>("sqlite:"));
-        assert!(wrong::<Store>("mysql://localhost/runwire"));
-        assert!(wrong::<Store>("postgres:runwire"));
-        assert!(wrong::<LiveTail>("127.0.0.1:6379"));
-        assert!(wrong::<LiveTail>("valkey://127.0.0.1"));
-        assert!(wrong::<Trust>(""));
+        assert!(wrong::<StoreUrl>("runwire.db"));
+        assert!(wrong::<StoreUrl>("sqlite:"));
+        assert!(wrong::<StoreUrl>("mysql://localhost/runwire"));
+        assert!(wrong::<StoreUrl>("postgres:runwire"));
+        assert!(wrong::<TailUrl>("127.0.0.1:6379"));
+        assert!(wrong::<TailUrl>("valkey://127.0.0.1"));
+        assert!(wrong::<TrustedCertificates>(""));
         assert!(wrong::<Seconds>("0"));
         assert!(wrong::<Seconds>("1.5"));
-        assert!(wrong::<Connections>("-1"));
-        assert!(wrong::<AgentRuns>("0"));
-        assert!(wrong::<AgentRuns>("100001"));
+        assert!(wrong::<ConnectionLimit>("-1"));
+        assert!(wrong::<AgentRunLimit>("0"));
+        assert!(wrong::<AgentRunLimit>("100001"));
         assert!(wrong::<DefaultAgent>(""));
         assert!(wrong::<Age>("30"));
         assert!(wrong::<Age>("0d"));
-        assert!(wrong::<Bytes>("10 gigs"));
-        assert!(wrong::<Bytes>("99999999999TiB"));
+        assert!(wrong::<ByteLimit>("10 gigs"));
+        assert!(wrong::<ByteLimit>("99999999999TiB"));
         assert!(wrong::<LogFormat>("JSON"));
         assert!(wrong::<Switch>("no"));
     }

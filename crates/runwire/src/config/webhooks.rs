@@ -1,21 +1,21 @@
-//! `[webhooks.NAME]`: the servers that are told when a run asks a person, or ends.
+//! Reads `[webhooks.NAME]`: the servers that are notified of interactions and of the ends of runs.
 
 use http::Uri;
 use runwire_server::webhooks::{NoticeKind, Secret, Webhook};
 use toml::de::{DeTable, DeValue};
 
-use super::named::{self, Reading, Section, Source, text_of, words};
+use super::tables::{self, ConfigSource, Section, TableReader, alternatives, text_of};
 
 const KEYS: [&str; 7] = ["url", "secret", "events", "allow_private", "base_url", "ca", "timeout_seconds"];
 
-/// Reads the table of webhooks, and tells everything that is wrong with it.
-pub(super) fn read(source: Source<'_>, webhooks: &DeTable<'_>) -> Section<Webhook> {
-    named::read(source, "webhooks", webhooks, webhook)
+/// Reads the webhooks, and reports all problems.
+pub(super) fn read(source: ConfigSource<'_>, webhooks: &DeTable<'_>) -> Section<Webhook> {
+    tables::read(source, "webhooks", webhooks, webhook)
 }
 
-fn webhook(table: &mut Reading<'_, '_>) -> Option<(Webhook, String)> {
-    table.only("a webhook", &KEYS);
-    let shown = table.plain("url");
+fn webhook(table: &mut TableReader<'_, '_>) -> Option<(Webhook, String)> {
+    table.check_keys("a webhook", &KEYS);
+    let shown = table.text("url");
     let url = table.required("url", address);
     let secret = table.required("secret", secret);
     let events = events(table);
@@ -23,7 +23,7 @@ fn webhook(table: &mut Reading<'_, '_>) -> Option<(Webhook, String)> {
     let base_url = table.optional("base_url", address);
     let trusted = table.certificates();
     let answer_time = table.seconds("timeout_seconds");
-    // Every part was read, so that all mistakes are told at once.
+    // All keys are read first, so that all problems are reported at once.
     let mut webhook = Webhook::new(table.name, url?.parse().ok()?, Secret::parse(&secret?).ok()?);
     (webhook.allow_private, webhook.trusted) = (allow_private, trusted);
     webhook.base_url = base_url.unwrap_or_default();
@@ -35,7 +35,7 @@ fn webhook(table: &mut Reading<'_, '_>) -> Option<(Webhook, String)> {
     Some((webhook, shown))
 }
 
-fn events(table: &mut Reading<'_, '_>) -> Option<Vec<NoticeKind>> {
+fn events(table: &mut TableReader<'_, '_>) -> Option<Vec<NoticeKind>> {
     let value = table.table.get("events")?;
     let kind = |value: &DeValue<'_>| text_of(value).and_then(|name| NoticeKind::from_name(&name));
     let kinds: Option<Vec<NoticeKind>> = match value.get_ref() {
@@ -44,9 +44,9 @@ fn events(table: &mut Reading<'_, '_>) -> Option<Vec<NoticeKind>> {
     };
     let kinds = kinds.filter(|kinds| !kinds.is_empty());
     if kinds.is_none() {
-        let all = words(&NoticeKind::ALL.map(NoticeKind::name));
+        let all = alternatives(&NoticeKind::ALL.map(NoticeKind::name));
         let line = table.line_at(value.span().start);
-        table.wrong(line, Some("events"), format!("must be an array with one or more of {all}"));
+        table.add_problem(line, Some("events"), format!("must be an array with one or more of {all}"));
     }
     kinds
 }
@@ -60,7 +60,7 @@ fn address(text: String) -> Result<String, String> {
         let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
         matches!(uri.scheme_str(), Some("http" | "https")) && is_plain
     });
-    // What the environment said may be secret, so it is not repeated.
+    // The value may hold a secret from the environment, so it is not quoted.
     let must = "must be an address that begins with `http://` or `https://`, without a name and password";
     if is_usable { Ok(text) } else { Err(must.to_owned()) }
 }

@@ -1,19 +1,18 @@
-//! `runwire exec`: a program whose output is a run.
+//! `runwire exec`: runs a program and writes its output to a run.
 //!
 //! ```text
-//! stdout ──▶ sorter ──▶ delivery ──▶ run ──▶ answers ──▶ stdin
-//!            frames,    in order,     └────▶ the view
-//!            strays     once
+//! stdout ──▶ output_parser ──▶ run_writer ──▶ run ──▶ stdin
+//!            frames, strays    exactly once    └────▶ view
 //! ```
 //!
-//! The run goes by what the program says, else by its exit. This command goes by the program's exit code.
+//! The run ends as the program's frames say, else by its exit status. This command exits with the program's exit code.
 
-mod answers;
-mod delivery;
-mod ending;
-mod output;
+mod exit;
+mod output_parser;
+mod pipes;
+mod run_writer;
 mod session;
-mod sorter;
+mod stdin;
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,9 +24,9 @@ use crate::arguments::ExecArguments;
 use crate::client::builder;
 use crate::failure::Failure;
 use crate::screen;
-use session::Session;
+use session::ExecSession;
 
-/// What keeps a program from becoming a run.
+/// Why a program could not be run, or its run not be written.
 #[derive(Debug, thiserror::Error)]
 enum ExecError {
     #[error(transparent)]
@@ -37,11 +36,11 @@ enum ExecError {
     #[error("run {run} has ended: {status}")]
     Closed { run: String, status: RunStatus },
     #[error("run {run} is in thread {thread}")]
-    Elsewhere { run: String, thread: String },
+    WrongThread { run: String, thread: String },
     #[error("the server has an agent `{agent}` of its own, and would start that one too")]
-    Taken { agent: String },
+    AgentExists { agent: String },
     #[error("left before everything was written; what is missing of run {run} is lost")]
-    Left { run: String },
+    Interrupted { run: String },
 }
 
 impl From<Error> for ExecError {
@@ -51,16 +50,16 @@ impl From<Error> for ExecError {
 }
 
 impl ExecError {
-    /// Tells the code, as other programs that start programs have it: apart from what a program would say itself.
+    /// Returns an exit code of 125 and above, as `env` and `timeout` do, to tell it from the program's own.
     fn exit_code(&self) -> u8 {
         match self {
             Self::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Start { .. } => 126,
             Self::Failure(_)
             | Self::Closed { .. }
-            | Self::Elsewhere { .. }
-            | Self::Taken { .. }
-            | Self::Left { .. } => 125,
+            | Self::WrongThread { .. }
+            | Self::AgentExists { .. }
+            | Self::Interrupted { .. } => 125,
         }
     }
 
@@ -68,18 +67,18 @@ impl ExecError {
         match self {
             Self::Failure(failure) => failure.hint(),
             Self::Closed { .. } => Some("leave --run out, or name another"),
-            Self::Elsewhere { .. } => Some("leave --thread out, or name another --run"),
-            Self::Taken { .. } => {
+            Self::WrongThread { .. } => Some("leave --thread out, or name another --run"),
+            Self::AgentExists { .. } => {
                 Some("leave --agent out, or choose another name; `runwire run` starts the server's")
             }
-            Self::Start { .. } | Self::Left { .. } => None,
+            Self::Start { .. } | Self::Interrupted { .. } => None,
         }
     }
 }
 
-/// Runs a program to its end, and its run.
+/// Runs a program and writes its run to the end.
 pub(crate) fn run(arguments: &ExecArguments) -> Result<Verdict, Failure> {
-    // The view writes to a terminal, which may stand still; the run must not.
+    // A second worker, so that a blocked terminal does not block the run.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -97,19 +96,19 @@ pub(crate) fn run(arguments: &ExecArguments) -> Result<Verdict, Failure> {
 }
 
 async fn exec(arguments: &ExecArguments) -> Result<u8, ExecError> {
-    // Whether the server is there is found out by creating the run; after that it may come and go.
-    let client = builder(&arguments.server)?.first_tries(u32::MAX).build()?;
+    // Creating the run fails if the server is down; after that it may restart.
+    let client = builder(&arguments.server)?.connect_attempts(u32::MAX).build()?;
     let run = open_run(&client, arguments).await?;
     if arguments.quiet {
         writeln!(io::stdout().lock(), "{}", run.run_id).map_err(Failure::Write)?;
     } else if !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
-        // Where both are one screen, the view has it at its top.
+        // On a terminal, the view shows the id.
         screen::say_plainly(format_args!("run {}", run.run_id));
     }
-    Session::new(client, run, arguments).run().await
+    ExecSession::new(client, run, arguments).run().await
 }
 
-/// Creates the run, or finds the one that is there and open.
+/// Creates the run, or returns the open run of that id.
 async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo, ExecError> {
     if let Some(id) = &arguments.run {
         match client.run(id).info().await {
@@ -119,7 +118,7 @@ async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo,
             Ok(run) => {
                 return match &arguments.thread {
                     Some(thread) if *thread != run.thread_id => {
-                        Err(ExecError::Elsewhere { run: id.clone(), thread: run.thread_id })
+                        Err(ExecError::WrongThread { run: id.clone(), thread: run.thread_id })
                     }
                     _ => Ok(run),
                 };
@@ -131,7 +130,7 @@ async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo,
     if let Some(agent) = &arguments.agent
         && client.agents().await?.iter().any(|known| known.name == *agent)
     {
-        return Err(ExecError::Taken { agent: agent.clone() });
+        return Err(ExecError::AgentExists { agent: agent.clone() });
     }
     let new = NewRun {
         run_id: arguments.run.clone(),
@@ -142,7 +141,7 @@ async fn open_run(client: &Client, arguments: &ExecArguments) -> Result<RunInfo,
     Ok(client.create_run(&new).await?)
 }
 
-/// Makes a producer's name that no other process has, or had.
+/// Returns a unique producer name.
 fn unique_name() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("exec-{:x}-{:x}", since.as_nanos(), std::process::id())

@@ -1,11 +1,11 @@
-//! One program and its run, from the first line to the exit code.
+//! Supervises one program and its run: pipes, writer, signals, view, exit code.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use runwire_client::{Client, Error, Events, RunInfo, RunStatus};
+use runwire_client::{Client, Error, EventStream, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
 use runwire_server::limits::AGENT_READING_TIME;
 use runwire_server::programs::{Group, Stopping};
@@ -14,107 +14,107 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use super::answers;
-use super::delivery::Delivery;
-use super::ending::{Ending, exit_code};
-use super::sorter::Sorter;
-use super::{ExecError, output};
+use super::exit::{ProgramOutcome, exit_code};
+use super::output_parser::OutputParser;
+use super::run_writer::RunWriter;
+use super::stdin;
+use super::{ExecError, pipes};
 use crate::arguments::{ExecArguments, OutputFraming};
-use crate::client::interrupt::{Cause, Interrupt, Signals};
+use crate::client::interrupt::{Interrupt, InterruptCause, OsSignals};
 use crate::client::notes::Notes;
 use crate::client::watch::Watch;
-use crate::client::writer::BEAT_TIME;
+use crate::client::writer::HEARTBEAT_INTERVAL;
 use crate::failure::Failure;
 
-/// Pieces of the output that may wait to be written.
-const WAITING_PIECES: usize = 4;
-/// How long the view may take to show the end of a run that has ended.
-const LAST_LOOK: Duration = Duration::from_secs(5);
+/// Capacity of the channel between the parser and the writer.
+const QUEUED_CHUNKS: usize = 4;
+/// How long the view may take to show the end of the run.
+const VIEW_TIMEOUT: Duration = Duration::from_secs(5);
 /// Ctrl-C.
 const INTERRUPT: u8 = 2;
 const KILL: u8 = 9;
 const TERMINATE: u8 = 15;
 
 /// A program and its run.
-pub(super) struct Session<'a> {
+pub(super) struct ExecSession<'a> {
     client: Client,
     run: RunInfo,
     arguments: &'a ExecArguments,
 }
 
-/// Where the program's output is on its way to.
-type Delivering = JoinHandle<Result<Delivery, Error>>;
+/// The task that writes the output.
+type WriterTask = JoinHandle<Result<RunWriter, Error>>;
 
-/// How the program came to its end.
-struct Ended {
+/// The program's exit.
+struct ProgramExit {
     status: ExitStatus,
-    /// That somebody asked for it, and why.
+    /// Set if a cancel was requested, with its reason.
     cancelled: Option<Option<String>>,
-    /// What became of the delivery, if it is over.
-    delivered: Option<Result<Delivery, Error>>,
+    /// The writer task's result, if it has ended.
+    written: Option<Result<RunWriter, Error>>,
 }
 
-/// What is drawn beside the work.
-struct Show {
+/// The task that draws the run.
+struct ViewTask {
     drawing: JoinHandle<()>,
-    leave: mpsc::Sender<Cause>,
+    leave: mpsc::Sender<InterruptCause>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ExecSession<'a> {
     pub(super) fn new(client: Client, run: RunInfo, arguments: &'a ExecArguments) -> Self {
         Self { client, run, arguments }
     }
 
-    /// Runs the program, writes its run to the end, and tells the exit code.
+    /// Runs the program, writes its run to the end, and returns the exit code.
     pub(super) async fn run(self) -> Result<u8, ExecError> {
         let arguments = self.arguments;
-        let mut signals = Signals::listen().map_err(Failure::Start)?;
-        let (show, notes) = self.show();
+        let mut signals = OsSignals::listen().map_err(Failure::Start)?;
+        let (view, notes) = self.start_view();
         let dialect = arguments.dialect.named();
-        let delivery = Delivery::new(&self.client, &self.run.run_id, dialect, arguments.text, notes.clone());
-        let is_drawn = show.is_some() && Watch::would_be_live(false) && io::stderr().is_terminal();
+        let writer = RunWriter::new(&self.client, &self.run.run_id, dialect, arguments.text, notes.clone());
+        let is_drawn = view.is_some() && Watch::would_be_live(false) && io::stderr().is_terminal();
         let mut group = match Group::start(self.command(is_drawn)) {
             Ok(group) => group,
             Err(error) => {
                 let program = arguments.command.first().map(|program| program.to_string_lossy().into_owned());
                 let failed = ExecError::Start { program: program.unwrap_or_default(), error };
-                delivery.end(&Ending::not_started(failed.to_string())).await?;
-                finish(show).await;
+                writer.end(&ProgramOutcome::not_started(failed.to_string())).await?;
+                finish(view).await;
                 return Err(failed);
             }
         };
-        let (said_to, said) = mpsc::channel(WAITING_PIECES);
+        let (items_sender, items) = mpsc::channel(QUEUED_CHUNKS);
         let (exited, has_exited) = watch::channel(false);
         if let Some(stdout) = group.child.stdout.take() {
-            let sorter = Sorter::new(arguments.framing.map(framing), dialect);
-            tokio::spawn(output::read(stdout, sorter, said_to, has_exited));
+            let parser = OutputParser::new(arguments.framing.map(framing), dialect);
+            tokio::spawn(pipes::read_stdout(stdout, parser, items_sender, has_exited));
         }
         if let Some(stderr) = group.child.stderr.take() {
-            tokio::spawn(output::draw(stderr, notes.clone()));
+            tokio::spawn(pipes::draw_stderr(stderr, notes.clone()));
         }
         let (cancel, mut cancels) = mpsc::channel(4);
-        let stdin = group.child.stdin.take();
-        let answering = tokio::spawn(answers::hand_on(self.events(), stdin, cancel, notes.clone()));
+        let pipe = group.child.stdin.take();
+        let answering = tokio::spawn(stdin::forward(self.events(), pipe, cancel, notes.clone()));
 
-        let mut delivering = tokio::spawn(delivery.follow(said));
-        let ended = self.attend(&mut group, &mut delivering, &mut cancels, &mut signals).await?;
+        let mut writer_task = tokio::spawn(writer.run(items));
+        let exit = self.supervise(&mut group, &mut writer_task, &mut cancels, &mut signals).await?;
         exited.send_replace(true);
-        let written = self.write_rest(ended, delivering, &mut signals).await;
-        // Whatever the program has left behind goes with it.
+        let written = self.write_rest(exit, writer_task, &mut signals).await;
+        // Terminate children that the program left behind.
         group.signal(TERMINATE);
         let code = match written {
             Ok(code) => code,
             Err(error) => {
-                leave(show);
+                stop_view(view);
                 return Err(error);
             }
         };
         answering.abort();
-        finish(show).await;
+        finish(view).await;
         Ok(code)
     }
 
-    /// Makes the program's command. Its standard error is ours, unless the view draws it, because it owns the terminal.
+    /// Returns the program's command. Standard error is inherited, unless the view owns the terminal and draws it.
     fn command(&self, is_drawn: bool) -> Command {
         let mut words = self.arguments.command.iter();
         let mut command = Command::new(words.next().map_or_else(Default::default, OsString::as_os_str));
@@ -124,23 +124,23 @@ impl<'a> Session<'a> {
         command
     }
 
-    /// Waits for the program's end, and passes on what reaches it from outside.
-    async fn attend(
+    /// Waits for the program's exit; forwards signals and cancel requests to it.
+    async fn supervise(
         &self,
         group: &mut Group,
-        delivering: &mut Delivering,
+        writer_task: &mut WriterTask,
         cancels: &mut mpsc::Receiver<Option<String>>,
-        signals: &mut Signals,
-    ) -> Result<Ended, ExecError> {
+        signals: &mut OsSignals,
+    ) -> Result<ProgramExit, ExecError> {
         let mut stopping = Stopping::new(self.arguments.grace);
-        let (mut cancelled, mut delivered, mut interrupts) = (None, None, 0);
-        let mut beats = tokio::time::interval(BEAT_TIME);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut cancelled, mut written, mut interrupts) = (None, None, 0);
+        let mut heartbeats = tokio::time::interval(HEARTBEAT_INTERVAL);
+        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 status = group.child.wait() => {
                     let status = status.map_err(Failure::Start)?;
-                    return Ok(Ended { status, cancelled, delivered });
+                    return Ok(ProgramExit { status, cancelled, written });
                 }
                 signal = signals.next() => {
                     interrupts += u32::from(signal == INTERRUPT);
@@ -151,47 +151,47 @@ impl<'a> Session<'a> {
                     stopping.begin(AGENT_READING_TIME);
                 }
                 step = stopping.step() => group.step(step),
-                // A program that has closed its output may work on; the delivery keeps the lease only as long as it lasts.
-                _ = beats.tick(), if matches!(delivered, Some(Ok(_))) => {
+                // A program that has closed its output may still work; the writer task no longer renews the lease.
+                _ = heartbeats.tick(), if matches!(written, Some(Ok(_))) => {
                     let run = self.client.run(&self.run.run_id);
                     tokio::spawn(async move { drop(run.heartbeat().await) });
                 }
-                over = &mut *delivering, if delivered.is_none() => {
-                    // Before the end of the output, it is over only where nothing can be written any more.
-                    let over = joined(over)?;
-                    if over.is_err() {
+                result = &mut *writer_task, if written.is_none() => {
+                    // An error means that nothing can be written any more.
+                    let result = join_result(result)?;
+                    if result.is_err() {
                         stopping.begin(Duration::ZERO);
                     }
-                    delivered = Some(over);
+                    written = Some(result);
                 }
             }
         }
     }
 
-    /// Writes what the program has left, and the end. A signal gives that up: the server may be away for long.
+    /// Writes the remaining output and the end of the run. A signal aborts that, as the server may be down for long.
     async fn write_rest(
         &self,
-        ended: Ended,
-        delivering: Delivering,
-        signals: &mut Signals,
+        exit: ProgramExit,
+        writer_task: WriterTask,
+        signals: &mut OsSignals,
     ) -> Result<u8, ExecError> {
-        let ending = Ending::of(ended.status, ended.cancelled);
+        let outcome = ProgramOutcome::of(exit.status, exit.cancelled);
         let writing = async {
-            let delivery = match ended.delivered {
-                Some(delivered) => delivered?,
-                None => joined(delivering.await)??,
+            let writer = match exit.written {
+                Some(written) => written?,
+                None => join_result(writer_task.await)??,
             };
-            delivery.end(&ending).await?;
-            Ok(exit_code(ended.status))
+            writer.end(&outcome).await?;
+            Ok(exit_code(exit.status))
         };
         tokio::select! {
             written = writing => written,
-            _ = signals.next() => Err(ExecError::Left { run: self.run.run_id.clone() }),
+            _ = signals.next() => Err(ExecError::Interrupted { run: self.run.run_id.clone() }),
         }
     }
 
-    /// Begins to draw the run, unless nobody wants to see it.
-    fn show(&self) -> (Option<Show>, Notes) {
+    /// Starts to draw the run, unless `--quiet` is set.
+    fn start_view(&self) -> (Option<ViewTask>, Notes) {
         if self.arguments.quiet {
             return (None, Notes::on_stderr());
         }
@@ -201,18 +201,18 @@ impl<'a> Session<'a> {
         } else {
             (Notes::on_stderr(), None)
         };
-        let (leave, mut left) = Interrupt::by_hand();
+        let (leave, mut left) = Interrupt::manual();
         let (server, mut events) = (self.client.url(), self.events());
         let drawing = tokio::spawn(async move {
             let mut watch = Watch::new(&server, false).with_notes(taken);
-            // Whoever watches may go away; the run goes on.
+            // A closed output ends the view, not the run.
             let _ = watch.follow(&mut events, &mut left).await;
         });
-        (Some(Show { drawing, leave }), notes)
+        (Some(ViewTask { drawing, leave }), notes)
     }
 
-    /// Reads the run from here on.
-    fn events(&self) -> Events {
+    /// Returns the stream of the run's new events.
+    fn events(&self) -> EventStream {
         let events = self.client.run(&self.run.run_id).events();
         match self.run.cursor {
             Some(cursor) if self.run.status != RunStatus::Pending => events.after(cursor),
@@ -221,25 +221,25 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Lets the view come to the run's end.
-async fn finish(show: Option<Show>) {
-    if let Some(mut show) = show
-        && timeout(LAST_LOOK, &mut show.drawing).await.is_err()
+/// Waits until the view has shown the run's end.
+async fn finish(view: Option<ViewTask>) {
+    if let Some(mut view) = view
+        && timeout(VIEW_TIMEOUT, &mut view.drawing).await.is_err()
     {
-        leave(Some(show));
+        stop_view(Some(view));
     }
 }
 
-/// Ends the view where it is.
-fn leave(show: Option<Show>) {
-    if let Some(show) = show {
-        // Where it has ended by itself, nobody is told.
-        let _ = show.leave.try_send(Cause::Signal(TERMINATE));
+/// Stops the view at once.
+fn stop_view(view: Option<ViewTask>) {
+    if let Some(view) = view {
+        // The receiver is dropped if the view has ended.
+        let _ = view.leave.try_send(InterruptCause::Signal(TERMINATE));
     }
 }
 
-fn joined<T>(joined: Result<T, tokio::task::JoinError>) -> Result<T, ExecError> {
-    joined.map_err(|error| Failure::Start(io::Error::other(error)).into())
+fn join_result<T>(join_result: Result<T, tokio::task::JoinError>) -> Result<T, ExecError> {
+    join_result.map_err(|error| Failure::Start(io::Error::other(error)).into())
 }
 
 fn framing(named: OutputFraming) -> Framing {

@@ -1,4 +1,4 @@
-//! Where the log goes: standard error, for a person or for a program.
+//! Sets up the log on standard error, as text or JSON.
 
 use std::io::{self, IsTerminal};
 
@@ -10,7 +10,7 @@ use tracing_subscriber::{Layer, fmt};
 
 use crate::config::{LogFormat, LogLevel};
 
-/// Starts to log what Runwire says; of its libraries only warnings, whatever the level.
+/// Starts logging; libraries log only warnings, whatever the level.
 pub(crate) fn start(level: LogLevel, format: LogFormat) {
     let level = match level {
         LogLevel::Error => Level::ERROR,

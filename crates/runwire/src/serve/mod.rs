@@ -1,8 +1,8 @@
-//! `runwire serve` and `runwire dev`: the server, with the store that is configured.
+//! `runwire serve` and `runwire dev`: open the configured store and run the server.
 
 mod logging;
 mod open_files;
-mod opening;
+mod open_store;
 mod signals;
 
 use std::io::{self, Write};
@@ -19,23 +19,23 @@ use crate::config::{self, Configuration, Listen, Settings};
 use crate::failure::Failure;
 use crate::screen;
 
-/// The exit code of a server whose store failed: what was acknowledged is safe, the rest is unknown until the
-/// store is opened again.
+/// Exit code after a store failure: acknowledged events are safe; the outcome of others is unknown until the store is
+/// opened again.
 const STORE_FAILED: i32 = 70;
 
-/// Serves until a signal.
+/// Runs the server until a signal.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Verdict, Failure> {
     let configuration = config::read(&arguments.flags, Vec::new())?;
     start(&configuration, arguments.insecure, Greeting::Line)
 }
 
-/// Serves this machine alone until a signal, and says what to try.
+/// Runs a server for this machine only until a signal, and prints examples.
 pub(crate) fn dev(arguments: &DevArguments) -> Result<Verdict, Failure> {
     let configuration = config::read(&arguments.flags, demos(false))?;
     start(&configuration, false, Greeting::Banner)
 }
 
-/// What is said once connections are accepted.
+/// What is printed once connections are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Greeting {
     Line,
@@ -59,26 +59,26 @@ fn start(configuration: &Configuration, insecure: bool, greeting: Greeting) -> R
     Ok(Verdict::Fine)
 }
 
-/// Makes the tables of a store, or brings them to this version.
+/// Creates or migrates the tables of a store.
 pub(crate) fn migrate(settings: &Settings) -> Result<Migrated, Failure> {
     logging::start(settings.log_level, settings.log_format);
-    wait_for(opening::migrate(&settings.store))
+    wait_for(open_store::migrate(&settings.store))
 }
 
 fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     let done = runtime.block_on(work);
-    // Whoever does not want to wait for a store that does not answer need not.
+    // Do not wait for a store that does not answer.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
-    // Before the store is opened: from here on a signal is an orderly end.
+    // Before the store is opened: from here on a signal stops the server gracefully.
     let stop = signals::stop().map_err(Failure::Start)?;
     let mut stop = std::pin::pin!(stop);
     let log = tokio::select! {
-        log = opening::open(settings) => log?,
+        log = open_store::open(settings) => log?,
         () = &mut stop => return Ok(()),
     };
     let config = Config {
@@ -111,19 +111,19 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the process after a commit that failed: going on would mean guessing what is stored.
-fn end_at_once(reason: &str) {
+/// Exits after a commit with an unknown outcome: a restart finds out what is stored.
+fn exit_on_store_failure(reason: &str) {
     tracing::error!(reason, "ending; a restart recovers everything that was acknowledged");
     std::process::exit(STORE_FAILED);
 }
 
-/// Ends the process where its store is no longer the one that it knows: it may show what is not there any more.
-fn end_with_this_life(reason: &str) {
+/// Exits if the store was replaced or restored: cached state may no longer be stored.
+fn exit_on_store_change(reason: &str) {
     tracing::error!(reason, "ending, since what this node has read may be gone; starting it again is enough");
     std::process::exit(STORE_FAILED);
 }
 
-/// Says where the server is. Programs read the first line.
+/// Prints the server's URL. Programs read the first line.
 fn greet(address: SocketAddr, settings: &Settings, greeting: Greeting) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "runwire listening on http://{address}")?;
@@ -156,7 +156,8 @@ fn banner(address: SocketAddr, settings: &Settings) -> String {
 
 fn exposed(configuration: &Configuration, greeting: Greeting) -> Failure {
     let address = configuration.settings.listen.0;
-    let origin = configuration.lines.iter().find(|line| line.key == "listen").map(|line| &line.origin);
+    let origin =
+        configuration.resolved.iter().find(|setting| setting.key == "listen").map(|setting| &setting.origin);
     let from = origin.map(|origin| format!(" (from {origin})")).unwrap_or_default();
     match greeting {
         Greeting::Line => Failure::Usage {

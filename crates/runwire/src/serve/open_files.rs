@@ -1,6 +1,6 @@
-//! How many files the process may have open: every reader is one.
+//! Raises the limit of open files: every connection is one.
 
-/// Raises the limit to what the system lets this process have.
+/// Raises the soft limit to the hard limit.
 #[cfg(unix)]
 pub(crate) fn allow_as_many_as_possible() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,14 +1,14 @@
-//! Signals that stop the server.
+//! SIGINT and SIGTERM, which stop the server.
 
 use std::future::Future;
 use std::io;
 
-/// Takes over SIGINT and SIGTERM: the first ends the future, a second one the process.
+/// Handles SIGINT and SIGTERM: the first completes the future, the second exits the process.
 #[cfg(unix)]
 pub(crate) fn stop() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    /// What shells add to a signal's number where it ended a process.
+    /// Offset of a shell's exit codes for signals.
     const BY_SIGNAL: i32 = 128;
 
     let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
@@ -23,7 +23,7 @@ pub(crate) fn stop() -> io::Result<impl Future<Output = ()>> {
         };
         next().await;
         tracing::info!("stopping once what is under way is finished; a second signal ends it at once");
-        // Where nobody waits any more, the server is ending already.
+        // The receiver is dropped if the server is stopping already.
         let _ = stop.send(());
         let second = next().await;
         std::process::exit(BY_SIGNAL + second.as_raw_value());
@@ -33,7 +33,7 @@ pub(crate) fn stop() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Takes over Control-C: the first ends the future, a second one the process.
+/// Handles Control-C: the first completes the future, the second exits the process.
 #[cfg(not(unix))]
 pub(crate) fn stop() -> io::Result<impl Future<Output = ()>> {
     let (stop, stopped) = tokio::sync::oneshot::channel();

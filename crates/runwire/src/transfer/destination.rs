@@ -1,4 +1,4 @@
-//! Where an export is written: a file that has its name only when it is whole, or standard output.
+//! The output of an export: standard output, a device, or a file that gets its name only when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Bytes that are gathered before they are written.
+/// Size of the write buffer.
 const BATCH: usize = 256 * 1024;
 
 pub(super) struct Destination(To);
 
 enum To {
     Stdout(BufWriter<StdoutLock<'static>>),
-    /// A device or a pipe, which has its name already and keeps it.
-    Straight {
+    /// A device or a named pipe, written in place.
+    Device {
         writer: BufWriter<File>,
         path: PathBuf,
     },
@@ -26,7 +26,7 @@ enum To {
 }
 
 impl Destination {
-    /// Opens a file, or standard output without one, or with `-`.
+    /// Opens a file; standard output for `None` or `-`.
     pub(super) fn open(file: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = file.filter(|path| *path != Path::new("-")) else {
             return Ok(Self(To::Stdout(BufWriter::with_capacity(BATCH, io::stdout().lock()))));
@@ -34,9 +34,9 @@ impl Destination {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
             let file = File::options().write(true).open(path).map_err(|error| unwritable(path, error))?;
             let writer = BufWriter::with_capacity(BATCH, file);
-            return Ok(Self(To::Straight { writer, path: path.to_owned() }));
+            return Ok(Self(To::Device { writer, path: path.to_owned() }));
         }
-        // A link stays one: the file that it names is written.
+        // Write the target of a symbolic link, so that the link stays.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let part = part_of(&path);
         let file = File::create(&part).map_err(|error| unwritable(&part, error))?;
@@ -49,7 +49,7 @@ impl Destination {
         let write = |writer: &mut dyn Write| writer.write_all(line).and_then(|()| writer.write_all(b"\n"));
         match &mut self.0 {
             To::Stdout(stdout) => write(stdout).map_err(Failure::Write),
-            To::Straight { writer, path } => write(writer).map_err(|error| unwritable(path, error)),
+            To::Device { writer, path } => write(writer).map_err(|error| unwritable(path, error)),
             To::File { writer, part, .. } => match writer {
                 Some(writer) => write(writer).map_err(|error| unwritable(part, error)),
                 None => Ok(()),
@@ -57,11 +57,11 @@ impl Destination {
         }
     }
 
-    /// Says that everything is written: a file is on disk and has its name after this.
+    /// Flushes and syncs the output, and renames the file to its final name.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let (writer, path, part) = match &mut self.0 {
             To::Stdout(stdout) => return stdout.flush().map_err(Failure::Write),
-            To::Straight { writer, path } => return writer.flush().map_err(|error| unwritable(path, error)),
+            To::Device { writer, path } => return writer.flush().map_err(|error| unwritable(path, error)),
             To::File { writer, path, part } => (writer, path, part),
         };
         let Some(buffered) = writer else { return Ok(()) };
@@ -75,13 +75,13 @@ impl Destination {
     }
 }
 
-/// What is not whole is of no use to anybody.
+/// Removes an incomplete file.
 impl Drop for Destination {
     fn drop(&mut self) {
         if let To::File { writer, part, .. } = &mut self.0
             && let Some(writer) = writer.take()
         {
-            // Whatever could not be written is not tried again.
+            // Drop the buffer without writing it.
             drop(writer.into_parts());
             let _ = std::fs::remove_file(part);
         }
@@ -98,7 +98,7 @@ fn unwritable(path: &Path, error: io::Error) -> Failure {
     Failure::WriteFile { name: path.display().to_string(), error }
 }
 
-/// Makes the new name last, where a folder can be told to.
+/// Syncs the folder, so that the rename is durable.
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(folder) = File::open(folder) {

@@ -1,10 +1,10 @@
-//! `runwire export`: what a server stores, as lines.
+//! `runwire export`: writes the records of threads and runs as NDJSON.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use futures_util::TryStreamExt;
-use runwire_client::{Client, Records};
+use runwire_client::{Client, ThreadExport};
 use serde_json::json;
 
 use super::destination::Destination;
@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::{Counts, Header, Kind, VERSION};
 use crate::Verdict;
 use crate::arguments::ExportArguments;
-use crate::client::interrupt::{BY_SIGNAL, Interrupt};
+use crate::client::interrupt::{Interrupt, SIGNAL_EXIT_BASE};
 use crate::client::{block_on, connect};
 use crate::failure::Failure;
 use crate::screen;
@@ -29,18 +29,18 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<Verdict, Failure> {
     block_on(async {
         tokio::select! {
             exported = export(arguments) => exported,
-            signal = interrupt.come() => {
+            signal = interrupt.signal() => {
                 screen::say_note("stopped; nothing is kept of the export");
-                Ok(Verdict::Exit(BY_SIGNAL + signal))
+                Ok(Verdict::Exit(SIGNAL_EXIT_BASE + signal))
             }
         }
     })
 }
 
-/// A part of a server's store.
+/// A thread or a run to export.
 struct Part {
     thread: String,
-    /// One run of the thread, or all of it.
+    /// One run of the thread; `None` for the whole thread.
     run: Option<String>,
 }
 
@@ -63,7 +63,7 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
             None => thread.records(),
         };
         match copy(lines, &mut out, &mut counts, &progress).await {
-            // What was deleted since it was listed is no longer part of everything.
+            // The thread was deleted after it was listed.
             Err(Failure::Server(error))
                 if arguments.all && matches!(error.code(), Some("thread_deleted" | "thread_unknown")) => {}
             copied => copied?,
@@ -80,7 +80,7 @@ async fn export(arguments: &ExportArguments) -> Result<Verdict, Failure> {
 }
 
 async fn copy(
-    mut lines: Records,
+    mut lines: ThreadExport,
     out: &mut Destination,
     counts: &mut Counts,
     progress: &Progress,
@@ -100,7 +100,7 @@ async fn copy(
     Ok(())
 }
 
-/// Finds out what there is to export, the oldest threads first, so that lists are in the same order afterwards.
+/// Lists what to export, oldest threads first, so that an import keeps the order of lists.
 async fn parts(client: &Client, arguments: &ExportArguments) -> Result<Vec<Part>, Failure> {
     if arguments.all {
         let threads = client.all_threads().map_ok(|thread| Part { thread: thread.thread_id, run: None });
@@ -111,7 +111,7 @@ async fn parts(client: &Client, arguments: &ExportArguments) -> Result<Vec<Part>
     let mut parts: Vec<Part> = Vec::new();
     for thread in &arguments.thread {
         if parts.iter().all(|part| part.thread != *thread) {
-            // Before anything is written: what is not there is no export.
+            // Fail before anything is written if the thread does not exist.
             client.thread(thread).info().await?;
             parts.push(Part { thread: thread.clone(), run: None });
         }

@@ -1,4 +1,4 @@
-//! `runwire import`: the lines of a file, into a server.
+//! `runwire import`: sends the lines of an export to a server, thread by thread, and verifies the result.
 
 use std::convert::Infallible;
 
@@ -11,66 +11,66 @@ use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 
+use super::digest::ExpectedRuns;
 use super::progress::Progress;
-use super::reader::{Line, Read, Reader};
-use super::sum::Runs;
+use super::reader::{ExportLine, ExportReader, ReadAhead};
 use super::verify::{Difference, verify};
 use super::{Counts, Kind};
 use crate::Verdict;
 use crate::arguments::ImportArguments;
-use crate::client::interrupt::{BY_SIGNAL, Interrupt};
+use crate::client::interrupt::{Interrupt, SIGNAL_EXIT_BASE};
 use crate::client::{block_on, connect};
 use crate::failure::Failure;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::screen;
 
-/// Threads that are sent at once: small ones share the server's commits.
-const AT_ONCE: usize = 8;
-/// Pieces of a thread that wait to be sent.
-const PIECES: usize = 8;
-/// Bytes of lines that are sent together.
-const PIECE_BYTES: usize = 64 * 1024;
+/// Threads sent concurrently: small ones share the server's commits.
+const MAX_CONCURRENT_THREADS: usize = 8;
+/// Capacity of a thread's channel.
+const QUEUED_CHUNKS: usize = 8;
+/// Bytes of lines in one chunk.
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Reads a file, and sends it.
+/// Imports a file, or only checks it.
 pub(crate) fn run(arguments: &ImportArguments) -> Result<Verdict, Failure> {
-    let source = Source::open(arguments.file.as_deref())?;
+    let source = InputSource::open(arguments.file.as_deref())?;
     let progress = Progress::of_bytes(source.size);
     let name = source.name.clone();
-    let mut reader = Reader::new(source);
+    let mut reader = ExportReader::new(source);
     if arguments.check {
         return check(&mut reader, &progress);
     }
     let client = connect(&arguments.server)?;
     let mut interrupt = Interrupt::listen().map_err(Failure::Start)?;
     block_on(async {
-        let mut importing = Importing::new(client, name, &progress, !arguments.no_verify);
+        let mut importer = Importer::new(client, name, &progress, !arguments.no_verify);
         let imported = tokio::select! {
-            imported = importing.import(reader) => imported,
-            signal = interrupt.come() => {
+            imported = importer.import(reader) => imported,
+            signal = interrupt.signal() => {
                 progress.finish();
-                let done = importing.done;
+                let done = importer.done;
                 screen::say_note(format_args!("stopped after {done}; repeating the import goes on from there"));
-                return Ok(Verdict::Exit(BY_SIGNAL + signal));
+                return Ok(Verdict::Exit(SIGNAL_EXIT_BASE + signal));
             }
         };
         progress.finish();
-        Ok(importing.conclude(imported?))
+        Ok(importer.summarize(imported?))
     })
 }
 
-/// Looks at a file alone.
-fn check(reader: &mut Reader, progress: &Progress) -> Result<Verdict, Failure> {
+/// Checks a file without a server.
+fn check(reader: &mut ExportReader, progress: &Progress) -> Result<Verdict, Failure> {
     let (mut last, mut ended) = (0, None);
     while let Some(next) = reader.next()? {
         progress.set(reader.bytes_read());
-        let piece = line::read(&next.bytes).map_err(|bad| reader.wrong(&bad.to_string()))?;
+        let piece = line::read(&next.bytes).map_err(|bad| reader.bad_line(&bad.to_string()))?;
         match piece {
             Moved::Thread(facts) => last = facts.oldest.saturating_sub(1),
             Moved::Record(stored) => {
                 progress.count_record();
                 if stored.record.seq != last + 1 {
                     let message = format!("record {} was expected next, not {}", last + 1, stored.record.seq);
-                    return Err(reader.wrong(&message));
+                    return Err(reader.bad_line(&message));
                 }
                 last = stored.record.seq;
             }
@@ -79,7 +79,7 @@ fn check(reader: &mut Reader, progress: &Progress) -> Result<Verdict, Failure> {
         }
         if let Some(head) = ended {
             return Err(
-                reader.wrong(&format!("the thread ends with record {head}, and the last one is {last}"))
+                reader.bad_line(&format!("the thread ends with record {head}, and the last one is {last}"))
             );
         }
     }
@@ -88,37 +88,37 @@ fn check(reader: &mut Reader, progress: &Progress) -> Result<Verdict, Failure> {
     Ok(Verdict::Fine)
 }
 
-/// What became of a thread.
+/// The result of a thread's import.
 struct Outcome {
-    /// The line that it begins on.
+    /// Its first line in the file.
     line: u64,
     sent: Result<Imported, Error>,
-    /// What is not as it should be; nothing where nobody looked.
+    /// Differences found by the verification.
     differences: Result<Vec<Difference>, Error>,
     runs: u64,
 }
 
-struct Importing<'p> {
+struct Importer<'p> {
     client: Client,
-    /// What the file is called.
+    /// The file's name.
     file: String,
     progress: &'p Progress,
     verify: bool,
-    under_way: JoinSet<Outcome>,
+    in_flight: JoinSet<Outcome>,
     done: Counts,
     skipped: u64,
     differences: Vec<Difference>,
 }
 
-/// A thread that is being sent.
-struct Sending {
+/// The upload of one thread.
+struct ThreadUpload {
     pieces: mpsc::Sender<Bytes>,
-    /// Takes what its streams must be, when all of it is read.
-    expected: oneshot::Sender<Runs>,
+    /// Sends the expected streams to the verification, when the thread is read.
+    expected: oneshot::Sender<ExpectedRuns>,
     thread: String,
-    /// The line that it begins on.
+    /// Its first line in the file.
     line: u64,
-    runs: Runs,
+    runs: ExpectedRuns,
     gathered: Vec<u8>,
 }
 
@@ -127,31 +127,31 @@ struct ThreadId {
     thread_id: String,
 }
 
-impl<'p> Importing<'p> {
+impl<'p> Importer<'p> {
     fn new(client: Client, file: String, progress: &'p Progress, verify: bool) -> Self {
-        let (under_way, done) = (JoinSet::new(), Counts::default());
-        Self { client, file, progress, verify, under_way, done, skipped: 0, differences: Vec::new() }
+        let (in_flight, done) = (JoinSet::new(), Counts::default());
+        Self { client, file, progress, verify, in_flight, done, skipped: 0, differences: Vec::new() }
     }
 
-    async fn import(&mut self, reader: Reader) -> Result<Counts, Failure> {
-        let mut sending: Option<Sending> = None;
+    async fn import(&mut self, reader: ExportReader) -> Result<Counts, Failure> {
+        let mut sending: Option<ThreadUpload> = None;
         let mut read = reader.read_ahead(self.verify);
         loop {
             match read.recv().await {
-                Some(Read::Lines(lines, bytes)) => {
+                Some(ReadAhead::Lines(lines, bytes)) => {
                     for line in lines {
                         self.send(&mut sending, line).await?;
                     }
                     self.progress.set(bytes);
                 }
-                Some(Read::End(Ok(counts))) => {
-                    self.settle().await?;
+                Some(ReadAhead::End(Ok(counts))) => {
+                    self.join_all().await?;
                     return Ok(counts);
                 }
-                Some(Read::End(Err(wrong))) => {
-                    // What came before is taken in, so that repeating it has less to do.
-                    let cut_off = sending.take().map(|open| open.line);
-                    self.settle_but(cut_off).await?;
+                Some(ReadAhead::End(Err(wrong))) => {
+                    // Finish the earlier threads, so that a repeated import has less to do.
+                    let truncated = sending.take().map(|open| open.line);
+                    self.join_all_except(truncated).await?;
                     return Err(wrong);
                 }
                 None => return Err(Failure::Start(std::io::Error::other("the file's reader has ended"))),
@@ -159,8 +159,8 @@ impl<'p> Importing<'p> {
         }
     }
 
-    /// Sends a line of the thread that is open, or of the one that it begins.
-    async fn send(&mut self, sending: &mut Option<Sending>, line: Line) -> Result<(), Failure> {
+    /// Sends a line of the open thread, or opens the next thread.
+    async fn send(&mut self, sending: &mut Option<ThreadUpload>, line: ExportLine) -> Result<(), Failure> {
         if line.kind == Kind::Thread {
             *sending = Some(self.begin(&line).await?);
         }
@@ -173,69 +173,70 @@ impl<'p> Importing<'p> {
         }
         let ends = line.kind == Kind::End;
         let is_taken = open.put(&line, ends).await;
-        if let Some(Sending { expected, runs, pieces, .. }) = sending.take_if(|_| ends || !is_taken) {
+        if let Some(ThreadUpload { expected, runs, pieces, .. }) = sending.take_if(|_| ends || !is_taken) {
             drop(pieces);
-            // Where nobody waits for it, the thread was refused.
+            // The receiver is dropped if the thread was refused.
             let _ = expected.send(runs);
         }
         if !is_taken {
-            // The server has said no before it had heard all.
-            return self.settle().await;
+            // The server has refused the thread before its end.
+            return self.join_all().await;
         }
-        while let Some(outcome) = self.under_way.try_join_next() {
-            self.note(outcome)?;
+        while let Some(outcome) = self.in_flight.try_join_next() {
+            self.record_outcome(outcome)?;
         }
         Ok(())
     }
 
-    /// Begins to send a thread, once there is room for it.
-    async fn begin(&mut self, line: &Line) -> Result<Sending, Failure> {
-        while self.under_way.len() >= AT_ONCE {
-            if let Some(outcome) = self.under_way.join_next().await {
-                self.note(outcome)?;
+    /// Starts the upload of a thread, once fewer than the maximum are in flight.
+    async fn begin(&mut self, line: &ExportLine) -> Result<ThreadUpload, Failure> {
+        while self.in_flight.len() >= MAX_CONCURRENT_THREADS {
+            if let Some(outcome) = self.in_flight.join_next().await {
+                self.record_outcome(outcome)?;
             }
         }
         let named: Result<ThreadId, _> = serde_json::from_slice(&line.bytes);
-        let thread = named.map_err(|error| self.wrong(line.number, error))?.thread_id;
-        let (pieces, receiver) = mpsc::channel(PIECES);
+        let thread = named.map_err(|error| self.bad_line(line.number, error))?.thread_id;
+        let (pieces, receiver) = mpsc::channel(QUEUED_CHUNKS);
         let (expected, runs) = oneshot::channel();
         let (client, id, number, verifies) = (self.client.clone(), thread.clone(), line.number, self.verify);
-        self.under_way.spawn(async move {
+        self.in_flight.spawn(async move {
             let body = unfold(receiver, |mut receiver| async move {
                 receiver.recv().await.map(|piece| (Ok::<Bytes, Infallible>(piece), receiver))
             });
             let sent = client.thread(id).import(body).await;
-            let runs: Runs = if sent.is_ok() { runs.await.unwrap_or_default() } else { Runs::default() };
+            let runs: ExpectedRuns =
+                if sent.is_ok() { runs.await.unwrap_or_default() } else { ExpectedRuns::default() };
             let differences = match &sent {
                 Ok(_) if verifies => verify(&client, &runs).await,
                 _ => Ok(Vec::new()),
             };
             Outcome { line: number, sent, differences, runs: runs.0.len() as u64 }
         });
-        let runs = Runs::default();
-        Ok(Sending { pieces, expected, thread, line: number, runs, gathered: Vec::new() })
+        let runs = ExpectedRuns::default();
+        Ok(ThreadUpload { pieces, expected, thread, line: number, runs, gathered: Vec::new() })
     }
 
-    /// Waits for all that is under way.
-    async fn settle(&mut self) -> Result<(), Failure> {
-        self.settle_but(None).await
+    /// Waits for all uploads in flight.
+    async fn join_all(&mut self) -> Result<(), Failure> {
+        self.join_all_except(None).await
     }
 
-    /// Waits for all that is under way; what the server says of the thread that is cut off says nothing new.
-    async fn settle_but(&mut self, cut_off: Option<u64>) -> Result<(), Failure> {
-        while let Some(outcome) = self.under_way.join_next().await {
-            if !matches!(&outcome, Ok(outcome) if Some(outcome.line) == cut_off) {
-                self.note(outcome)?;
+    /// Waits for all uploads in flight; ignores the result of a truncated thread.
+    async fn join_all_except(&mut self, truncated: Option<u64>) -> Result<(), Failure> {
+        while let Some(outcome) = self.in_flight.join_next().await {
+            if !matches!(&outcome, Ok(outcome) if Some(outcome.line) == truncated) {
+                self.record_outcome(outcome)?;
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, outcome: Result<Outcome, JoinError>) -> Result<(), Failure> {
+    fn record_outcome(&mut self, outcome: Result<Outcome, JoinError>) -> Result<(), Failure> {
         let Outcome { line, sent, differences, runs } =
             outcome.map_err(|error| Failure::Start(std::io::Error::other(error)))?;
         let Imported { imported, skipped, .. } = sent.map_err(|error| {
-            // The server counts from the thread's own first line.
+            // The server counts lines from the thread's first one.
             let within = error.problem().and_then(Problem::line);
             let place = within.map(|within| format!("{}, line {}", self.file, line + within - 1));
             Failure::Import { place, error }
@@ -248,11 +249,11 @@ impl<'p> Importing<'p> {
         Ok(())
     }
 
-    fn wrong(&self, line: u64, message: impl ToString) -> Failure {
+    fn bad_line(&self, line: u64, message: impl ToString) -> Failure {
         Failure::BadFile { name: self.file.clone(), line, message: message.to_string() }
     }
 
-    fn conclude(&self, read: Counts) -> Verdict {
+    fn summarize(&self, read: Counts) -> Verdict {
         let known = match self.skipped {
             0 => String::new(),
             skipped => format!("; {skipped} of the records were there already"),
@@ -270,12 +271,12 @@ impl<'p> Importing<'p> {
     }
 }
 
-impl Sending {
-    /// Sends a line, when enough has gathered; false where nobody takes it any more.
-    async fn put(&mut self, line: &Line, ends: bool) -> bool {
+impl ThreadUpload {
+    /// Buffers a line, and sends full chunks; false if the upload has ended.
+    async fn put(&mut self, line: &ExportLine, ends: bool) -> bool {
         self.gathered.extend_from_slice(&line.bytes);
         self.gathered.push(b'\n');
-        if !ends && self.gathered.len() < PIECE_BYTES {
+        if !ends && self.gathered.len() < CHUNK_BYTES {
             return true;
         }
         let piece = Bytes::from(std::mem::take(&mut self.gathered));

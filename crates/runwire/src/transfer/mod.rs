@@ -1,11 +1,11 @@
-//! `runwire export` and `runwire import`: runs that move from one store to another, as lines of JSON.
+//! `runwire export` and `runwire import`: move runs between stores as a file of NDJSON.
 
 mod destination;
+mod digest;
 mod export;
 mod import;
 mod progress;
 mod reader;
-mod sum;
 mod verify;
 
 pub(crate) use export::run as export;
@@ -13,7 +13,7 @@ pub(crate) use import::run as import;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the file that is written, and the newest that can be read.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
 /// The first line of a file.
@@ -24,12 +24,12 @@ struct Header {
     /// When it was written, in milliseconds since the epoch.
     #[serde(default)]
     at: u64,
-    /// What was asked for.
+    /// The requested runs and threads.
     #[serde(default)]
     what: serde_json::Value,
 }
 
-/// The last line of a file: what must stand before it.
+/// The last line of a file: the counts of what precedes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "runwire.export.end")]
 struct Counts {
@@ -47,7 +47,7 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// What a line is, told by how it begins: every line that is written here begins with its type.
+/// The type of a line, told by its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Header,

@@ -1,4 +1,4 @@
-//! How far a transfer is, for a person at a terminal.
+//! The progress bar of a transfer.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar towards the end of a file or of the threads, or a count where the end is not known.
+/// A bar of bytes or threads; a spinner with a count if the total is unknown.
 pub(super) struct Progress {
     bar: ProgressBar,
     began: Instant,
@@ -14,12 +14,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Counts towards the end of a file.
+    /// Creates a bar of bytes.
     pub(super) fn of_bytes(size: Option<u64>) -> Self {
         Self::new(size, "{bar:30} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {msg}  {eta} left")
     }
 
-    /// Counts towards the last of so many threads.
+    /// Creates a bar of threads.
     pub(super) fn of_threads(threads: u64) -> Self {
         Self::new(Some(threads), "{bar:30} {pos} of {len} threads  {msg}")
     }

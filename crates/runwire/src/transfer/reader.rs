@@ -1,4 +1,4 @@
-//! The lines of a file that was exported, checked for what only the file as a whole tells.
+//! Reads the lines of an export, and checks header, trailer, counts and order.
 
 use std::sync::Arc;
 
@@ -9,52 +9,52 @@ use tokio::sync::mpsc;
 
 use super::{Counts, Header, Kind, VERSION};
 use crate::failure::Failure;
-use crate::input::{PIECE, Source};
+use crate::input::{CHUNK_BYTES, InputSource};
 
-/// Bytes of one line; the server takes no longer ones.
+/// Limits the bytes of one line, as the server does.
 const LINE_BYTES: usize = 32 << 20;
 
 /// A line, with its number from 1.
-pub(super) struct Line {
+pub(super) struct ExportLine {
     pub(super) number: u64,
     pub(super) kind: Kind,
     pub(super) bytes: Bytes,
-    /// What it says, where it is a record and somebody wants to know.
+    /// The decoded record, if requested.
     pub(super) stored: Option<Arc<Stored>>,
 }
 
-/// What is read of a file.
-pub(super) enum Read {
-    /// Some lines, and how many bytes were read for them.
-    Lines(Vec<Line>, u64),
-    /// The whole file is read, or it cannot be read further.
+/// A message of the reading thread.
+pub(super) enum ReadAhead {
+    /// Lines, and the bytes read so far.
+    Lines(Vec<ExportLine>, u64),
+    /// The file is read completely, or failed.
     End(Result<Counts, Failure>),
 }
 
-/// Bytes of lines that are handed on together.
-const BATCH_BYTES: usize = 64 * 1024;
-/// Batches that wait to be taken.
+/// Bytes of lines in one message.
+const MAX_BATCH_BYTES: usize = 64 * 1024;
+/// Capacity of the channel.
 const BATCHES: usize = 8;
 
 /// Reads a file line by line.
-pub(super) struct Reader {
-    source: Source,
+pub(super) struct ExportReader {
+    source: InputSource,
     bytes: BytesMut,
     scanned: usize,
     read: u64,
     number: u64,
     ended: bool,
-    /// Whether the last line has no end.
-    is_cut_off: bool,
-    /// Whether a thread has begun and not ended.
+    /// Whether the last line has no line end.
+    is_truncated: bool,
+    /// Whether a thread is open.
     in_thread: bool,
-    begun: bool,
-    over: bool,
+    has_header: bool,
+    has_trailer: bool,
     counts: Counts,
 }
 
-impl Reader {
-    pub(super) fn new(source: Source) -> Self {
+impl ExportReader {
+    pub(super) fn new(source: InputSource) -> Self {
         Self {
             source,
             bytes: BytesMut::new(),
@@ -62,127 +62,131 @@ impl Reader {
             read: 0,
             number: 0,
             ended: false,
-            is_cut_off: false,
+            is_truncated: false,
             in_thread: false,
-            begun: false,
-            over: false,
+            has_header: false,
+            has_trailer: false,
             counts: Counts::default(),
         }
     }
 
-    /// Reads on a thread of its own: a pipe may be silent for as long as it likes. With `look`, records are read, too.
-    pub(super) fn read_ahead(mut self, look: bool) -> mpsc::Receiver<Read> {
+    /// Reads on a separate thread, as a pipe may block. With `decode_records`, records are decoded too.
+    pub(super) fn read_ahead(mut self, decode_records: bool) -> mpsc::Receiver<ReadAhead> {
         let (sender, receiver) = mpsc::channel(BATCHES);
         std::thread::spawn(move || {
-            let ended = self.read_into(&sender, look);
-            // Where nobody listens any more, nobody wants to know.
-            let _ = sender.blocking_send(Read::End(ended.map(|()| self.counts)));
+            let ended = self.read_into(&sender, decode_records);
+            // The receiver is dropped if the import was aborted.
+            let _ = sender.blocking_send(ReadAhead::End(ended.map(|()| self.counts)));
         });
         receiver
     }
 
-    fn read_into(&mut self, sender: &mpsc::Sender<Read>, look: bool) -> Result<(), Failure> {
+    fn read_into(&mut self, sender: &mpsc::Sender<ReadAhead>, decode_records: bool) -> Result<(), Failure> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         loop {
-            // What is read is handed on before the pipe is waited for.
-            if !lines.is_empty() && (bytes >= BATCH_BYTES || !self.has_line()) {
+            // Send what was read before waiting for the pipe.
+            if !lines.is_empty() && (bytes >= MAX_BATCH_BYTES || !self.has_line()) {
                 bytes = 0;
-                if sender.blocking_send(Read::Lines(std::mem::take(&mut lines), self.read)).is_err() {
+                if sender.blocking_send(ReadAhead::Lines(std::mem::take(&mut lines), self.read)).is_err() {
                     return Ok(());
                 }
             }
-            let next = self.next().and_then(|line| line.map(|line| self.looked_at(line, look)).transpose());
+            let next =
+                self.next().and_then(|line| line.map(|line| self.decoded(line, decode_records)).transpose());
             if let Ok(Some(line)) = next {
                 bytes += line.bytes.len();
                 lines.push(line);
                 continue;
             }
-            let _ = sender.blocking_send(Read::Lines(lines, self.read));
+            let _ = sender.blocking_send(ReadAhead::Lines(lines, self.read));
             return next.map(drop);
         }
     }
 
-    fn looked_at(&self, mut line: Line, look: bool) -> Result<Line, Failure> {
-        if look && line.kind == Kind::Record {
-            let read = line::read(&line.bytes).map_err(|bad| self.wrong(&bad.to_string()))?;
+    fn decoded(&self, mut line: ExportLine, decode_records: bool) -> Result<ExportLine, Failure> {
+        if decode_records && line.kind == Kind::Record {
+            let read = line::read(&line.bytes).map_err(|bad| self.bad_line(&bad.to_string()))?;
             line.stored = if let Moved::Record(stored) = read { Some(stored) } else { None };
         }
         Ok(line)
     }
 
-    /// Tells whether a whole line is there already.
+    /// Returns true if a complete line is buffered.
     fn has_line(&self) -> bool {
         memchr::memchr(b'\n', &self.bytes).is_some()
     }
 
-    /// Counts the bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.read
     }
 
-    /// Tells what was read.
+    /// Returns the counts of what was read.
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Gives the next line that belongs to a thread; nothing at the end of a whole file.
-    pub(super) fn next(&mut self) -> Result<Option<Line>, Failure> {
+    /// Returns the next line of a thread; `None` at the end of a complete file.
+    pub(super) fn next(&mut self) -> Result<Option<ExportLine>, Failure> {
         loop {
-            let Some(bytes) = self.cut()? else {
-                return match (self.begun, self.over) {
+            let Some(bytes) = self.read_line()? else {
+                return match (self.has_header, self.has_trailer) {
                     (_, true) => Ok(None),
                     (true, false) => {
-                        Err(self.wrong("the file is cut off: its last line does not say how much there is"))
+                        Err(self
+                            .bad_line("the file is cut off: its last line does not say how much there is"))
                     }
-                    (false, false) => Err(self.wrong("this is no export: it is empty")),
+                    (false, false) => Err(self.bad_line("this is no export: it is empty")),
                 };
             };
             if bytes.trim_ascii().is_empty() {
                 continue;
             }
-            if self.is_cut_off
+            if self.is_truncated
                 && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_err()
-                && self.begun
+                && self.has_header
             {
-                return Err(self.wrong("the file ends in the middle of this line: it is cut off"));
+                return Err(self.bad_line("the file ends in the middle of this line: it is cut off"));
             }
             let kind = Kind::of(&bytes);
             self.check(kind, &bytes)?;
             if !matches!(kind, Kind::Header | Kind::Trailer) {
-                return Ok(Some(Line { number: self.number, kind, bytes, stored: None }));
+                return Ok(Some(ExportLine { number: self.number, kind, bytes, stored: None }));
             }
         }
     }
 
     fn check(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
-        if !self.begun {
+        if !self.has_header {
             return self.check_header(kind, bytes);
         }
-        if self.over {
-            return Err(self.wrong("something follows the last line"));
+        if self.has_trailer {
+            return Err(self.bad_line("something follows the last line"));
         }
         match kind {
-            Kind::Header => return Err(self.wrong("a second export begins; import them one by one")),
-            Kind::Other => return Err(self.wrong("this line is none of an export")),
-            Kind::Thread if self.in_thread => return Err(self.wrong("the thread before this one has no end")),
+            Kind::Header => return Err(self.bad_line("a second export begins; import them one by one")),
+            Kind::Other => return Err(self.bad_line("this line is none of an export")),
+            Kind::Thread if self.in_thread => {
+                return Err(self.bad_line("the thread before this one has no end"));
+            }
             Kind::Thread => {
                 self.in_thread = true;
                 self.counts.threads += 1;
             }
             Kind::Trailer => {
                 let told: Counts =
-                    serde_json::from_slice(bytes).map_err(|error| self.wrong(&error.to_string()))?;
+                    serde_json::from_slice(bytes).map_err(|error| self.bad_line(&error.to_string()))?;
                 if self.in_thread {
-                    return Err(self.wrong("the last thread has no end"));
+                    return Err(self.bad_line("the last thread has no end"));
                 }
                 if told != self.counts {
                     let message =
                         format!("lines are missing: there should be {told}, and there are {}", self.counts);
-                    return Err(self.wrong(&message));
+                    return Err(self.bad_line(&message));
                 }
-                self.over = true;
+                self.has_trailer = true;
             }
-            _ if !self.in_thread => return Err(self.wrong("this line belongs to no thread")),
+            _ if !self.in_thread => return Err(self.bad_line("this line belongs to no thread")),
             Kind::Run => self.counts.runs += 1,
             Kind::Record => self.counts.records += 1,
             Kind::End => self.in_thread = false,
@@ -196,29 +200,30 @@ impl Reader {
             Kind::Header => serde_json::from_slice::<Header>(bytes).ok(),
             _ => None,
         };
-        let header = header.ok_or_else(|| self.wrong("this is no export: its first line does not say so"))?;
+        let header =
+            header.ok_or_else(|| self.bad_line("this is no export: its first line does not say so"))?;
         if header.version != VERSION {
             let message = format!(
                 "the file has version {}, and this program knows version {VERSION}; use another runwire",
                 header.version
             );
-            return Err(self.wrong(&message));
+            return Err(self.bad_line(&message));
         }
-        self.begun = true;
+        self.has_header = true;
         Ok(())
     }
 
-    /// Says what is wrong with the line that was read last.
-    pub(super) fn wrong(&self, message: &str) -> Failure {
+    /// Returns the error of the line read last.
+    pub(super) fn bad_line(&self, message: &str) -> Failure {
         Failure::BadFile { name: self.source.name.clone(), line: self.number, message: message.to_owned() }
     }
 
-    /// Tells what the file is called.
+    /// Returns the file's name.
     pub(super) fn name(&self) -> &str {
         &self.source.name
     }
 
-    fn cut(&mut self) -> Result<Option<Bytes>, Failure> {
+    fn read_line(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.bytes[self.scanned..]) {
                 let line = self.bytes.split_to(self.scanned + at + 1).freeze();
@@ -228,17 +233,17 @@ impl Reader {
             self.scanned = self.bytes.len();
             if self.scanned > LINE_BYTES {
                 self.number += 1;
-                return Err(self.wrong(&format!("the line has more than {LINE_BYTES} bytes")));
+                return Err(self.bad_line(&format!("the line has more than {LINE_BYTES} bytes")));
             }
             if self.ended {
                 let rest = self.bytes.split().freeze();
                 self.scanned = 0;
                 self.number += u64::from(!rest.is_empty());
-                self.is_cut_off = true;
+                self.is_truncated = true;
                 return Ok((!rest.is_empty()).then_some(rest));
             }
             let filled = self.bytes.len();
-            self.bytes.resize(filled + PIECE, 0);
+            self.bytes.resize(filled + CHUNK_BYTES, 0);
             let count = self.source.read(&mut self.bytes[filled..])?;
             self.bytes.truncate(filled + count);
             self.read += count as u64;

@@ -1,18 +1,18 @@
-//! Whether a server gives back what a file says, run by run.
+//! Verifies an import: compares the server's streams of each run with the file.
 
 use futures_util::StreamExt;
-use runwire_client::{Client, Cursor, Dialect, Error, Frames};
+use runwire_client::{Client, Cursor, Dialect, Error, FrameStream};
 
-use super::sum::{Expected, Runs, Sum};
+use super::digest::{ExpectedRuns, ExpectedStreams, StreamDigest};
 
-/// A run whose stream is not what the file says.
+/// A stream that differs from the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) run: String,
-    /// Which of its streams.
+    /// Name of the stream.
     pub(super) stream: &'static str,
     pub(super) expected: u64,
-    /// Nothing where the server does not have it any more.
+    /// Number of frames found; `None` if retention has removed the run.
     pub(super) found: Option<u64>,
 }
 
@@ -30,8 +30,8 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Reads the runs of a thread back, and lists what differs.
-pub(super) async fn verify(client: &Client, runs: &Runs) -> Result<Vec<Difference>, Error> {
+/// Reads the runs of a thread back, and returns the differences.
+pub(super) async fn verify(client: &Client, runs: &ExpectedRuns) -> Result<Vec<Difference>, Error> {
     let mut differences = Vec::new();
     for (run, expected) in &runs.0 {
         let frames = |raw: bool| client.run(&**run).frames(Dialect::Runwire).follow(false).raw(raw);
@@ -50,16 +50,16 @@ pub(super) async fn verify(client: &Client, runs: &Runs) -> Result<Vec<Differenc
     Ok(differences)
 }
 
-/// Adds a stream up, as far as the file goes: a run that is open may have gone on.
-async fn read(mut frames: Frames, expected: &Expected) -> Result<Sum, Error> {
-    let mut sum = Sum::default();
+/// Digests a stream up to the file's last record: an open run may have continued.
+async fn read(mut frames: FrameStream, expected: &ExpectedStreams) -> Result<StreamDigest, Error> {
+    let mut digest = StreamDigest::default();
     while let Some(frame) = frames.next().await {
         let frame = frame?;
         let seq = frame.cursor.map_or(0, Cursor::seq);
         if expected.open && seq > expected.last_seq {
             break;
         }
-        sum.add(seq, frame.name.as_deref(), &frame.data);
+        digest.add(seq, frame.name.as_deref(), &frame.data);
     }
-    Ok(sum)
+    Ok(digest)
 }

@@ -1,4 +1,4 @@
-//! `runwire validate`: everything in a stream that breaks its dialect's document.
+//! `runwire validate`: reports everything in a stream that breaks its dialect's document.
 //!
 //! Three layers, from the bytes up: what is no frame at all; what the document's JSON Schema forbids; and what
 //! may not stand where it stands, by the rules about order and by the guard that every run passes.
@@ -16,18 +16,18 @@ use runwire_model::json::Object;
 use runwire_model::run::Refusal;
 
 use crate::Verdict;
-use crate::arguments::{Source, ValidateArguments};
+use crate::arguments::{DialectChoice, ValidateArguments};
 use crate::ending;
 use crate::failure::Failure;
 use crate::hint;
-use crate::input::Input;
+use crate::input::FrameInput;
 use crate::screen::Screen;
-use report::Report;
-use sessions::Sessions;
+use report::FindingWriter;
+use sessions::StreamSessions;
 
 /// Checks a stream to its end.
 pub(crate) fn run(arguments: &ValidateArguments) -> Result<Verdict, Failure> {
-    let mut input = Input::open(arguments.file.as_deref(), arguments.input_framing.named())?;
+    let mut input = FrameInput::open(arguments.file.as_deref(), arguments.input_framing.named())?;
     let screen = Screen::new(input.size());
     let mut validation = Validation::new(arguments);
     loop {
@@ -51,42 +51,42 @@ pub(crate) fn run(arguments: &ValidateArguments) -> Result<Verdict, Failure> {
 
 struct Validation {
     named: Option<Dialect>,
-    judge: Option<Judge>,
-    /// Frames that came before the dialect was known.
-    waiting: Vec<Waiting>,
-    report: Report,
+    checker: Option<StreamChecker>,
+    /// Frames before the dialect was detected.
+    waiting: Vec<UndecidedFrame>,
+    report: FindingWriter,
     frames: u64,
     last_line: u64,
 }
 
-struct Waiting {
+struct UndecidedFrame {
     line: u64,
     name: Option<String>,
     data: Vec<u8>,
     ambiguity: String,
 }
 
-/// Frames that may come before the dialect is known.
-const WAITING: usize = 16;
+/// Limits the frames before the dialect is detected.
+const MAX_UNDECIDED_FRAMES: usize = 16;
 
 impl Validation {
     fn new(arguments: &ValidateArguments) -> Self {
         let named = arguments.dialect.named();
         Self {
             named,
-            judge: named.map(|dialect| Judge::new(dialect, Source::Named(dialect))),
+            checker: named.map(|dialect| StreamChecker::new(dialect, DialectChoice::Named(dialect))),
             waiting: Vec::new(),
-            report: Report::new(arguments.json),
+            report: FindingWriter::new(arguments.json),
             frames: 0,
             last_line: 1,
         }
     }
 
     fn dialect(&self) -> Option<Dialect> {
-        self.judge.as_ref().map(|judge| judge.dialect).or(self.named)
+        self.checker.as_ref().map(|checker| checker.dialect).or(self.named)
     }
 
-    fn tell(&mut self, line: u64, findings: &[Finding]) -> Result<(), Failure> {
+    fn write_findings(&mut self, line: u64, findings: &[Finding]) -> Result<(), Failure> {
         let dialect = self.dialect();
         findings.iter().try_for_each(|finding| self.report.write(line, dialect, finding))
     }
@@ -98,15 +98,17 @@ impl Validation {
         if !error.can_continue() {
             finding.message = format!("{}; the rest of the stream cannot be read", finding.message);
         }
-        self.tell(error.line(), &[finding])
+        self.write_findings(error.line(), &[finding])
     }
 
     fn frame(&mut self, frame: Frame<'_>) -> Result<(), Failure> {
         self.frames += 1;
         self.last_line = frame.line;
         if is_end_mark(frame.data) {
-            return self
-                .tell(frame.line, &[Finding::note("done_marker", "`[DONE]` is no event of any dialect")]);
+            return self.write_findings(
+                frame.line,
+                &[Finding::note("done_marker", "`[DONE]` is no event of any dialect")],
+            );
         }
         let object = match Object::parse(frame.data) {
             Ok(object) => object,
@@ -114,14 +116,14 @@ impl Validation {
                 let mut finding = Finding::problem(fault.code(), fault.to_string())
                     .maybe_hint(hint::for_code(fault.code()));
                 finding.section = self.dialect().map(|dialect| dialect.frames_section().to_owned());
-                return self.tell(frame.line, &[finding]);
+                return self.write_findings(frame.line, &[finding]);
             }
         };
-        if self.judge.is_none() {
+        if self.checker.is_none() {
             match detect(&object) {
                 Ok(dialect) => self.detected(dialect)?,
-                Err(ambiguous) if self.waiting.len() < WAITING => {
-                    self.waiting.push(Waiting {
+                Err(ambiguous) if self.waiting.len() < MAX_UNDECIDED_FRAMES => {
+                    self.waiting.push(UndecidedFrame {
                         line: frame.line,
                         name: frame.name.map(str::to_owned),
                         data: frame.data.to_owned(),
@@ -133,21 +135,21 @@ impl Validation {
                 Err(_) => return Ok(()),
             }
         }
-        self.judge(frame)
+        self.check(frame)
     }
 
     fn detected(&mut self, dialect: Dialect) -> Result<(), Failure> {
-        self.judge = Some(Judge::new(dialect, Source::Auto));
+        self.checker = Some(StreamChecker::new(dialect, DialectChoice::Auto));
         for waiting in std::mem::take(&mut self.waiting) {
-            self.judge(Frame { name: waiting.name.as_deref(), data: &waiting.data, line: waiting.line })?;
+            self.check(Frame { name: waiting.name.as_deref(), data: &waiting.data, line: waiting.line })?;
         }
         Ok(())
     }
 
-    fn judge(&mut self, frame: Frame<'_>) -> Result<(), Failure> {
-        let Some(judge) = &mut self.judge else { return Ok(()) };
-        let findings = judge.judge(frame);
-        self.tell(frame.line, &findings)
+    fn check(&mut self, frame: Frame<'_>) -> Result<(), Failure> {
+        let Some(checker) = &mut self.checker else { return Ok(()) };
+        let findings = checker.check(frame);
+        self.write_findings(frame.line, &findings)
     }
 
     fn end(&mut self) -> Result<(), Failure> {
@@ -155,11 +157,11 @@ impl Validation {
             let finding =
                 Finding::problem("dialect_ambiguous", first.ambiguity.clone()).hint("name it with --dialect");
             let line = first.line;
-            self.tell(line, &[finding])?;
+            self.write_findings(line, &[finding])?;
         }
-        if self.judge.as_ref().is_some_and(Judge::has_open_run) {
+        if self.checker.as_ref().is_some_and(StreamChecker::has_open_run) {
             let message = "the stream ends before the run does; a reader would be told that it failed";
-            self.tell(self.last_line, &[Finding::note("stream_ended", message)])?;
+            self.write_findings(self.last_line, &[Finding::note("stream_ended", message)])?;
         }
         self.report.flush()
     }
@@ -179,32 +181,32 @@ impl Validation {
     }
 }
 
-/// Judges the frames of one dialect, those of each session by themselves.
-struct Judge {
+/// Checks the frames of one dialect, separately for each session.
+struct StreamChecker {
     dialect: Dialect,
-    source: Source,
-    sessions: Sessions,
-    /// Notes that were told once.
+    source: DialectChoice,
+    sessions: StreamSessions,
+    /// Notes that were reported.
     noted: HashSet<String>,
 }
 
-/// Notes that are told; more than that would be noise.
-const NOTED: usize = 64;
+/// Limits the notes that are reported.
+const MAX_NOTES: usize = 64;
 
-impl Judge {
-    fn new(dialect: Dialect, source: Source) -> Self {
-        Self { dialect, source, sessions: Sessions::new(dialect), noted: HashSet::new() }
+impl StreamChecker {
+    fn new(dialect: Dialect, source: DialectChoice) -> Self {
+        Self { dialect, source, sessions: StreamSessions::new(dialect), noted: HashSet::new() }
     }
 
     fn has_open_run(&self) -> bool {
         self.sessions.all().any(|session| session.state.has_open_run())
     }
 
-    fn judge(&mut self, frame: Frame<'_>) -> Vec<Finding> {
+    fn check(&mut self, frame: Frame<'_>) -> Vec<Finding> {
         let session = self.sessions.of(frame);
         let refused = session.converter.push(frame.line, frame.name, frame.data, &mut |_| {}).err();
         // AG-UI turns out to be social-app's where the stream shows it, unless the person has decided.
-        if let (Source::Auto, Some(dialect)) = (self.source, session.converter.dialect()) {
+        if let (DialectChoice::Auto, Some(dialect)) = (self.source, session.converter.dialect()) {
             session.state.follow(dialect);
         }
         let dialect = session.state.dialect();
@@ -214,11 +216,11 @@ impl Judge {
             add_refusal(dialect, &error.problem, checked, &mut findings);
         }
         self.follow(dialect);
-        findings.retain(|finding| self.is_news(finding));
+        findings.retain(|finding| self.is_new(finding));
         findings
     }
 
-    /// Lets all sessions go on in the dialect that one of them has turned out to speak.
+    /// Switches all sessions to the dialect that was detected in one of them.
     fn follow(&mut self, dialect: Dialect) {
         if self.dialect != dialect {
             self.dialect = dialect;
@@ -226,14 +228,14 @@ impl Judge {
         }
     }
 
-    /// Tells whether a finding is to be told; notes about a kind of event are told once.
-    fn is_news(&mut self, finding: &Finding) -> bool {
+    /// Returns true if a finding is new; notes about a type of event are reported once.
+    fn is_new(&mut self, finding: &Finding) -> bool {
         !matches!(finding.code, "legacy" | "unknown_type")
-            || (self.noted.len() < NOTED && self.noted.insert(finding.message.clone()))
+            || (self.noted.len() < MAX_NOTES && self.noted.insert(finding.message.clone()))
     }
 }
 
-/// Adds what the decoder and the guard say, where it was not said before.
+/// Adds the refusal of the decoder or the guard, unless it was reported already.
 fn add_refusal(
     dialect: Dialect,
     problem: &Problem,
@@ -242,7 +244,7 @@ fn add_refusal(
 ) {
     let field = match problem {
         Problem::Decode(DecodeError::Refused(Refusal::RunClosed(status))) => {
-            let again = ending::says_the_end_again(dialect, frame.name, frame.data, *status);
+            let again = ending::repeats_the_end(dialect, frame.name, frame.data, *status);
             let told = findings.iter_mut().find(|finding| finding.code == AFTER_END);
             match told {
                 Some(told) if again => {
@@ -270,7 +272,7 @@ fn add_refusal(
     findings.push(Finding { field, section: section_of(dialect, frame), ..finding });
 }
 
-/// Makes a converter that only shows which frames would be refused.
+/// Creates a converter whose only use is to find refused frames.
 fn converter(dialect: Dialect) -> Converter {
     Converter::new(Options { from: Some(dialect), ..Options::to(Dialect::Runwire) })
 }

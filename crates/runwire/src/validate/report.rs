@@ -1,4 +1,4 @@
-//! How findings are told.
+//! Output of findings, as text or JSON.
 
 use std::io::{self, Write};
 
@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::screen::{HINT, NOTE, PROBLEM};
 
 /// Writes findings to standard output, for a person or for a program.
-pub(super) struct Report {
+pub(super) struct FindingWriter {
     json: bool,
     pub(super) problems: u64,
     pub(super) notes: u64,
 }
 
-impl Report {
+impl FindingWriter {
     pub(super) fn new(json: bool) -> Self {
         Self { json, problems: 0, notes: 0 }
     }
@@ -39,7 +39,7 @@ impl Report {
         written.map_err(Failure::Write)
     }
 
-    /// Lets readers see everything.
+    /// Flushes standard output.
     pub(super) fn flush(&self) -> Result<(), Failure> {
         io::stdout().lock().flush().map_err(Failure::Write)
     }

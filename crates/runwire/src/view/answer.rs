@@ -1,26 +1,26 @@
-//! The lines that say how a question is answered: by command, and over HTTP.
+//! The lines that show how to answer an interaction: by command and over HTTP.
 //!
-//! They are for copying, so they are never wrapped here, and what stands in them is quoted for a shell:
-//! an id that a run made up cannot add a command.
+//! They are for copying, so they are never wrapped, and untrusted ids are quoted for the shell.
 
 use runwire_model::event::{InteractionKind, InteractionRequested};
 use serde_json::{Map, Value, json};
 
-use super::line::Line;
-use super::style::{Paint, Server};
+use super::line::PaintedLine;
+use super::style::{Paint, ServerHint};
 
-/// Says how to answer, given the fields that must be filled in.
+/// Returns the lines for an interaction with these form fields.
 pub(super) fn lines(
     run: &str,
-    asked: &InteractionRequested,
+    requested: &InteractionRequested,
     fields: &[(String, Value)],
-    server: Option<&Server>,
-) -> Vec<Line> {
-    let command = format!("runwire answer {} {}", quoted(run), quoted(&asked.interaction_id));
+    server: Option<&ServerHint>,
+) -> Vec<PaintedLine> {
+    let command = format!("runwire answer {} {}", quoted(run), quoted(&requested.interaction_id));
     let flag = server.map_or("", |server| &server.flag);
-    let typed = |text: String| Line::of(Paint::Plain, "  ").and(Paint::Accent, &format!("{text}{flag}"));
+    let typed =
+        |text: String| PaintedLine::of(Paint::Plain, "  ").and(Paint::Accent, &format!("{text}{flag}"));
     let values: Map<String, Value> = fields.iter().cloned().collect();
-    let (mut lines, body) = match asked.kind {
+    let (mut lines, body) = match requested.kind {
         InteractionKind::Approval => {
             let approve = typed(format!("{command} --approve"));
             let reject = typed(format!("{command} --reject"));
@@ -32,8 +32,8 @@ pub(super) fn lines(
             (vec![typed(format!("{command}{filled}"))], json!({"decision": "submitted", "values": values}))
         }
     };
-    let path = format!("/v1/runs/{}/interactions/{}", segment(run), segment(&asked.interaction_id));
-    lines.push(Line::of(Paint::Plain, "  ").and(
+    let path = format!("/v1/runs/{}/interactions/{}", segment(run), segment(&requested.interaction_id));
+    lines.push(PaintedLine::of(Paint::Plain, "  ").and(
         Paint::Dim,
         &match server {
             Some(server) => {
@@ -46,13 +46,13 @@ pub(super) fn lines(
     lines
 }
 
-/// Shows a field as it is typed: `name=value`.
+/// Formats a field as an argument: `name=value`.
 fn filled(name: &str, value: &Value) -> String {
     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     quoted(&format!("{name}={value}"))
 }
 
-/// Quotes a word for a shell, where it needs it.
+/// Quotes a word for a shell if needed.
 pub(crate) fn quoted(word: &str) -> String {
     let harmless = |letter: char| letter.is_alphanumeric() || "_-.:/@=…,+%".contains(letter);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(harmless) {
@@ -61,7 +61,7 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes an id as one segment of a path.
+/// Percent-encodes an id as a path segment.
 fn segment(id: &str) -> String {
     let mut out = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -78,7 +78,7 @@ fn segment(id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(lines: &[Line]) -> String {
+    fn shown(lines: &[PaintedLine]) -> String {
         let mut out = String::new();
         for line in lines {
             line.write(false, &mut out);
@@ -88,15 +88,15 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_a_run_made_up_adds_no_command() {
-        let asked = InteractionRequested {
+    fn untrusted_ids_are_quoted() {
+        let requested = InteractionRequested {
             interaction_id: "x'; rm -rf ~ #".into(),
             kind: InteractionKind::Approval,
             ..Default::default()
         };
-        let server = Server { url: "http://127.0.0.1:7420/".into(), flag: String::new() };
+        let server = ServerHint { url: "http://127.0.0.1:7420/".into(), flag: String::new() };
         assert_eq!(
-            shown(&lines("r/1", &asked, &[], Some(&server))),
+            shown(&lines("r/1", &requested, &[], Some(&server))),
             "  runwire answer r/1 'x'\\''; rm -rf ~ #' --approve\n  \
                runwire answer r/1 'x'\\''; rm -rf ~ #' --reject\n  \
                curl 'http://127.0.0.1:7420/v1/runs/r%2F1/interactions/x%27%3B%20rm%20-rf%20~%20%23' --json '{\"decision\":\"approved\"}'\n"
@@ -104,19 +104,19 @@ mod tests {
     }
 
     #[test]
-    fn a_command_names_a_server_that_it_would_not_find() {
-        let asked = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
-        let server = Server { url: "http://far:1".into(), flag: " --url http://far:1".into() };
-        let shown = shown(&lines("r1", &asked, &[("days".to_owned(), json!(3))], Some(&server)));
+    fn the_command_names_a_server_that_is_not_the_default() {
+        let requested = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
+        let server = ServerHint { url: "http://far:1".into(), flag: " --url http://far:1".into() };
+        let shown = shown(&lines("r1", &requested, &[("days".to_owned(), json!(3))], Some(&server)));
         assert_eq!(shown.lines().next(), Some("  runwire answer r1 f1 days=3 --url http://far:1"));
     }
 
     #[test]
     fn a_form_is_answered_by_its_fields() {
-        let asked = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
+        let requested = InteractionRequested { interaction_id: "f1".into(), ..Default::default() };
         let fields = [("from".to_owned(), json!("…")), ("days".to_owned(), json!(3))];
         assert_eq!(
-            shown(&lines("r1", &asked, &fields, None)),
+            shown(&lines("r1", &requested, &fields, None)),
             "  runwire answer r1 f1 from=… days=3\n  \
                POST /v1/runs/r1/interactions/f1 {\"decision\":\"submitted\",\"values\":{\"from\":\"…\",\"days\":3}}\n"
         );

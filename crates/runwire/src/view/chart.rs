@@ -1,24 +1,24 @@
-//! Charts of a run as bars of text.
+//! Charts of data blocks, drawn as bars of text.
 
 use serde_json::Value;
 
-use super::clean::{cut, one_line};
 use super::grid::Grid;
-use super::line::Line;
+use super::line::PaintedLine;
 use super::measure::{fit, pad, width};
+use super::sanitize::{cut, one_line};
 use super::style::Paint;
 use super::value::{counted, first_text, short_value};
 
-/// The bars that are shown of a series.
+/// Limits the bars of a series.
 const BARS: usize = 16;
 
-/// The series that are shown one under the other; more of them become a table.
+/// Limits the series of a bar chart; more become a table.
 const SERIES: usize = 3;
 
-/// The points that are looked at.
+/// Limits the points.
 const POINTS: usize = 1000;
 
-/// A chart's figures: a label for each point, and named series of values.
+/// A chart: labels, and named series of values.
 #[derive(Debug)]
 pub(super) struct Chart {
     labels: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// Finds the figures in a block of data, in the forms that chart libraries share.
+    /// Reads a chart from a data block, in the formats of common chart libraries.
     pub(super) fn of(data: &Value) -> Option<Self> {
         let inner = data.get("data").filter(|inner| inner.is_object()).unwrap_or(data);
         let labels = ["labels", "categories", "x"].iter().find_map(|name| inner.get(name)?.as_array());
@@ -68,36 +68,36 @@ impl Chart {
         (!self.labels.is_empty() && !self.series.is_empty() && whole).then_some(self)
     }
 
-    /// Draws the chart within a width: bars where they say something, else a table.
-    pub(super) fn lines(&self, most: usize) -> Vec<Line> {
+    /// Draws the chart within a width: bars if possible, else a table.
+    pub(super) fn lines(&self, max: usize) -> Vec<PaintedLine> {
         let drawable = self.series.iter().flat_map(|(_, values)| values).all(|value| *value >= 0.0);
-        if !drawable || self.series.len() > SERIES || most < 30 {
-            return Grid::of_series(&self.labels, &self.series).lines(most);
+        if !drawable || self.series.len() > SERIES || max < 30 {
+            return Grid::of_series(&self.labels, &self.series).lines(max);
         }
         let named = self.series.len() > 1;
         let mut lines = Vec::new();
         for (name, values) in &self.series {
             if named {
-                lines.push(Line::of(Paint::Dim, &fit(name, most)));
+                lines.push(PaintedLine::of(Paint::Dim, &fit(name, max)));
             }
-            lines.extend(self.bars(values, most));
+            lines.extend(self.bars(values, max));
         }
         let hidden = self.labels.len().saturating_sub(BARS);
         if hidden > 0 {
-            lines.push(Line::of(Paint::Dim, &format!("… {} more", counted(hidden as u64, "bar"))));
+            lines.push(PaintedLine::of(Paint::Dim, &format!("… {} more", counted(hidden as u64, "bar"))));
         }
         lines
     }
 
-    fn bars(&self, values: &[f64], most: usize) -> Vec<Line> {
+    fn bars(&self, values: &[f64], max: usize) -> Vec<PaintedLine> {
         let largest = values.iter().copied().fold(0.0, f64::max);
         let shown = || self.labels.iter().zip(values).take(BARS);
-        let label_width = shown().map(|(label, _)| width(label)).max().unwrap_or(0).min(most / 3);
+        let label_width = shown().map(|(label, _)| width(label)).max().unwrap_or(0).min(max / 3);
         let figures: Vec<String> = shown().map(|(_, value)| value.to_string()).collect();
-        let figure_width = figures.iter().map(String::len).max().unwrap_or(0).min(most / 3);
-        let cells = most.saturating_sub(label_width + figure_width + 4).min(40);
+        let figure_width = figures.iter().map(String::len).max().unwrap_or(0).min(max / 3);
+        let cells = max.saturating_sub(label_width + figure_width + 4).min(40);
         let bar = |((label, value), figure): ((&String, &f64), &String)| {
-            Line::of(Paint::Plain, &pad(&fit(label, label_width), label_width, false))
+            PaintedLine::of(Paint::Plain, &pad(&fit(label, label_width), label_width, false))
                 .and(Paint::Plain, "  ")
                 .and(Paint::Accent, &pad(&blocks(*value, largest, cells), cells, false))
                 .and(Paint::Plain, "  ")

@@ -1,27 +1,27 @@
-//! Columns side by side, fitted to a width.
+//! Fits the widths of table columns to a total width.
 
 /// Spaces between two columns.
 pub(crate) const BETWEEN: usize = 2;
 
-/// The narrowest that a column of data is made before columns are left out.
-const NARROWEST: usize = 4;
+/// Minimum width of a column of data.
+const MIN_COLUMNS: usize = 4;
 
-/// The narrowest that a column with a meaning of its own is made.
+/// Minimum width of a readable column.
 const READABLE: usize = 8;
 
-/// Fits columns of data to a width: the widest give way first. What has no place at all is left out at the end.
+/// Fits columns of data to a width: the widest shrink first. Columns that do not fit are omitted at the end.
 pub(crate) fn fitted(natural: &[usize], width: usize) -> Vec<usize> {
-    let shown = shown(natural, width, NARROWEST).max(natural.len().min(1));
+    let shown = shown(natural, width, MIN_COLUMNS).max(natural.len().min(1));
     shared(&natural[..shown], width)
 }
 
-/// Fits columns to a width, and leaves out at the end what would not be readable.
+/// Fits columns to a width, and omits those at the end that would not be readable.
 pub(crate) fn readable(natural: &[usize], width: usize) -> Vec<usize> {
     let shown = shown(natural, width, READABLE);
     shared(&natural[..shown], width)
 }
 
-/// Counts the columns that have a place, each as narrow as it may be.
+/// Counts the columns that fit with their minimum widths.
 fn shown(natural: &[usize], width: usize, narrowest: usize) -> usize {
     let mut taken = 0;
     let fits = |column: &&usize| {
@@ -31,11 +31,11 @@ fn shown(natural: &[usize], width: usize, narrowest: usize) -> usize {
     natural.iter().take_while(fits).count()
 }
 
-/// Shares a width out.
+/// Distributes a width over columns.
 fn shared(natural: &[usize], width: usize) -> Vec<usize> {
     let shown = natural.len();
     let mut left = width.saturating_sub(BETWEEN * shown.saturating_sub(1));
-    // From the narrowest on, each column takes what it needs, or its part of what is left.
+    // From the narrowest on, each column takes its natural width or its share of the rest.
     let mut order: Vec<usize> = (0..shown).collect();
     order.sort_by_key(|column| natural[*column]);
     let mut widths = vec![0; shown];
@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_widest_columns_give_way_first() {
+    fn the_widest_columns_shrink_first() {
         assert_eq!(fitted(&[5, 50, 8], 80), [5, 50, 8]);
         assert_eq!(fitted(&[5, 50, 8], 40), [5, 23, 8]);
         assert_eq!(fitted(&[30, 50, 8], 40), [14, 14, 8]);
     }
 
     #[test]
-    fn columns_that_have_no_place_are_left_out() {
+    fn columns_that_do_not_fit_are_omitted() {
         assert_eq!(fitted(&[9; 20], 40).len(), 7);
         assert_eq!(fitted(&[9], 3), [3]);
         assert!(fitted(&[], 3).is_empty());

@@ -1,22 +1,22 @@
-//! Blocks of data: tables, charts, images, and whatever else an agent shows.
+//! Draws data blocks: tables, charts, images, JSON.
 
 use runwire_model::event::Data;
 use serde_json::Value;
 
 use super::chart::Chart;
-use super::clean::cut;
 use super::grid::Grid;
-use super::line::Line;
+use super::line::PaintedLine;
 use super::measure::fit;
+use super::sanitize::cut;
 use super::style::Paint;
 use super::value::{first_text, short};
 
-/// Bytes of an address that are shown.
+/// Longer image URLs are not shown.
 const ADDRESS_BYTES: usize = 500;
 
 /// Draws a block of data within a width.
-pub(super) fn lines(block: &Data, width: usize) -> Vec<Line> {
-    // What cannot be looked into is shown as it came.
+pub(super) fn lines(block: &Data, width: usize) -> Vec<PaintedLine> {
+    // Data that cannot be parsed is shown as text.
     let data = block.data.to_value().unwrap_or_default();
     let about = block.metadata.as_ref().and_then(|about| about.to_value().ok()).unwrap_or_default();
     let mut lines = heading(&data, &about, width);
@@ -24,7 +24,7 @@ pub(super) fn lines(block: &Data, width: usize) -> Vec<Line> {
         "chart" => Chart::of(&data).map(|chart| chart.lines(width)).or_else(|| rows(&data, width)),
         "image" => return image(&data, &about, width),
         "dataframe" | "table" => rows(&data, width),
-        // A block of an agent's own may still be a table.
+        // A custom block may be a table.
         _ if data.get("rows").is_some_and(Value::is_array) => rows(&data, width),
         _ => None,
     };
@@ -32,23 +32,23 @@ pub(super) fn lines(block: &Data, width: usize) -> Vec<Line> {
         Some(drawn) => lines.extend(drawn),
         None => {
             let kind = format!("{}: ", block.data_type);
-            let line = Line::of(Paint::Dim, &kind).and(Paint::Dim, cut(&short(&block.data), 2000));
+            let line = PaintedLine::of(Paint::Dim, &kind).and(Paint::Dim, cut(&short(&block.data), 2000));
             return vec![line.fitted(width)];
         }
     }
     lines
 }
 
-fn rows(data: &Value, width: usize) -> Option<Vec<Line>> {
+fn rows(data: &Value, width: usize) -> Option<Vec<PaintedLine>> {
     Grid::of(data).map(|grid| grid.lines(width))
 }
 
-/// Tells what the block is called, and what it is about.
-fn heading(data: &Value, about: &Value, width: usize) -> Vec<Line> {
+/// Returns the heading: the block's name and description.
+fn heading(data: &Value, about: &Value, width: usize) -> Vec<PaintedLine> {
     const NAMES: [&str; 4] = ["name", "title", "dataframe_name", "table_name"];
     let name = first_text(data, &NAMES).or_else(|| first_text(about, &NAMES));
     let described = first_text(about, &["description"]).or_else(|| first_text(data, &["description"]));
-    let mut line = Line::new();
+    let mut line = PaintedLine::new();
     if let Some(name) = name {
         line.push(Paint::Bold, cut(name, 400));
     }
@@ -59,14 +59,14 @@ fn heading(data: &Value, about: &Value, width: usize) -> Vec<Line> {
     if line.room() == 0 { Vec::new() } else { vec![line.fitted(width)] }
 }
 
-/// Shows an image as its name and where it is; a long address may wrap, so that it can be copied.
-fn image(data: &Value, about: &Value, width: usize) -> Vec<Line> {
+/// Shows an image's name and URL; a long URL may wrap, so that it can be copied.
+fn image(data: &Value, about: &Value, width: usize) -> Vec<PaintedLine> {
     const NAMES: [&str; 4] = ["name", "title", "alt", "description"];
     let name = first_text(data, &NAMES).or_else(|| first_text(about, &NAMES)).unwrap_or_default();
     let address =
         data.as_str().or_else(|| first_text(data, &["url", "src", "href", "path", "data", "base64"]));
-    let line =
-        Line::of(Paint::Dim, "image: ").and(Paint::Bold, &fit(cut(name, 400), width.saturating_sub(7)));
+    let line = PaintedLine::of(Paint::Dim, "image: ")
+        .and(Paint::Bold, &fit(cut(name, 400), width.saturating_sub(7)));
     let line = if name.is_empty() { line } else { line.and(Paint::Plain, "  ") };
     vec![match address {
         Some(address) if is_address(address) => line.and(Paint::Accent, address),

@@ -1,37 +1,37 @@
-//! Tables of a run: what a block of data holds as rows, and how it is drawn.
+//! Tables of data blocks: reads rows and columns, and draws them.
 
 use serde_json::Value;
 
-use super::clean::{cut, one_line};
 use super::columns::{BETWEEN, fitted};
-use super::line::Line;
+use super::line::PaintedLine;
 use super::measure::{fit, pad, width};
+use super::sanitize::{cut, one_line};
 use super::style::Paint;
 use super::value::{counted, first_text, short_value};
 
-/// The rows that are shown of a table.
+/// Limits the rows shown.
 const ROWS: usize = 20;
 
-/// The columns that are looked at.
+/// Limits the columns.
 const COLUMNS: usize = 64;
 
-/// The widest that a cell wants to be.
+/// Maximum width of a cell.
 const CELL: usize = 60;
 
-/// Rows under headings.
+/// A table with headings.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     headings: Vec<String>,
-    /// The rows that are shown.
+    /// The shown rows.
     rows: Vec<Vec<String>>,
-    /// For each column, whether all of it is numbers.
+    /// For each column, whether all cells are numbers.
     numeric: Vec<bool>,
-    /// How many rows there are.
+    /// Total number of rows.
     total: usize,
 }
 
 impl Grid {
-    /// Finds the rows in a block of data: lists under `columns`, or objects with the same members.
+    /// Reads a table from a data block: arrays with `columns`, or objects.
     pub(super) fn of(data: &Value) -> Option<Self> {
         let rows = match data {
             Value::Array(rows) => rows,
@@ -82,7 +82,7 @@ impl Grid {
         Some(Self { headings, rows: rows_of_text, numeric, total: rows.len() })
     }
 
-    /// Makes a grid of a chart's series.
+    /// Creates a table of a chart's series.
     pub(super) fn of_series(labels: &[String], series: &[(String, Vec<f64>)]) -> Self {
         let mut headings = vec![String::new()];
         headings.extend(series.iter().take(COLUMNS).map(|(name, _)| name.clone()));
@@ -101,8 +101,8 @@ impl Grid {
         Self { headings, rows, numeric, total: labels.len() }
     }
 
-    /// Draws the grid within a width.
-    pub(super) fn lines(&self, most: usize) -> Vec<Line> {
+    /// Draws the table within a width.
+    pub(super) fn lines(&self, max: usize) -> Vec<PaintedLine> {
         let heading = |column: usize| self.headings.get(column).map(String::as_str).unwrap_or_default();
         let natural: Vec<usize> = (0..self.numeric.len())
             .map(|column| {
@@ -110,7 +110,7 @@ impl Grid {
                 cells.chain([width(heading(column))]).max().unwrap_or(0).clamp(1, CELL)
             })
             .collect();
-        let widths = fitted(&natural, most);
+        let widths = fitted(&natural, max);
         let row = |cells: &dyn Fn(usize) -> String, paint: Paint| {
             let mut line = String::new();
             for (column, to) in widths.iter().enumerate() {
@@ -118,7 +118,7 @@ impl Grid {
                 line.push_str(&pad(&fit(&cells(column), *to), *to, right));
                 line.extend(std::iter::repeat_n(' ', BETWEEN));
             }
-            Line::of(paint, line.trim_end())
+            PaintedLine::of(paint, line.trim_end())
         };
         let mut lines = Vec::with_capacity(self.rows.len() + 3);
         if self.headings.iter().any(|heading| !heading.is_empty()) {
@@ -129,7 +129,7 @@ impl Grid {
             lines.push(row(&|column| cells.get(column).cloned().unwrap_or_default(), Paint::Plain));
         }
         if let Some(note) = self.note(widths.len()) {
-            lines.push(Line::of(Paint::Dim, &note));
+            lines.push(PaintedLine::of(Paint::Dim, &note));
         }
         lines
     }
@@ -147,7 +147,7 @@ impl Grid {
     }
 }
 
-/// Tells under which name objects hold a column's cells.
+/// Returns the key of a column's cells in row objects.
 fn column_key(column: &Value) -> String {
     let named = first_text(column, &["key", "field", "dataIndex", "name", "title", "label"]);
     named.map_or_else(|| column_title(column), str::to_owned)

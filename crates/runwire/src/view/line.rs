@@ -1,64 +1,64 @@
-//! One line of painted pieces.
+//! A line of styled spans.
 
 use std::fmt::Write as _;
 
-use super::clean::one_line;
 use super::measure::{fit_room, room};
+use super::sanitize::one_line;
 use super::style::Paint;
 
-/// A line of painted pieces, safe to print.
+/// A line of styled spans, sanitized.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Line {
+pub(super) struct PaintedLine {
     spans: Vec<(Paint, String)>,
 }
 
-impl Line {
-    /// Makes an empty line.
+impl PaintedLine {
+    /// Creates an empty line.
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a line of one piece.
+    /// Creates a line of one span.
     pub(super) fn of(paint: Paint, text: &str) -> Self {
         Self::new().and(paint, text)
     }
 
-    /// Adds a piece; what would act on a terminal is replaced.
+    /// Adds a sanitized span.
     #[must_use]
     pub(super) fn and(mut self, paint: Paint, text: &str) -> Self {
         self.push(paint, text);
         self
     }
 
-    /// Adds a piece; what would act on a terminal is replaced.
+    /// Adds a sanitized span.
     pub(super) fn push(&mut self, paint: Paint, text: &str) {
         if !text.is_empty() {
             self.spans.push((paint, one_line(text).into_owned()));
         }
     }
 
-    /// Adds the pieces of another line.
+    /// Appends the spans of another line.
     #[must_use]
     pub(super) fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
     }
 
-    /// Counts the columns that the line takes at most.
+    /// Returns the maximum width of the line.
     pub(super) fn room(&self) -> usize {
         self.spans.iter().map(|(_, text)| room(text)).sum()
     }
 
-    /// Cuts the line to the columns it may take.
+    /// Truncates the line to a width.
     #[must_use]
-    pub(super) fn fitted(mut self, most: usize) -> Self {
-        if self.room() <= most {
+    pub(super) fn fitted(mut self, max: usize) -> Self {
+        if self.room() <= max {
             return self;
         }
-        let mut left = most;
+        let mut left = max;
         for at in 0..self.spans.len() {
             let takes = room(&self.spans[at].1);
-            // The sign that something is missing needs a column, also where a piece just fits.
+            // The ellipsis needs a column, even if the span just fits.
             if takes < left {
                 left -= takes;
                 continue;
@@ -79,7 +79,7 @@ impl Line {
     }
 }
 
-/// Writes a painted text.
+/// Writes a styled text.
 pub(super) fn paint_into(paint: Paint, text: &str, color: bool, out: &mut String) {
     let colors = paint.colors();
     if color && paint != Paint::Plain {
@@ -94,20 +94,20 @@ pub(super) fn paint_into(paint: Paint, text: &str, color: bool, out: &mut String
 mod tests {
     use super::*;
 
-    fn text(line: &Line) -> String {
+    fn text(line: &PaintedLine) -> String {
         let mut out = String::new();
         line.write(false, &mut out);
         out
     }
 
     #[test]
-    fn a_line_is_cut_across_its_pieces() {
-        let line = Line::of(Paint::Good, "✓ ").and(Paint::Plain, "天气查询").and(Paint::Dim, "  done");
+    fn a_line_is_truncated_across_its_spans() {
+        let line = PaintedLine::of(Paint::Good, "✓ ").and(Paint::Plain, "天气查询").and(Paint::Dim, "  done");
         assert_eq!(text(&line.clone().fitted(16)), "✓ 天气查询  done");
         assert_eq!(text(&line.clone().fitted(9)), "✓ 天气查…");
         assert_eq!(text(&line.clone().fitted(1)), "…");
-        for most in 0..20 {
-            assert!(line.clone().fitted(most).room() <= most);
+        for max in 0..20 {
+            assert!(line.clone().fitted(max).room() <= max);
         }
     }
 }

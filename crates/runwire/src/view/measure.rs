@@ -1,19 +1,18 @@
-//! How many columns a text takes.
+//! Measures and truncates text by terminal columns.
 
 use std::borrow::Cow;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Counts the columns that a text takes on a terminal that joins emoji: the measure to align by.
+/// Returns the width of a text on a terminal that joins emoji; used to align.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Counts the columns that a text takes at most: the measure to stay within.
+/// Returns the maximum width of a text on any terminal; used to stay within a width.
 ///
-/// Terminals differ on joined emoji: a family of three takes two columns on one and six on another. A line
-/// that must not wrap is measured by whichever is wider.
+/// Terminals differ on joined emoji: a family of three takes two columns on one and six on another.
 pub(crate) fn room(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -21,37 +20,37 @@ pub(crate) fn room(text: &str) -> usize {
     text.graphemes(true).map(|cluster| cluster.width().max(cluster.chars().map(letter_room).sum())).sum()
 }
 
-/// Counts the columns that one more character takes at most.
+/// Returns the maximum width of a character.
 pub(super) fn letter_room(letter: char) -> usize {
     match letter {
-        // It asks for the emoji's form of the character before, which is wider.
+        // The variation selector makes the character before it wider.
         '\u{fe0f}' => 1,
         letter => letter.width().unwrap_or(0),
     }
 }
 
-/// Cuts a text to a width, with `…` where something is missing.
-pub(crate) fn fit(text: &str, most: usize) -> Cow<'_, str> {
-    fit_by(text, most, width)
+/// Truncates a text to a width, with `…`.
+pub(crate) fn fit(text: &str, max: usize) -> Cow<'_, str> {
+    fit_by(text, max, width)
 }
 
-/// Cuts a text to the room it may take, with `…` where something is missing.
-pub(super) fn fit_room(text: &str, most: usize) -> Cow<'_, str> {
-    fit_by(text, most, room)
+/// Truncates a text to a maximum width, with `…`.
+pub(super) fn fit_room(text: &str, max: usize) -> Cow<'_, str> {
+    fit_by(text, max, room)
 }
 
-fn fit_by(text: &str, most: usize, measure: fn(&str) -> usize) -> Cow<'_, str> {
-    if text.len() <= most || measure(text) <= most {
+fn fit_by(text: &str, max: usize, measure: fn(&str) -> usize) -> Cow<'_, str> {
+    if text.len() <= max || measure(text) <= max {
         return Cow::Borrowed(text);
     }
-    if most == 0 {
+    if max == 0 {
         return Cow::Borrowed("");
     }
     let mut end = 0;
     let mut taken = 1;
     for (at, cluster) in text.grapheme_indices(true) {
         taken += measure(cluster);
-        if taken > most {
+        if taken > max {
             break;
         }
         end = at + cluster.len();
@@ -59,7 +58,7 @@ fn fit_by(text: &str, most: usize, measure: fn(&str) -> usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", text[..end].trim_end()))
 }
 
-/// Adds spaces up to a width, before the text or after it.
+/// Pads a text to a width, on the left or on the right.
 pub(crate) fn pad(text: &str, to: usize, right: bool) -> String {
     let spaces = " ".repeat(to.saturating_sub(width(text)));
     if right { spaces + text } else { text.to_owned() + &spaces }
@@ -82,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn a_joined_emoji_has_room_on_a_terminal_that_does_not_join_it() {
+    fn the_maximum_width_covers_terminals_that_do_not_join_emoji() {
         assert_eq!(room(FAMILY), 6);
         assert_eq!(room("🇨🇳"), 2);
         assert_eq!(room("❤\u{fe0f}"), 2);
     }
 
     #[test]
-    fn a_text_is_cut_between_what_a_person_takes_for_characters() {
+    fn a_text_is_truncated_between_graphemes() {
         assert_eq!(fit("天气很好", 7), "天气很…");
         assert_eq!(fit("天气很好", 8), "天气很好");
         assert_eq!(fit("abc", 0), "");

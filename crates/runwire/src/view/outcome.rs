@@ -1,37 +1,37 @@
-//! Errors, notices, and how a run ended.
+//! Draws errors, notices and the end of a run; keeps a run's counters.
 
 use runwire_model::event::{ErrorInfo, Level, Notice, Summary};
 use runwire_model::{Json, Timestamp};
 
-use super::clean::cut;
-use super::line::Line;
+use super::line::PaintedLine;
 use super::measure::room;
+use super::sanitize::cut;
 use super::style::Paint;
-use super::value::{counted, short, span, told_span};
+use super::value::{counted, short, source_span, span};
 use super::wrap::wrap;
 
-/// The lines that an error takes at most.
+/// Limits the lines of an error.
 const ERROR_LINES: usize = 8;
 
-/// What is known of a run that goes on.
+/// The state of an open run.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct OpenRun {
     pub(super) run: String,
     pub(super) started: Option<Timestamp>,
-    /// Whether a text of the assistant's was shown.
+    /// Whether a text of the assistant was shown.
     pub(super) has_text: bool,
-    /// The last thoughts of a tree, shortened.
+    /// The last thoughts of a tree, truncated.
     pub(super) thoughts: Vec<String>,
-    /// The questions that wait, with their titles.
-    pub(super) questions: Vec<(String, Option<String>)>,
+    /// The open interactions, with their titles.
+    pub(super) interactions: Vec<(String, Option<String>)>,
     /// The last error that was shown.
     pub(super) last_error: String,
     calls: u64,
     tokens: u64,
 }
 
-impl Tally {
-    /// Makes the tally of a run.
+impl OpenRun {
+    /// Creates the state of a run.
     pub(super) fn new(run: &str) -> Self {
         Self { run: run.to_owned(), ..Self::default() }
     }
@@ -47,17 +47,17 @@ impl Tally {
         self.tokens = self.tokens.saturating_add(total.unwrap_or(sum));
     }
 
-    /// Remembers an error that was shown, and tells whether it is another than the last.
-    pub(super) fn is_news(&mut self, message: &str) -> bool {
+    /// Remembers an error, and returns true if it differs from the last one.
+    pub(super) fn is_new_error(&mut self, message: &str) -> bool {
         let message = cut(message, 400);
-        let is_news = self.last_error != message;
+        let is_new_error = self.last_error != message;
         message.clone_into(&mut self.last_error);
-        is_news
+        is_new_error
     }
 
-    /// Tells duration, tokens and calls.
+    /// Formats duration, tokens and calls.
     fn figures(&self, summary: Option<&Summary>, at: Timestamp) -> String {
-        let told = summary.and_then(|summary| summary.duration_ms).and_then(told_span);
+        let told = summary.and_then(|summary| summary.duration_ms).and_then(source_span);
         let measured = self.started.map(|started| at.since(started)).filter(|millis| *millis > 0);
         let duration = told.or_else(|| measured.map(span));
         let tokens = Some(self.tokens).filter(|tokens| *tokens > 0).or_else(|| {
@@ -72,21 +72,21 @@ impl Tally {
         [duration, tokens, calls].into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Says how the run ended.
+    /// Returns the lines of the run's end.
     pub(super) fn closing(
         &self,
-        end: Ending<'_>,
+        end: RunEnd<'_>,
         summary: Option<&Summary>,
         at: Timestamp,
         width: usize,
-    ) -> Vec<Line> {
+    ) -> Vec<PaintedLine> {
         let (paint, word) = match end {
-            Ending::Completed => (Paint::Good, "✓ completed"),
-            Ending::Failed(_) => (Paint::Bad, "✗ failed"),
-            Ending::Cancelled(_) => (Paint::Warn, "■ cancelled"),
+            RunEnd::Completed => (Paint::Good, "✓ completed"),
+            RunEnd::Failed(_) => (Paint::Bad, "✗ failed"),
+            RunEnd::Cancelled(_) => (Paint::Warn, "■ cancelled"),
         };
         let figures = self.figures(summary, at);
-        let mut line = Line::of(paint, word);
+        let mut line = PaintedLine::of(paint, word);
         let mut lines = Vec::new();
         if room(&figures) + room(word) + 2 > width {
             lines.push(std::mem::take(&mut line));
@@ -95,42 +95,42 @@ impl Tally {
             line.push(Paint::Dim, &format!("  {figures}"));
         }
         lines.push(line.fitted(width));
-        if let Ending::Cancelled(Some(reason)) = end {
+        if let RunEnd::Cancelled(Some(reason)) = end {
             for text in wrap(cut(reason, 2000), width.saturating_sub(2), ERROR_LINES) {
-                lines.push(Line::of(Paint::Plain, "  ").and(Paint::Plain, &text));
+                lines.push(PaintedLine::of(Paint::Plain, "  ").and(Paint::Plain, &text));
             }
         }
-        if let Ending::Failed(error) = end {
-            let told = Told::of(error);
+        if let RunEnd::Failed(error) = end {
+            let told = ErrorLines::of(error);
             lines.extend(told.lines("  ", Paint::Bad, width));
         }
         lines
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Ending<'e> {
-    /// It did what it should.
+pub(super) enum RunEnd<'e> {
+    /// It completed.
     Completed,
     /// It failed.
     Failed(&'e ErrorInfo),
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled(Option<&'e str>),
 }
 
 /// Draws a notice.
-pub(super) fn notice(notice: &Notice, width: usize) -> Vec<Line> {
+pub(super) fn notice(notice: &Notice, width: usize) -> Vec<PaintedLine> {
     let (paint, sign) = match notice.level {
         Level::Debug => (Paint::Dim, "· "),
         Level::Warning => (Paint::Warn, "! "),
         Level::Error => (Paint::Bad, "✗ "),
     };
     let error = notice.to_error();
-    Told::of(&error).lines(sign, paint, width)
+    ErrorLines::of(&error).lines(sign, paint, width)
 }
 
-/// Draws an error in one line of text: what happened, and its code.
+/// Formats an error on one line, with its code.
 pub(super) fn in_short(error: &ErrorInfo) -> String {
     let message = cut(error.message.trim(), 2000);
     match &error.code {
@@ -139,14 +139,14 @@ pub(super) fn in_short(error: &ErrorInfo) -> String {
     }
 }
 
-/// What is told of an error.
-struct Told {
+/// The parts of an error that are drawn.
+struct ErrorLines {
     message: String,
     hint: Option<String>,
     rest: Vec<String>,
 }
 
-impl Told {
+impl ErrorLines {
     fn of(error: &ErrorInfo) -> Self {
         let details = error.details.as_ref().filter(|details| !details.is_null());
         let hint = error.extra.get("hint").map(short).or_else(|| {
@@ -162,23 +162,23 @@ impl Told {
         Self { message: in_short(error), hint, rest }
     }
 
-    fn lines(&self, sign: &str, paint: Paint, width: usize) -> Vec<Line> {
+    fn lines(&self, sign: &str, paint: Paint, width: usize) -> Vec<PaintedLine> {
         let inner = width.saturating_sub(2);
         let mut lines = Vec::new();
         for (at, text) in wrap(&self.message, inner, ERROR_LINES).iter().enumerate() {
-            lines.push(Line::of(paint, if at == 0 { sign } else { "  " }).and(paint, text));
+            lines.push(PaintedLine::of(paint, if at == 0 { sign } else { "  " }).and(paint, text));
         }
         if let Some(hint) = &self.hint {
             for text in wrap(&format!("hint: {hint}"), inner, ERROR_LINES) {
-                lines.push(Line::of(Paint::Plain, "  ").and(Paint::Accent, &text));
+                lines.push(PaintedLine::of(Paint::Plain, "  ").and(Paint::Accent, &text));
             }
         }
         let rest = self.rest.join(" · ");
-        let beside = lines.last().map_or(width, Line::room) + 2 + room(&rest);
+        let beside = lines.last().map_or(width, PaintedLine::room) + 2 + room(&rest);
         if let ([line], true) = (lines.as_mut_slice(), beside <= width && !rest.is_empty()) {
             line.push(Paint::Dim, &format!("  {rest}"));
         } else if !rest.is_empty() {
-            lines.push(Line::of(Paint::Dim, "  ").and(Paint::Dim, &rest).fitted(width));
+            lines.push(PaintedLine::of(Paint::Dim, "  ").and(Paint::Dim, &rest).fitted(width));
         }
         lines
     }

@@ -1,41 +1,41 @@
-//! How a view may look: colours, width, and whether lines can change in place.
+//! The style of a view: colours, size, and whether lines can change in place.
 
 use std::io::{IsTerminal, stdout};
 
 use anstyle::AnsiColor;
 use terminal_size::{Height, Width, terminal_size};
 
-/// What the place that a view is drawn on can do.
+/// The capabilities of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Style {
     /// Whether colours may be used.
     pub(crate) color: bool,
-    /// The columns; 0 where nobody knows.
+    /// The columns; 0 if unknown.
     pub(crate) width: usize,
-    /// The rows; 0 where nobody knows.
+    /// The rows; 0 if unknown.
     pub(crate) height: usize,
     /// Whether lines may change in place.
     pub(crate) live: bool,
-    /// The server that an answer goes to, for the lines that say how to answer.
-    pub(crate) server: Option<Server>,
+    /// The server, for the lines that show how to answer.
+    pub(crate) server: Option<ServerHint>,
 }
 
-/// A server, as lines for copying name it.
+/// A server's URL and flag, for lines that can be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Server {
-    /// Where it is.
+pub(crate) struct ServerHint {
+    /// Its URL.
     pub(crate) url: String,
-    /// What a command needs to reach it: ` --url URL`, or nothing.
+    /// The flag that a command needs: ` --url URL`, or nothing.
     pub(crate) flag: String,
 }
 
 impl Style {
-    /// Makes the style of a file or a pipe.
+    /// Returns the style of a file or a pipe.
     pub(crate) fn plain() -> Self {
         Self { color: false, width: 0, height: 0, live: false, server: None }
     }
 
-    /// Makes the style that fits standard output: plain unless it is a terminal that may have colours.
+    /// Returns the style of standard output: plain unless it is a terminal with colours.
     pub(crate) fn of_stdout() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_some_and(|terminal| terminal == "dumb");
@@ -47,7 +47,7 @@ impl Style {
     }
 }
 
-/// Tells the columns and rows of the terminal at standard output; zeroes where there is none.
+/// Returns the columns and rows of the terminal at standard output; zeroes if there is none.
 pub(crate) fn terminal_columns_and_rows() -> (usize, usize) {
     if !stdout().is_terminal() {
         return (0, 0);
@@ -55,28 +55,28 @@ pub(crate) fn terminal_columns_and_rows() -> (usize, usize) {
     terminal_size().map_or((0, 0), |(Width(width), Height(height))| (width.into(), height.into()))
 }
 
-/// How a piece of text is painted.
+/// The style of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Paint {
-    /// As the terminal does.
+    /// Default.
     #[default]
     Plain,
-    /// Beside the point.
+    /// Minor.
     Dim,
     /// A title.
     Bold,
-    /// It went well.
+    /// Success.
     Good,
-    /// It went wrong.
+    /// Error.
     Bad,
-    /// Something to look at.
+    /// Warning.
     Warn,
-    /// It moves, or it is for typing.
+    /// Running, or to be typed.
     Accent,
 }
 
 impl Paint {
-    /// Tells the colours.
+    /// Returns the colours.
     pub(super) fn colors(self) -> anstyle::Style {
         match self {
             Self::Plain => anstyle::Style::new(),

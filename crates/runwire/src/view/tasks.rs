@@ -1,39 +1,39 @@
-//! Calls, nodes and subagents: rows while they run, a line when they have ended.
+//! Starts and ends tasks: tool calls, nodes and subagents.
 
 use std::io::Write;
 
 use runwire_model::Timestamp;
 use runwire_model::event::{ToolCalled, ToolFinished, ToolStatus};
 
-use super::clean::cut;
-use super::line::Line;
+use super::line::PaintedLine;
 use super::outcome::in_short;
-use super::running::{End, Kind, Task};
-use super::value::{arguments, short, span, told_span};
+use super::running::{RunningTask, TaskEnd, TaskKind};
+use super::sanitize::cut;
+use super::value::{arguments, short, source_span, span};
 use super::{Block, View};
 
-/// What is told of a task that has ended.
-pub(super) struct Ended<'e> {
-    /// What kind of thing it was.
-    pub(super) kind: Kind,
+/// The end of a task.
+pub(super) struct EndedTask<'e> {
+    /// Its kind.
+    pub(super) kind: TaskKind,
     /// Its id.
     pub(super) id: &'e str,
-    /// Its name, for one whose beginning was not seen.
+    /// Its name, if its start was not seen.
     pub(super) name: &'e str,
     /// How it ended.
-    pub(super) end: End,
-    /// How long it took, where the source says it.
+    pub(super) end: TaskEnd,
+    /// Its duration, if the source has it.
     pub(super) told: Option<String>,
-    /// What it gave back, or what went wrong.
+    /// Its result or error.
     pub(super) said: &'e str,
 }
 
 impl<W: Write> View<W> {
-    /// Begins a task, or goes on with one that has begun.
+    /// Starts a task, or updates a running one.
     pub(super) fn task_started(
         &mut self,
         run: &str,
-        kind: Kind,
+        kind: TaskKind,
         id: &str,
         name: Option<&str>,
         at: Timestamp,
@@ -44,18 +44,18 @@ impl<W: Write> View<W> {
             }
             return;
         }
-        let task = Task::new(run, kind, id, name.unwrap_or_default(), at);
-        if kind != Kind::Call {
+        let task = RunningTask::new(run, kind, id, name.unwrap_or_default(), at);
+        if kind != TaskKind::Call {
             self.say_beginning(&task);
         }
         self.running.add(task);
     }
 
-    /// Takes a call that is whole.
+    /// Starts a call with complete arguments.
     pub(super) fn called(&mut self, run: &str, called: &ToolCalled, at: Timestamp) {
-        self.tally(run).count_call();
-        self.task_started(run, Kind::Call, &called.call_id, Some(&called.name), at);
-        let Some(task) = self.running.find(run, Kind::Call, &called.call_id) else { return };
+        self.open_run(run).count_call();
+        self.task_started(run, TaskKind::Call, &called.call_id, Some(&called.name), at);
+        let Some(task) = self.running.find(run, TaskKind::Call, &called.call_id) else { return };
         task.name = cut(&called.name, 400).to_owned();
         let shown = arguments(&called.arguments);
         let text =
@@ -67,7 +67,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    fn say_beginning(&mut self, task: &Task) {
+    fn say_beginning(&mut self, task: &RunningTask) {
         if !self.canvas.is_live() {
             let line = task.beginning(self.width());
             self.lines(Block::Lines, vec![line]);
@@ -77,39 +77,39 @@ impl<W: Write> View<W> {
     /// Ends a call.
     pub(super) fn finished(&mut self, run: &str, finished: &ToolFinished, at: Timestamp) {
         let end = match finished.status {
-            ToolStatus::Success => End::Done,
-            ToolStatus::Partial => End::Partly,
-            ToolStatus::Failure => End::Failed,
+            ToolStatus::Success => TaskEnd::Done,
+            ToolStatus::Partial => TaskEnd::Partly,
+            ToolStatus::Failure => TaskEnd::Failed,
         };
         let said = match (&finished.error, &finished.result) {
-            (Some(error), _) if end != End::Done => {
-                self.tally(run).is_news(&error.message);
+            (Some(error), _) if end != TaskEnd::Done => {
+                self.open_run(run).is_new_error(&error.message);
                 in_short(error)
             }
             (_, Some(result)) if !result.is_null() => short(result),
             (Some(error), _) => in_short(error),
             _ => String::new(),
         };
-        let told = finished.duration_ms.and_then(told_span);
+        let told = finished.duration_ms.and_then(source_span);
         let name = finished.name.as_deref().unwrap_or(&finished.call_id);
         let id = &finished.call_id;
-        self.task_ended(run, at, Ended { kind: Kind::Call, id, name, end, told, said: &said });
+        self.task_ended(run, at, EndedTask { kind: TaskKind::Call, id, name, end, told, said: &said });
     }
 
-    /// Ends a task, also one whose beginning was not seen.
-    pub(super) fn task_ended(&mut self, run: &str, at: Timestamp, ended: Ended<'_>) {
-        let Ended { kind, id, name, end, told, said } = ended;
+    /// Ends a task, even if its start was not seen.
+    pub(super) fn task_ended(&mut self, run: &str, at: Timestamp, ended: EndedTask<'_>) {
+        let EndedTask { kind, id, name, end, told, said } = ended;
         let task = self.running.take(run, kind, id);
         let measured = task.as_ref().map(|task| task.lasted(at)).filter(|millis| *millis > 0).map(span);
-        let mut task = task.unwrap_or_else(|| Task::new(run, kind, id, name, at));
+        let mut task = task.unwrap_or_else(|| RunningTask::new(run, kind, id, name, at));
         if task.name.is_empty() {
             task.name = name.to_owned();
         }
-        let lines: Vec<Line> = task.ending(end, told.or(measured), said, self.width());
-        self.settle(lines);
+        let lines: Vec<PaintedLine> = task.ending(end, told.or(measured), said, self.width());
+        self.draw_or_hold(lines);
     }
 
-    /// Says what a run leaves open at its end.
+    /// Draws the tasks that a run leaves open at its end.
     pub(super) fn leave_open(&mut self, run: &str) {
         let width = self.width();
         let lines = self.running.take_run(run).iter().map(|task| task.left_open(width)).collect();

@@ -1,14 +1,14 @@
-//! Values in few words: arguments, results, figures, durations.
+//! Short text of values: arguments, results, durations, counts.
 
 use runwire_model::Json;
 use serde_json::Value;
 
-use super::clean::cut;
+use super::sanitize::cut;
 
-/// Bytes of a value that are looked at: nobody reads more than a line of it.
+/// Limits the bytes of a value: only one line is shown.
 const VALUE_BYTES: usize = 2000;
 
-/// Shows a value on one line: a string as its text, anything else as JSON.
+/// Formats a value on one line: a string as its text, anything else as JSON.
 pub(super) fn short(json: &Json) -> String {
     let text = match json.as_string() {
         Some(text) => text,
@@ -19,7 +19,7 @@ pub(super) fn short(json: &Json) -> String {
     if shown.len() < text.len() { format!("{shown}…") } else { shown.to_owned() }
 }
 
-/// Shows a value of a tree on one line.
+/// Formats a parsed value on one line.
 pub(super) fn short_value(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn short_value(value: &Value) -> String {
     if shown.len() < text.len() { format!("{shown}…") } else { text }
 }
 
-/// Shows the arguments of a call: `city: Paris, days: 3`.
+/// Formats the arguments of a call: `city: Paris, days: 3`.
 pub(super) fn arguments(json: &Json) -> String {
     let Ok(Value::Object(object)) = json.to_value() else { return short(json) };
     let mut shown = String::new();
@@ -48,12 +48,12 @@ pub(super) fn arguments(json: &Json) -> String {
     shown
 }
 
-/// Finds the first member of an object that is a string with something in it.
+/// Returns the first of these members that is a non-empty string.
 pub(super) fn first_text<'v>(value: &'v Value, names: &[&str]) -> Option<&'v str> {
     names.iter().filter_map(|name| value.get(name)?.as_str()).find(|text| !text.trim().is_empty())
 }
 
-/// Shows milliseconds in the two units that matter.
+/// Formats milliseconds in the two largest units.
 pub(super) fn span(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
@@ -65,12 +65,12 @@ pub(super) fn span(millis: u64) -> String {
     }
 }
 
-/// Shows a duration that a source tells as a number of milliseconds.
-pub(super) fn told_span(millis: f64) -> Option<String> {
+/// Formats a source's duration in milliseconds.
+pub(super) fn source_span(millis: f64) -> Option<String> {
     (millis.is_finite() && millis >= 0.0).then(|| span(millis.round() as u64))
 }
 
-/// Counts things: `1 token`, `1,234 tokens`.
+/// Formats a count: `1 token`, `1,234 tokens`.
 pub(super) fn counted(count: u64, one: &str) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -98,8 +98,8 @@ mod tests {
         assert_eq!(short(&json("\"done\\n\"")), "done");
         assert_eq!(counted(1, "token"), "1 token");
         assert_eq!(counted(1_234_567, "token"), "1,234,567 tokens");
-        assert_eq!(told_span(812.5).unwrap(), "813ms");
-        assert_eq!(told_span(-1.0), None);
+        assert_eq!(source_span(812.5).unwrap(), "813ms");
+        assert_eq!(source_span(-1.0), None);
         assert_eq!(span(61_000), "1m 1s");
         let huge = format!("\"{}\"", "天".repeat(100_000));
         assert!(short(&json(&huge)).len() < 3000);

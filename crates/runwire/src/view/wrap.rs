@@ -1,55 +1,55 @@
-//! Lines filled to a width: words break at spaces, Chinese at characters.
+//! Wraps text to a width: words break at spaces, Chinese between characters.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::clean::tame;
 use super::measure::{fit, letter_room};
+use super::sanitize::sanitize;
 
-/// A line keeps no more bytes than this: marks without a width cannot make it grow.
+/// Limits the bytes of a line, as combining marks have no width.
 const LINE_BYTES: usize = 16 << 10;
 
 /// Columns between two tab stops.
 const TAB: usize = 4;
 
-/// A line that is being filled, character by character.
+/// The current line, filled character by character.
 #[derive(Debug, Default)]
-pub(super) struct Filling {
-    /// What stands on the line.
+pub(super) struct LineBuffer {
+    /// Its text.
     pub(super) text: String,
-    /// The columns it takes at most.
+    /// Its maximum width.
     room: usize,
-    /// Where the line may be broken, as a place in the text.
+    /// Offset of the last possible break.
     break_at: usize,
-    /// Where what was streamed begins, after the indent.
+    /// Offset of the text after the indent.
     start: usize,
-    /// Whether the line goes on from one that was full.
+    /// Whether the line continues a full one.
     continues: bool,
 }
 
-/// What became of a character.
+/// The result of adding a character.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// It stands at the line's end.
+pub(super) enum PushedCharacter {
+    /// It was appended.
     Added,
-    /// It is left out.
+    /// It was dropped.
     Dropped,
-    /// The line was full: it ends as told, and the character is on the next one.
+    /// The line was full, and the character is on the next one.
     Broken {
-        /// What stays on the full line.
+        /// The text of the full line.
         full: String,
-        /// Whether something was taken from its end to the next line.
+        /// Whether a part of it moved to the next line.
         moved: bool,
     },
 }
 
-impl Filling {
-    /// Empties the line, for what comes after a line end.
+impl LineBuffer {
+    /// Clears the line after a line end.
     pub(super) fn clear(&mut self) {
         *self = Self { text: std::mem::take(&mut self.text), ..Self::default() };
         self.text.clear();
     }
 
-    /// Begins the line with spaces.
+    /// Indents the empty line.
     pub(super) fn indent(&mut self, columns: usize) {
         self.text.extend(std::iter::repeat_n(' ', columns));
         self.room += columns;
@@ -57,22 +57,22 @@ impl Filling {
         self.break_at = self.start;
     }
 
-    /// Tells whether nothing stands on the line.
+    /// Returns true if the line is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Counts the spaces up to the next tab stop.
+    /// Returns the number of spaces up to the next tab stop.
     pub(super) fn tab(&self, indent: usize) -> usize {
         TAB - self.room.saturating_sub(indent) % TAB
     }
 
-    /// Takes a character, which is no line end.
-    pub(super) fn push(&mut self, letter: char, width: usize, indent: usize) -> Filled {
-        let letter = tame(letter);
+    /// Adds a character that is not a line end.
+    pub(super) fn push(&mut self, letter: char, width: usize, indent: usize) -> PushedCharacter {
+        let letter = sanitize(letter);
         let takes = letter_room(letter);
         if self.text.len() + letter.len_utf8() > LINE_BYTES && takes == 0 {
-            return Filled::Dropped;
+            return PushedCharacter::Dropped;
         }
         let before = self.text.chars().next_back().filter(|_| self.text.len() > self.start);
         if before.is_some_and(|before| breaks_between(before, letter)) {
@@ -80,16 +80,16 @@ impl Filling {
         }
         if self.room + takes <= width || self.text.len() == self.start {
             if letter == ' ' && self.continues && self.text.len() == self.start {
-                return Filled::Dropped;
+                return PushedCharacter::Dropped;
             }
             self.text.push(letter);
             self.room += takes;
-            return Filled::Added;
+            return PushedCharacter::Added;
         }
         if letter == ' ' {
-            // The line ends here if a word follows; a line end may come first.
+            // Drop a space at the edge: a line end may follow.
             self.break_at = self.text.len();
-            return Filled::Dropped;
+            return PushedCharacter::Dropped;
         }
         let at = if self.break_at > self.start { self.break_at } else { self.hard_break(letter) };
         let rest = self.text.split_off(at);
@@ -98,7 +98,7 @@ impl Filling {
         self.next_line(indent, &rest);
         self.text.push(letter);
         self.room += takes;
-        Filled::Broken { full, moved }
+        PushedCharacter::Broken { full, moved }
     }
 
     fn next_line(&mut self, indent: usize, rest: &str) {
@@ -109,21 +109,21 @@ impl Filling {
         self.room += rest.chars().map(letter_room).sum::<usize>();
     }
 
-    /// Finds where a line without a better place breaks: before the cluster that the character belongs to.
+    /// Returns the offset to break a line without spaces: before the character's grapheme.
     fn hard_break(&mut self, letter: char) -> usize {
         let end = self.text.len();
         self.text.push(letter);
         let last = self.text[self.start..].grapheme_indices(true).next_back().map_or(0, |(at, _)| at);
         self.text.truncate(end);
         match self.start + last {
-            // The one cluster that the line holds is wider than the line.
+            // A single grapheme is wider than the line.
             at if at == self.start => end,
             at => at,
         }
     }
 }
 
-/// Tells whether a line may end between two characters.
+/// Returns true if a line may break between two characters.
 fn breaks_between(before: char, after: char) -> bool {
     const JOINER: char = '\u{200d}';
     if before == ' ' {
@@ -136,49 +136,49 @@ fn breaks_between(before: char, after: char) -> bool {
     wide && !joins && !never_begins(after) && !never_ends(before)
 }
 
-/// Tells whether a character does not stand at the beginning of a line.
+/// Returns true if a line must not start with a character.
 fn never_begins(letter: char) -> bool {
     "，。、；：？！）》」』】〉”’…—·℃%,.;:?!)]}".contains(letter)
 }
 
-/// Tells whether a character does not stand at the end of a line.
+/// Returns true if a line must not end with a character.
 fn never_ends(letter: char) -> bool {
     "（《「『【〈“‘([{¥$".contains(letter)
 }
 
-/// Wraps a text to lines of a width at most; so many of them at most, and `…` where there is more.
-pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+/// Wraps a text to a width and a number of lines, with `…` if there are more.
+pub(super) fn wrap(text: &str, width: usize, max: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
-    let mut filling = Filling::default();
+    let mut line_buffer = LineBuffer::default();
     let mut letters = text.trim_end().chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
             '\r' if letters.peek() == Some(&'\n') => {}
             '\n' => {
-                lines.push(filling.text.trim_end().to_owned());
-                filling.clear();
+                lines.push(line_buffer.text.trim_end().to_owned());
+                line_buffer.clear();
             }
             '\t' => {
-                for _ in 0..filling.tab(0) {
-                    if let Filled::Broken { full, .. } = filling.push(' ', width, 0) {
+                for _ in 0..line_buffer.tab(0) {
+                    if let PushedCharacter::Broken { full, .. } = line_buffer.push(' ', width, 0) {
                         lines.push(full);
                     }
                 }
             }
             letter => {
-                if let Filled::Broken { full, .. } = filling.push(letter, width, 0) {
+                if let PushedCharacter::Broken { full, .. } = line_buffer.push(letter, width, 0) {
                     lines.push(full);
                 }
             }
         }
-        if lines.len() > most {
+        if lines.len() > max {
             break;
         }
     }
-    lines.push(filling.text.trim_end().to_owned());
-    if lines.len() > most {
-        lines.truncate(most);
+    lines.push(line_buffer.text.trim_end().to_owned());
+    if lines.len() > max {
+        lines.truncate(max);
         if let Some(last) = lines.last_mut() {
             let longer = format!("{last} …");
             *last = fit(&longer, width).into_owned();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_lines_is_cut_with_a_sign() {
+    fn a_long_text_is_truncated_with_an_ellipsis() {
         assert_eq!(wrap("a\nb\nc\nd", 10, 2), ["a", "b …"]);
         assert_eq!(wrap("\tx", 10, 2), ["    x"]);
     }

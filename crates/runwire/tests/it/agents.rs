@@ -1,14 +1,14 @@
-//! Agents that the server starts, with the real binary: configured, watched, and gone with a server that is killed.
+//! Agents that the server starts: configuration, defaults, and cleanup after a kill.
 #![cfg(target_os = "linux")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-use crate::command::{PATIENCE, run, runwire};
+use crate::command::{TIMEOUT, run, runwire};
 use crate::server::Server;
 
-/// Tells how many programs run that carry a mark on their command line.
+/// Counts the processes with a mark on their command line.
 fn processes(mark: &str) -> usize {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let carries = |entry: &fs::DirEntry| {
@@ -18,10 +18,10 @@ fn processes(mark: &str) -> usize {
     entries.filter(carries).count()
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+    while !condition() {
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -59,7 +59,7 @@ fn a_killed_server_leaves_no_program_and_no_run_without_an_end() {
 }
 
 #[test]
-fn whoever_names_no_agent_gets_the_demo_in_dev_or_the_one_of_the_file() {
+fn the_default_agent_is_the_demo_in_dev_or_the_only_configured_one() {
     let default = |file: &str| {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("runwire.toml"), file).unwrap();
@@ -85,7 +85,7 @@ fn whoever_names_no_agent_gets_the_demo_in_dev_or_the_one_of_the_file() {
 }
 
 #[test]
-fn an_agent_that_fails_is_told_in_the_servers_log_once_and_without_secrets() {
+fn a_failing_agent_is_logged_once_and_without_secrets() {
     let server = Server::configured(
         "[agents.gone]\nkind = \"http\"\nurl = \"http://li:s3cret@127.0.0.1:1/run?key=s3cret\"\ndialect = \"loom\"\n\n\
          [agents.broken]\nkind = \"exec\"\ncommand = [\"sh\", \"-c\", \"echo no model >&2; exit 3\"]\ndialect = \"loom\"\n",

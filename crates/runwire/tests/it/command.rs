@@ -1,12 +1,12 @@
-//! Running the binary.
+//! Runs the binary and captures its output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long anything that a test waits for may take on a slow machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound for any passing test step on a slow machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Outcome {
     pub(crate) code: i32,
@@ -16,7 +16,7 @@ pub(crate) struct Outcome {
 
 pub(crate) fn runwire(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runwire"));
-    // What the person who runs the tests has set is no part of them.
+    // Do not inherit settings of the environment.
     let own = std::env::vars_os().map(|(name, _)| name);
     for name in own.filter(|name| name.to_string_lossy().starts_with("RUNWIRE_")) {
         command.env_remove(name);
@@ -42,8 +42,8 @@ pub(crate) fn run_command(command: &mut Command, input: impl AsRef<[u8]>) -> Out
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     let pid = rustix::process::Pid::from_child(&child);
     let guard = std::thread::spawn(move || {
-        // A command that hangs is killed, so that its test fails and tells why.
-        if is_done.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        // A command that hangs is killed, so that its test fails with a message.
+        if is_done.recv_timeout(TIMEOUT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     });

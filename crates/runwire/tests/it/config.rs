@@ -1,4 +1,4 @@
-//! The configuration: which place wins, where each value comes from, and what is said of mistakes.
+//! The configuration: precedence, origins of values, and messages for mistakes.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use tempfile::TempDir;
 
 use crate::command::{Outcome, run_command, runwire};
 
-pub(crate) struct Place {
+pub(crate) struct ConfigFolder {
     directory: TempDir,
 }
 
-impl Place {
+impl ConfigFolder {
     pub(crate) fn with(file: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("runwire.toml"), file).unwrap();
@@ -24,7 +24,7 @@ impl Place {
         run_command(&mut command, "")
     }
 
-    /// Tells a setting's value and where it comes from.
+    /// Returns a setting's value and origin.
     fn setting(&self, key: &str, variables: &[(&str, &str)], flags: &[&str]) -> (String, Value) {
         let outcome = self.run(variables, &[&["check-config", "--json"], flags].concat());
         let all: Value = serde_json::from_str(&outcome.stdout).unwrap();
@@ -116,7 +116,7 @@ const EVERY_SETTING: [Row; 17] = [
 
 #[test]
 fn a_flag_wins_over_a_variable_which_wins_over_the_file_which_wins_over_the_default() {
-    let (nothing, file) = (Place::with(""), Place::with(EVERYTHING));
+    let (nothing, file) = (ConfigFolder::with(""), ConfigFolder::with(EVERYTHING));
     for (key, line, in_file, variable, in_variable, flag) in EVERY_SETTING {
         let (default, from) = nothing.setting(key, &[], &[]);
         assert_eq!(from, "default", "{key}");
@@ -136,7 +136,7 @@ fn a_flag_wins_over_a_variable_which_wins_over_the_file_which_wins_over_the_defa
 
 #[test]
 fn check_config_shows_each_setting_with_its_value_and_where_it_comes_from() {
-    let place = Place::with("# ours\n[retention]\nage = \"30d\"\n");
+    let place = ConfigFolder::with("# ours\n[retention]\nage = \"30d\"\n");
     let outcome = place.run(&[("RUNWIRE_LEASE_SECONDS", "90")], &["check-config", "--listen", "127.0.0.1:0"]);
     let expected = "\
 SETTING                 VALUE              FROM
@@ -169,7 +169,7 @@ slots.streaming_engine  all                default
 
 #[test]
 fn the_console_can_be_switched_off_in_every_place() {
-    let (nothing, file) = (Place::with(""), Place::with(EVERYTHING));
+    let (nothing, file) = (ConfigFolder::with(""), ConfigFolder::with(EVERYTHING));
     let told = |value: &str, from: Value| (value.to_owned(), from);
     assert_eq!(nothing.setting("console", &[], &[]), told("true", json!("default")));
     let at = json!({"file": "runwire.toml", "line": 9});
@@ -178,16 +178,16 @@ fn the_console_can_be_switched_off_in_every_place() {
     assert_eq!(file.setting("console", &variable, &[]), told("true", json!({"variable": "RUNWIRE_CONSOLE"})));
     let flag = file.setting("console", &variable, &["--no-console"]);
     assert_eq!(flag, told("false", json!({"flag": "--no-console"})));
-    let wrong = Place::with("console = \"no\"\n").run(&[], &["check-config"]);
+    let wrong = ConfigFolder::with("console = \"no\"\n").run(&[], &["check-config"]);
     let said =
         "runwire.toml:1: `console`: must be `true` or `false`, and is a string: write it without quotes";
     assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
 }
 
 #[test]
-fn a_default_that_no_agent_is_called_is_told_with_what_there_is() {
+fn an_unknown_default_agent_is_reported_with_the_known_ones() {
     let agents = "\n[agents.planner]\nkind = \"demo\"\nscript = \"demo\"\n\n[agents.demo]\nkind = \"demo\"\n";
-    let said = |file: &str| Place::with(file).run(&[], &["check-config"]).stderr;
+    let said = |file: &str| ConfigFolder::with(file).run(&[], &["check-config"]).stderr;
     let wrong = "runwire.toml:1: `default_agent`: must be the name of an agent, and no agent is called";
     assert_eq!(
         said(&format!("default_agent = \"planer\"\n{agents}")),
@@ -201,7 +201,7 @@ fn a_default_that_no_agent_is_called_is_told_with_what_there_is() {
     let mistaken = said("default_agent = \"demo\"\n[agents.planner]\nkind = \"http\"\n");
     assert!(mistaken.contains("mistakes of their own") && !mistaken.contains("there are none"), "{mistaken}");
     let variable = [("RUNWIRE_DEFAULT_AGENT", "else")];
-    let told = Place::with(agents).run(&variable, &["serve"]).stderr;
+    let told = ConfigFolder::with(agents).run(&variable, &["serve"]).stderr;
     assert!(told.starts_with("RUNWIRE_DEFAULT_AGENT: must be the name of an agent"), "{told}");
     // Of an agent that has a mistake of its own, that one alone is told.
     let told = said("default_agent = \"a\"\n\n[agents.a]\nkind = \"dmeo\"\n");
@@ -209,8 +209,8 @@ fn a_default_that_no_agent_is_called_is_told_with_what_there_is() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_file_line_and_key_and_what_is_allowed() {
-    let place = Place::with(
+fn every_mistake_is_reported_with_file_line_key_and_allowed_values() {
+    let place = ConfigFolder::with(
         r#"listen = 7420
 stroe = "sqlite:runwire.db"
 lease_seconds = "60"
@@ -260,8 +260,8 @@ RUNWIRE_STORE: must be `sqlite:PATH`, such as `sqlite:runwire.db`, or `postgres:
 }
 
 #[test]
-fn a_mistake_is_told_even_where_another_place_overrules_it() {
-    let place = Place::with("lease_seconds = 0\n");
+fn a_mistake_is_reported_even_if_it_is_overridden() {
+    let place = ConfigFolder::with("lease_seconds = 0\n");
     let outcome = place.run(&[("RUNWIRE_LEASE_SECONDS", "soon")], &["check-config", "--lease", "5"]);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("runwire.toml:1: `lease_seconds`"), "{}", outcome.stderr);
@@ -270,7 +270,7 @@ fn a_mistake_is_told_even_where_another_place_overrules_it() {
 
 #[test]
 fn a_server_does_not_start_with_a_mistake() {
-    let place = Place::with("listen = \"127.0.0.1:0\"\nlease = 5\n");
+    let place = ConfigFolder::with("listen = \"127.0.0.1:0\"\nlease = 5\n");
     let outcome = place.run(&[], &["serve"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
     assert!(outcome.stderr.contains("runwire.toml:2: `lease`: is no setting"), "{}", outcome.stderr);
@@ -278,15 +278,16 @@ fn a_server_does_not_start_with_a_mistake() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_line() {
-    let outcome = Place::with("listen = \"127.0.0.1:0\"\nstore = sqlite\n").run(&[], &["check-config"]);
+fn invalid_toml_is_reported_with_its_line() {
+    let outcome =
+        ConfigFolder::with("listen = \"127.0.0.1:0\"\nstore = sqlite\n").run(&[], &["check-config"]);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.starts_with("runwire.toml:2: is no TOML: "), "{}", outcome.stderr);
 }
 
 #[test]
-fn the_file_is_the_one_that_is_named() {
-    let place = Place::with("connections = 1\n");
+fn the_given_file_is_read() {
+    let place = ConfigFolder::with("connections = 1\n");
     fs::write(place.directory.path().join("other.toml"), "connections = 2\n").unwrap();
     let flag =
         place.setting("connections", &[("RUNWIRE_CONFIG", "runwire.toml")], &["--config", "other.toml"]);
@@ -303,7 +304,7 @@ fn the_document_names_every_setting_with_its_flag_and_default() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let document = fs::read_to_string(path).unwrap();
     let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
-    let all = Place::with("").run(&[], &["check-config", "--json"]).stdout;
+    let all = ConfigFolder::with("").run(&[], &["check-config", "--json"]).stdout;
     let all: Value = serde_json::from_str(&all).unwrap();
     let settings = all["settings"].as_array().unwrap();
     assert_eq!(rows.len(), settings.len());
@@ -318,7 +319,7 @@ fn the_document_names_every_setting_with_its_flag_and_default() {
         assert!(row.starts_with(&beginning), "{row}\nshould begin with\n{beginning}");
     }
     let example = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let outcome = Place::with(example).run(&[], &["check-config"]);
+    let outcome = ConfigFolder::with(example).run(&[], &["check-config"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     // All of them, and the agent that is the default.
     assert_eq!(outcome.stdout.matches("runwire.toml:").count(), settings.len() + 1);
@@ -346,8 +347,8 @@ fast = true
 "#;
 
 #[test]
-fn agents_are_shown_without_what_the_environment_says() {
-    let outcome = Place::with(AGENTS).run(&[("AGENT_KEY", "s3cret")], &["check-config"]);
+fn agents_are_shown_without_values_of_the_environment() {
+    let outcome = ConfigFolder::with(AGENTS).run(&[("AGENT_KEY", "s3cret")], &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for line in [
         "agents.planner          http, ag-ui, https://agents.example.org/run?q={message}&key=${AGENT_KEY}  runwire.toml:2",
@@ -364,7 +365,7 @@ fn a_webhook_that_would_be_refused_is_noted() {
     let noted = |url: &str, more: &str| {
         let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
         let file = format!("[webhooks.chat]\nurl = \"{url}\"\nsecret = \"{secret}\"\n{more}");
-        let outcome = Place::with(&file).run(&[], &["check-config"]);
+        let outcome = ConfigFolder::with(&file).run(&[], &["check-config"]);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         outcome.stderr.contains("the webhook chat is told nothing")
     };
@@ -377,8 +378,8 @@ fn a_webhook_that_would_be_refused_is_noted() {
 }
 
 #[test]
-fn every_mistake_in_an_agent_is_told_with_its_line_and_key() {
-    let place = Place::with(
+fn every_mistake_in_an_agent_is_reported_with_its_line_and_key() {
+    let place = ConfigFolder::with(
         r#"[agents.a]
 kind = "http"
 url = "agents.example.org"
@@ -437,7 +438,7 @@ fn every_agent_in_the_document_can_be_configured_so() {
         document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(examples.len() >= 7);
     for example in examples {
-        let outcome = Place::with(example).run(&[("PLANNER_KEY", "x")], &["check-config"]);
+        let outcome = ConfigFolder::with(example).run(&[("PLANNER_KEY", "x")], &["check-config"]);
         assert_eq!(outcome.code, 0, "{example}\n{}", outcome.stderr);
         assert_eq!(outcome.stdout.matches("\nagents.").count(), example.matches("[agents.").count());
     }

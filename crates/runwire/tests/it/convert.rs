@@ -1,4 +1,4 @@
-//! `runwire convert` on streams that are well.
+//! `runwire convert` on valid streams.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::command::{run, vectors};
 const DIALECTS: [&str; 8] =
     ["runwire", "loom", "loom-export", "streaming-engine", "agio", "ag-ui", "social-app", "easyflow-chat"];
 
-/// Converts a vector's input and compares with what stands beside it.
+/// Converts a vector's input and compares it with the expected file.
 fn matches_the_vector(case: &str, to: &str, more: &[&str], file: &str) {
     let folder = vectors().join(case);
     let input =

@@ -1,4 +1,4 @@
-//! A program whose output is a run.
+//! `runwire exec`: output, frames, stray lines and exit codes.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn exec(server: &Server, options: &[&str], script: &str) -> Outcome {
     run(&all, "")
 }
 
-/// The run's events, without what the server adds to each.
+/// Returns the run's events without their envelopes.
 fn events(server: &Server, run_id: &str) -> Vec<Value> {
     let read = run(&["tail", run_id, "-o", "ndjson", "--url", &server.url()], "");
     assert_eq!(read.code, 0, "{}", read.stderr);

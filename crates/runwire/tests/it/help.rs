@@ -1,4 +1,4 @@
-//! Help that teaches: every command says what it does, shows examples, and names the exit codes.
+//! Help texts: every command has a description, examples and exit codes.
 
 use crate::command::run;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::{PATIENCE, run};
+use crate::command::{TIMEOUT, run};
 use crate::server::Server;
 
 const SCRIPT: &str = "# agent.sh\n";
@@ -146,10 +146,10 @@ impl Reader<'_> {
         }
     }
 
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
         let begun = Instant::now();
-        while !is_so(self) {
-            assert!(begun.elapsed() < PATIENCE, "{what}: {:?}", self.runs());
+        while !condition(self) {
+            assert!(begun.elapsed() < TIMEOUT, "{what}: {:?}", self.runs());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

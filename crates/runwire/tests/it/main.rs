@@ -1,35 +1,35 @@
-//! The real binary, as people and scripts use it.
+//! Integration tests of the binary.
 #![expect(clippy::unwrap_used)]
 
-mod addresses;
 mod agents;
-mod answering;
 mod bad_input;
+mod broken_connections;
 mod cluster;
 mod command;
 mod config;
-mod connections;
 mod convert;
+mod convert_live;
 mod crash;
 mod exec;
-mod exec_stopping;
+mod exec_signals;
+mod export_import;
 mod help;
 mod in_front_of;
-mod lines;
-mod listing;
+mod interactions;
+mod list_commands;
 mod memory;
-mod migrating;
-mod moving;
+mod migrate;
 mod orphans;
-mod pushing;
+mod output_lines;
+mod push;
 mod recovery;
-mod replaying;
-mod running;
+mod replay;
+mod run;
+mod serve;
 mod server;
-mod serving;
-mod sharing;
-mod streaming;
-mod tailing;
+mod server_url;
+mod shared_store_config;
+mod tail;
 mod terminal;
 mod validate;
 mod webhooks;

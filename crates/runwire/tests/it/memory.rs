@@ -1,4 +1,4 @@
-//! Memory stays bounded, whatever the input's size.
+//! Memory of `runwire convert` is bounded, whatever the input's size.
 
 use std::io::Write;
 use std::process::Stdio;

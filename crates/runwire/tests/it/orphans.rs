@@ -1,4 +1,4 @@
-//! However a server ends, none of the programs that it started is left, nor anything that they have started.
+//! No program that a server started outlives it, nor its children, however the server ends.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::command::{PATIENCE, run};
+use crate::command::{TIMEOUT, run};
 use crate::server::Server;
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+    while !condition() {
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Tells how many processes carry a mark on their command line.
+/// Counts the processes with a mark on their command line.
 fn processes(mark: &str) -> usize {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let carries = |entry: &fs::DirEntry| {
@@ -55,7 +55,7 @@ fn shown(server: &Server) -> Value {
     runs.find(|run| run["run_id"] == "r").unwrap_or_default()
 }
 
-/// A program that heeds nothing, with a child and a grandchild that do not either.
+/// Returns a program that ignores all signals, with a child and a grandchild that do too.
 fn stubborn(mark: &str) -> String {
     format!(
         "trap \"\" TERM HUP INT PIPE; (sleep {mark} & exec sleep {mark}) & \

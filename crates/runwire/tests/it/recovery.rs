@@ -1,9 +1,9 @@
-//! A server that dies and comes back while people read and write.
+//! Client commands while the server is killed, stopped and restarted.
 
 use std::io::Write;
 
 use crate::command::{run, runwire};
-use crate::lines::Lines;
+use crate::output_lines::Lines;
 use crate::server::Server;
 
 const DIALECTS: [&[&str]; 3] =

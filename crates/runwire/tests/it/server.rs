@@ -1,4 +1,4 @@
-//! A server of its own for a test: started, killed in the middle of things, and started again where it was.
+//! A `runwire serve` process that a test can kill and restart.
 //!
 //! ```ignore
 //! let mut server = Server::start();
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::command::{PATIENCE, run, runwire};
+use crate::command::{TIMEOUT, run, runwire};
 
 const ANNOUNCEMENT: &str = "runwire listening on http://";
 
-/// A `runwire serve` in a directory of its own, which is gone with it.
+/// A `runwire serve` in a temporary directory.
 pub(crate) struct Server {
     directory: TempDir,
     arguments: Vec<String>,
@@ -99,19 +99,19 @@ impl Server {
     pub(crate) fn wait_for_run(&self, run_id: &str) {
         let begun = Instant::now();
         while run(&["tail", run_id, "--no-follow", "--url", &self.url()], "").code != 0 {
-            assert!(begun.elapsed() < PATIENCE, "there is no run {run_id}");
+            assert!(begun.elapsed() < TIMEOUT, "there is no run {run_id}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Ends the server as a power cut would: at once, with nothing said or flushed.
+    /// Kills the server with SIGKILL: nothing is flushed.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().expect("the server runs");
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Starts a server that was ended again: the same port, the same store, the same arguments.
+    /// Restarts the server with the same port, store and arguments.
     pub(crate) fn restart(&mut self) {
         assert!(self.child.is_none(), "end the server before it is restarted");
         let begun = Instant::now();
@@ -123,7 +123,7 @@ impl Server {
                     return;
                 }
                 // The port was free a moment ago; somebody's outgoing connection may hold it for another.
-                Err(said) => assert!(begun.elapsed() < PATIENCE, "the server did not come back:\n{said}"),
+                Err(said) => assert!(begun.elapsed() < TIMEOUT, "the server did not come back:\n{said}"),
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -135,7 +135,7 @@ impl Server {
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
-    /// Tells how much memory the server takes.
+    /// Returns the server's resident memory.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident_bytes(&self) -> u64 {
         let child = self.child.as_ref().expect("the server runs");
@@ -152,7 +152,7 @@ impl Server {
             if let Some(status) = child.try_wait().unwrap() {
                 return status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 let _ = child.wait();
                 panic!("the server did not end:\n{}", self.log());

@@ -1,4 +1,4 @@
-//! A terminal of any size, for a command that thinks a person sits there.
+//! A pseudo-terminal of any size for a command.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 
 /// A command at a terminal, and what that shows.
 pub(crate) struct Terminal {
@@ -58,7 +58,7 @@ impl Terminal {
     pub(crate) fn wait_for(&mut self, text: &str) {
         let begun = Instant::now();
         while !self.shows(text) {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let left = TIMEOUT.saturating_sub(begun.elapsed());
             match self.output.recv_timeout(left) {
                 Ok(piece) => self.take(&piece),
                 Err(_) => panic!("`{text}` is not shown:\n{}", self.screen.screen().contents()),
@@ -86,7 +86,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not end:\n{}", self.screen.screen().contents());
+            assert!(begun.elapsed() < TIMEOUT, "it does not end:\n{}", self.screen.screen().contents());
             if let Ok(piece) = self.output.recv_timeout(std::time::Duration::from_millis(10)) {
                 self.take(&piece);
             }
@@ -94,7 +94,7 @@ impl Terminal {
         // What was written before the end is in the terminal; a mark behind it tells when all was read.
         Write::write_all(&mut self._held, b"\x1b[0m\x07<the end>").unwrap();
         while !self.written.ends_with(b"\x07<the end>") {
-            let piece = self.output.recv_timeout(PATIENCE).unwrap();
+            let piece = self.output.recv_timeout(TIMEOUT).unwrap();
             self.take(&piece);
         }
         status

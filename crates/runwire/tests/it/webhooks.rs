@@ -1,4 +1,4 @@
-//! Webhooks: how they are configured, and that a killed server forgets nothing that is to be told.
+//! Webhooks: configuration, and delivery after a kill.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::{PATIENCE, run};
-use crate::config::Place;
+use crate::command::{TIMEOUT, run};
+use crate::config::ConfigFolder;
 use crate::server::Server;
 
 /// Waits for a message, and leaves it to the caller to answer it.
@@ -18,12 +18,12 @@ fn message(target: &TcpListener) -> (TcpStream, String, Value) {
     let stream = loop {
         match target.accept() {
             Ok((stream, _)) => break stream,
-            Err(_) => assert!(begun.elapsed() < PATIENCE, "no message came"),
+            Err(_) => assert!(begun.elapsed() < TIMEOUT, "no message came"),
         }
         std::thread::sleep(Duration::from_millis(10));
     };
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut id, mut length) = (String::new(), 0);
     loop {
@@ -83,7 +83,7 @@ allow_private = true
 #[test]
 fn webhooks_are_shown_without_what_the_environment_says() {
     let variables = [("HOOK_KEY", "k3y"), ("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")];
-    let outcome = Place::with(WEBHOOKS).run(&variables, &["check-config"]);
+    let outcome = ConfigFolder::with(WEBHOOKS).run(&variables, &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
     for line in [
         "webhooks.desk           https://desk.example.org/hook?key=${HOOK_KEY}, interaction.requested run.failed ",
@@ -97,7 +97,7 @@ fn webhooks_are_shown_without_what_the_environment_says() {
 
 #[test]
 fn every_mistake_in_a_webhook_is_told_with_its_line_and_key() {
-    let place = Place::with(
+    let place = ConfigFolder::with(
         r#"[webhooks.a]
 url = "desk.example.org"
 secret = "short"
@@ -152,9 +152,9 @@ fn the_webhook_in_the_document_can_be_configured_so() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/webhooks.md");
     let document = fs::read_to_string(path).unwrap();
     let example = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let outcome = Place::with(example).run(&[("DESK_SECRET", "0123456789abcdef")], &["check-config"]);
+    let outcome = ConfigFolder::with(example).run(&[("DESK_SECRET", "0123456789abcdef")], &["check-config"]);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
-    let stranger = Place::with("[webhooks.a]\nxyzzy = 1\n").run(&[], &["check-config"]);
+    let stranger = ConfigFolder::with("[webhooks.a]\nxyzzy = 1\n").run(&[], &["check-config"]);
     let keys = stranger.stderr.split("there are ").nth(1).unwrap().lines().next().unwrap();
     for key in keys.split(", ") {
         assert!(document.contains(&format!("| `{key}` | ")), "{key}");

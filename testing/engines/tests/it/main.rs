@@ -1,7 +1,7 @@
-//! The engines, tested.
+//! Tests of the engines and the proxy.
 #![allow(clippy::unwrap_used)]
 
-mod ending;
+mod cleanup;
 mod postgres;
 mod proxy;
 mod redis;

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server of one's own can be put through.
+//! Tests of the PostgreSQL server: stop, kill, pause, TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ fn cut_connections_are_counted() {
     let postgres = Postgres::start().unwrap();
     let mut connection = connect(&postgres);
     assert_eq!(postgres.cut_connections().unwrap(), 1);
-    // Whatever it says before, the connection ends.
+    // The connection ends after any messages.
     connection.read_to_end(&mut Vec::new()).unwrap();
     while postgres.cut_connections().unwrap() != 0 {}
 }

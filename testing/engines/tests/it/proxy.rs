@@ -1,4 +1,4 @@
-//! What the proxy does to whoever talks through it.
+//! Tests of the proxy's modes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Starts a server that says everything back, and a proxy to it.
+/// Starts an echo server, and a proxy to it.
 async fn echo() -> Proxy {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -72,7 +72,7 @@ async fn what_is_asked_with_the_words_is_done_and_not_answered() {
     says_back(&mut stream, b"before").await;
     stream.write_all(b"COMMIT").await.unwrap();
     assert!(timeout(MOMENT, stream.read(&mut [0])).await.is_err());
-    // Others are answered.
+    // Other clients get responses.
     let mut other = TcpStream::connect(proxy.address()).await.unwrap();
     says_back(&mut other, b"new").await;
     proxy.set(Mode::Pass);

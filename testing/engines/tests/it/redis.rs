@@ -1,4 +1,4 @@
-//! What a Redis server of one's own can be put through.
+//! Tests of the Redis server: stop, kill, pause, flush, TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,12 +1,12 @@
-//! Frames handed to another part of the program.
+//! The sink that sends frames to a channel.
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{Batch, Link, Receipt, SendError, Sink};
-use crate::write::Failure;
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
+use crate::write::EngineFailure;
 
-/// A frame of the `streaming-engine` dialect, as a [`ChannelSink`] hands it over.
+/// A frame of the `streaming-engine` dialect, as a [`ChannelSink`] sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emitted {
     /// Its sequence, from 0.
@@ -15,14 +15,14 @@ pub struct Emitted {
     pub frame: Bytes,
 }
 
-/// Hands the frames to whoever receives from a channel; a frame counts as acknowledged once it is in.
+/// Sends frames to a channel; a frame is acknowledged once the channel has it.
 #[derive(Debug)]
 pub struct ChannelSink(mpsc::Sender<Emitted>);
 
 impl ChannelSink {
-    /// Makes a sink with room for so many frames, and the other end of the channel.
-    pub fn new(room: usize) -> (Self, mpsc::Receiver<Emitted>) {
-        let (sender, receiver) = mpsc::channel(room.max(1));
+    /// Creates a sink and the receiver of a channel with this capacity.
+    pub fn new(capacity: usize) -> (Self, mpsc::Receiver<Emitted>) {
+        let (sender, receiver) = mpsc::channel(capacity.max(1));
         (Self(sender), receiver)
     }
 }
@@ -33,11 +33,11 @@ impl From<mpsc::Sender<Emitted>> for ChannelSink {
     }
 }
 
-impl Sink for ChannelSink {
-    async fn send(&mut self, batch: &Batch, _: &Link) -> Result<Receipt, SendError> {
+impl EngineSink for ChannelSink {
+    async fn send(&mut self, batch: &SendBatch, _: &SinkContext) -> Result<Receipt, SendError> {
         for (accepted, (sequence, frame)) in (0..).zip(batch.frames()) {
             let sent = self.0.send(Emitted { sequence, frame }).await;
-            sent.map_err(|_| SendError { accepted, failure: Failure::Unheard })?;
+            sent.map_err(|_| SendError { accepted, failure: EngineFailure::ReceiverDropped })?;
         }
         Ok(Receipt::default())
     }

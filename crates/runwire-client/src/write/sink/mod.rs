@@ -1,4 +1,4 @@
-//! Where an engine writes: a server, standard output, a file, a channel, or something of one's own.
+//! The sinks of an engine: a server, standard output, a file, a channel, or a custom one.
 
 mod channel;
 mod output;
@@ -9,95 +9,101 @@ use std::time::Duration;
 
 pub use channel::{ChannelSink, Emitted};
 pub use output::OutputSink;
-pub(super) use server::{Producer, ServerSink};
+pub(super) use server::{ProducerIdentity, ServerSink};
 
-use super::Failure;
-use super::batch::Batch;
+use super::EngineFailure;
+use super::queue::SendBatch;
 use super::shared::Shared;
-use super::state::Connection;
+use super::state::ConnectionState;
 
-/// Something that an engine writes to.
+/// The destination of an engine's frames.
 ///
-/// One batch is under way at a time. What fails is not sent again by the engine: a sink that can try again does
-/// so itself, and tells the [`Link`].
-pub trait Sink: Send + 'static {
-    /// Writes a batch, and returns once it is safe.
-    fn send(&mut self, batch: &Batch, link: &Link)
-    -> impl Future<Output = Result<Receipt, SendError>> + Send;
+/// One batch is in flight at a time. The engine does not retry: a sink that can does so itself, and reports it to the
+/// [`SinkContext`].
+pub trait EngineSink: Send + 'static {
+    /// Writes a batch, and returns once it is durable.
+    fn send(
+        &mut self,
+        batch: &SendBatch,
+        context: &SinkContext,
+    ) -> impl Future<Output = Result<Receipt, SendError>> + Send;
 
-    /// Tells how long the sink may be left alone before [`Sink::beat`] is called; without a time it never is.
-    fn heartbeat(&self) -> Option<Duration> {
+    /// Returns the interval of [`EngineSink::send_heartbeat`]; `None` disables heartbeats.
+    fn heartbeat_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// Shows that the agent lives although it has nothing to say.
-    fn beat(&mut self, link: &Link) -> impl Future<Output = Result<(), Failure>> + Send {
-        let _ = link;
+    /// Sends a heartbeat while there is nothing to write.
+    fn send_heartbeat(
+        &mut self,
+        context: &SinkContext,
+    ) -> impl Future<Output = Result<(), EngineFailure>> + Send {
+        let _ = context;
         async { Ok(()) }
     }
 
-    /// Ends what is written; nothing follows.
-    fn close(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
+    /// Closes the output after the last batch.
+    fn close(&mut self) -> impl Future<Output = Result<(), EngineFailure>> + Send {
         async { Ok(()) }
     }
 }
 
-/// What a sink tells of a batch that is safe.
+/// The acknowledgement of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Receipt {
-    /// The `seq` that the thread has now, where there is one.
+    /// The thread's `seq` after the batch, if the sink is a server.
     pub last_seq: Option<u64>,
 }
 
-/// A batch that could not be written, or not wholly.
+/// A batch that could not be written completely.
 #[derive(Debug, Clone)]
 pub struct SendError {
-    /// How many of its frames are written nevertheless, from the first.
+    /// Number of frames that are written, from the first.
     pub accepted: u64,
-    /// Why the rest is not.
-    pub failure: Failure,
+    /// Why the rest is not written.
+    pub failure: EngineFailure,
 }
 
-impl From<Failure> for SendError {
-    fn from(failure: Failure) -> Self {
+impl From<EngineFailure> for SendError {
+    fn from(failure: EngineFailure) -> Self {
         Self { accepted: 0, failure }
     }
 }
 
 impl From<std::io::Error> for SendError {
     fn from(error: std::io::Error) -> Self {
-        Failure::from(error).into()
+        EngineFailure::from(error).into()
     }
 }
 
-/// What a sink tells its engine while it works.
+/// Lets a sink report to its engine.
 #[derive(Debug)]
-pub struct Link(pub(super) Arc<Shared>);
+pub struct SinkContext(pub(super) Arc<Shared>);
 
-impl Link {
-    /// Says that the batch is being sent again, and why.
+impl SinkContext {
+    /// Reports that the batch is being retried, and why.
     pub fn retrying(&self, attempts: u32, reason: impl ToString) {
         let reason = reason.to_string();
         tracing::warn!(target: super::TARGET, run = self.0.request_id, attempts, reason, "trying again");
-        self.0.set_connection(Connection::Retrying { attempts, reason });
+        self.0.set_connection(ConnectionState::Retrying { attempts, reason });
     }
 
-    /// Says that somebody asked the run to stop.
+    /// Reports a request to cancel the run.
     pub fn cancel_requested(&self) {
         self.0.set_cancel_requested();
     }
 
-    /// Tells the thread that the run shall be in.
+    /// Returns the thread of a new run.
     pub(super) fn thread(&self) -> Option<String> {
         self.0.thread()
     }
 
-    /// Says that the sink answers.
+    /// Reports that the sink answers.
     pub(super) fn connected(&self) {
-        self.0.set_connection(Connection::Connected);
+        self.0.set_connection(ConnectionState::Connected);
     }
 
-    /// Tells whether the session has ended, so that the run needs no more signs of life.
+    /// Returns true if the session has ended, so that the run needs no more heartbeats.
     pub(super) fn has_ended(&self) -> bool {
         self.0.has_ended()
     }

@@ -1,4 +1,4 @@
-//! Standard output, a file, or any other stream of bytes, in any dialect and framing.
+//! The sink that writes to standard output, a file or any byte stream, in any dialect and framing.
 
 use std::path::Path;
 
@@ -8,29 +8,29 @@ use runwire_model::framing::{Framing, write_frame};
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt, Stdout};
 
-use super::{Batch, Link, Receipt, SendError, Sink};
-use crate::write::Failure;
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
+use crate::write::EngineFailure;
 
-/// Writes a run to a stream of bytes, exactly as `runwire convert` would translate it.
+/// Writes a run to a byte stream, exactly as `runwire convert` would.
 ///
-/// Every batch is flushed before it counts as acknowledged. In NDJSON the frames of the `text` dialect are JSON
-/// strings; [`OutputSink::bare_text`] writes the text alone. A run that has not ended when the engine is closed has
-/// failed with the code `stream_ended`, as for any reader of a stream that breaks off.
+/// Every batch is flushed before it is acknowledged. In NDJSON the frames of the `text` dialect are JSON
+/// strings; [`OutputSink::plain_text`] writes the text alone. A run that has not ended when the engine is closed has
+/// failed with the code `stream_ended`, as any converted stream that breaks off.
 #[derive(Debug)]
 pub struct OutputSink<W> {
     writer: W,
     converter: Converter,
-    form: Form,
-    /// What a batch became.
+    format: OutputFormat,
+    /// The converted bytes of a batch.
     out: Vec<u8>,
 }
 
-/// How frames stand in the output.
+/// The format of frames in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputFormat {
     Framed(Framing),
-    Strings,
-    BareText,
+    JsonStrings,
+    PlainText,
 }
 
 impl OutputSink<Stdout> {
@@ -41,30 +41,30 @@ impl OutputSink<Stdout> {
 }
 
 impl OutputSink<File> {
-    /// Writes to a file, which is made anew.
+    /// Writes to a file, which is created or truncated.
     pub async fn file(path: impl AsRef<Path>, dialect: Dialect, framing: Framing) -> std::io::Result<Self> {
         Ok(Self::new(File::create(path).await?, dialect, framing))
     }
 }
 
 impl<W: AsyncWrite + Unpin + Send + 'static> OutputSink<W> {
-    /// Writes to anything that takes bytes.
+    /// Writes to a byte stream.
     pub fn new(writer: W, dialect: Dialect, framing: Framing) -> Self {
-        let form = match (dialect, framing) {
-            (Dialect::Text, Framing::Ndjson | Framing::Json) => Form::Strings,
-            _ => Form::Framed(framing),
+        let format = match (dialect, framing) {
+            (Dialect::Text, Framing::Ndjson | Framing::Json) => OutputFormat::JsonStrings,
+            _ => OutputFormat::Framed(framing),
         };
-        Self::with(writer, dialect, form)
+        Self::with(writer, dialect, format)
     }
 
-    /// Writes the answer's text alone, and a line end after it.
-    pub fn bare_text(writer: W) -> Self {
-        Self::with(writer, Dialect::Text, Form::BareText)
+    /// Writes only the answer's text, with a final line end.
+    pub fn plain_text(writer: W) -> Self {
+        Self::with(writer, Dialect::Text, OutputFormat::PlainText)
     }
 
-    fn with(writer: W, dialect: Dialect, form: Form) -> Self {
+    fn with(writer: W, dialect: Dialect, format: OutputFormat) -> Self {
         let options = Options { from: Some(Dialect::StreamingEngine), ..Options::to(dialect) };
-        Self { writer, converter: Converter::new(options), form, out: Vec::new() }
+        Self { writer, converter: Converter::new(options), format, out: Vec::new() }
     }
 
     async fn flush(&mut self) -> std::io::Result<()> {
@@ -74,25 +74,25 @@ impl<W: AsyncWrite + Unpin + Send + 'static> OutputSink<W> {
     }
 }
 
-impl<W: AsyncWrite + Unpin + Send + 'static> Sink for OutputSink<W> {
-    async fn send(&mut self, batch: &Batch, _: &Link) -> Result<Receipt, SendError> {
-        let (out, form) = (&mut self.out, self.form);
+impl<W: AsyncWrite + Unpin + Send + 'static> EngineSink for OutputSink<W> {
+    async fn send(&mut self, batch: &SendBatch, _: &SinkContext) -> Result<Receipt, SendError> {
+        let (out, format) = (&mut self.out, self.format);
         for (sequence, frame) in batch.frames() {
             let pushed = self
                 .converter
-                .push(sequence + 1, None, &frame, &mut |converted| write(out, form, &converted));
-            // The engine's own check is the same decoder and guard; only a bug gets here.
-            pushed.map_err(|error| Failure::Sink(std::sync::Arc::new(error)))?;
+                .push(sequence + 1, None, &frame, &mut |converted| write(out, format, &converted));
+            // The preflight check uses the same decoder and guard, so only a bug gets here.
+            pushed.map_err(|error| EngineFailure::Sink(std::sync::Arc::new(error)))?;
         }
         self.flush().await?;
         Ok(Receipt::default())
     }
 
-    async fn close(&mut self) -> Result<(), Failure> {
-        let (out, form) = (&mut self.out, self.form);
-        let finished = self.converter.finish(&mut |converted| write(out, form, &converted));
-        finished.map_err(|error| Failure::Sink(std::sync::Arc::new(error)))?;
-        if form == Form::BareText {
+    async fn close(&mut self) -> Result<(), EngineFailure> {
+        let (out, format) = (&mut self.out, self.format);
+        let finished = self.converter.finish(&mut |converted| write(out, format, &converted));
+        finished.map_err(|error| EngineFailure::Sink(std::sync::Arc::new(error)))?;
+        if format == OutputFormat::PlainText {
             out.push(b'\n');
         }
         self.flush().await?;
@@ -100,16 +100,16 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Sink for OutputSink<W> {
     }
 }
 
-fn write(out: &mut Vec<u8>, form: Form, converted: &Converted<'_>) {
+fn write(out: &mut Vec<u8>, format: OutputFormat, converted: &Converted<'_>) {
     for (k, (name, data)) in converted.frames.iter().enumerate() {
-        match form {
-            Form::Framed(Framing::Sse) => {
+        match format {
+            OutputFormat::Framed(Framing::Sse) => {
                 let cursor = format!("{}-{k}", converted.record.seq);
                 write_frame(Framing::Sse, out, Some(&cursor), name, data);
             }
-            Form::Framed(framing) => write_frame(framing, out, None, None, data),
-            Form::BareText => out.extend_from_slice(data),
-            Form::Strings => {
+            OutputFormat::Framed(framing) => write_frame(framing, out, None, None, data),
+            OutputFormat::PlainText => out.extend_from_slice(data),
+            OutputFormat::JsonStrings => {
                 let text = String::from_utf8_lossy(data);
                 out.extend_from_slice(runwire_model::Json::string(&text).text().as_bytes());
                 out.push(b'\n');

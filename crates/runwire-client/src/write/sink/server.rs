@@ -1,4 +1,5 @@
-//! A run on a server: batches sent in order, tried again until they are acknowledged, written exactly once.
+//! The sink that writes to a server: sends batches in order and retries them; producer headers make each write exactly
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
-use super::{Batch, Link, Receipt, SendError, Sink};
-use crate::backoff::Backoff;
-use crate::http::{Target, body_of};
-use crate::write::Failure;
+use super::{EngineSink, Receipt, SendBatch, SendError, SinkContext};
+use crate::backoff::RetryBackoff;
+use crate::http::{Endpoint, boxed_body};
+use crate::write::EngineFailure;
 use crate::{Client, Error};
 
 const PRODUCER_ID: HeaderName = HeaderName::from_static("producer-id");
@@ -23,38 +24,38 @@ const PRODUCER_SEQ: HeaderName = HeaderName::from_static("producer-seq");
 
 const DIALECT: Dialect = Dialect::StreamingEngine;
 
-/// Who writes, and in which of its lives.
+/// The id and epoch of a producer.
 #[derive(Debug, Clone)]
-pub(crate) struct Producer {
+pub(crate) struct ProducerIdentity {
     pub(crate) id: String,
     pub(crate) epoch: u64,
 }
 
 /// Writes a run to a server.
 ///
-/// Whatever has queued up is one request, so that the server commits it at once; the next one follows when it is
-/// acknowledged. (An open body would tell how far it came only at its end.) The index of a batch's first frame in
-/// what the producer has sent is its sequence: one event is one frame.
+/// A batch is one request, so that the server commits it at once; the next one follows when it is acknowledged. (A
+/// streamed body would be acknowledged only at its end.) One event is one frame, so the sequence of a batch's first
+/// frame is its `producer-seq`.
 #[derive(Debug)]
 pub(crate) struct ServerSink {
     client: Client,
     run: String,
     producer: HeaderMap,
-    /// Where to write; made with the first batch, which may name the thread.
-    target: Option<Target>,
-    patience: Duration,
+    /// Endpoint of the run's events; set with the first batch, which may name the thread.
+    endpoint: Option<Endpoint>,
+    retry_timeout: Duration,
     heartbeat: Duration,
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct WriteResponse {
     accepted: u64,
     duplicates: u64,
     last_seq: u64,
 }
 
 #[derive(Deserialize)]
-struct Beat {
+struct HeartbeatResponse {
     status: String,
     cancel_requested: bool,
 }
@@ -63,8 +64,8 @@ impl ServerSink {
     pub(crate) fn new(
         client: Client,
         run: String,
-        producer: &Producer,
-        patience: Duration,
+        producer: &ProducerIdentity,
+        retry_timeout: Duration,
         heartbeat: Duration,
     ) -> Result<Self, http::header::InvalidHeaderValue> {
         let headers = HeaderMap::from_iter([
@@ -72,85 +73,89 @@ impl ServerSink {
             (PRODUCER_ID, HeaderValue::from_bytes(producer.id.as_bytes())?),
             (PRODUCER_EPOCH, HeaderValue::from(producer.epoch)),
         ]);
-        Ok(Self { client, run, producer: headers, target: None, patience, heartbeat })
+        Ok(Self { client, run, producer: headers, endpoint: None, retry_timeout, heartbeat })
     }
 
-    fn run_target(&self) -> Target {
-        self.client.http.target().segment("v1").segment("runs").segment(&self.run)
+    fn run_endpoint(&self) -> Endpoint {
+        self.client.http.endpoint().segment("v1").segment("runs").segment(&self.run)
     }
 }
 
-impl Sink for ServerSink {
-    async fn send(&mut self, batch: &Batch, link: &Link) -> Result<Receipt, SendError> {
-        let target = match &self.target {
-            Some(target) => target,
+impl EngineSink for ServerSink {
+    async fn send(&mut self, batch: &SendBatch, context: &SinkContext) -> Result<Receipt, SendError> {
+        let endpoint = match &self.endpoint {
+            Some(endpoint) => endpoint,
             None => {
-                let events = self.run_target().segment("events").parameter("dialect", DIALECT.name());
-                &*self.target.insert(events.parameter_if("thread", link.thread().as_deref()))
+                let events = self.run_endpoint().segment("events").parameter("dialect", DIALECT.name());
+                &*self.endpoint.insert(events.parameter_if("thread", context.thread().as_deref()))
             }
         };
         let (begun, mut attempts) = (Instant::now(), 0);
-        let mut backoff = Backoff::new(&self.client.patience);
+        let mut backoff = RetryBackoff::new(&self.client.retry);
         loop {
             attempts += 1;
-            let error = match attempt(&self.client, &self.producer, target, batch).await {
+            let error = match attempt(&self.client, &self.producer, endpoint, batch).await {
                 Ok(written) if written.accepted + written.duplicates == batch.len() as u64 => {
                     return Ok(Receipt { last_seq: Some(written.last_seq) });
                 }
                 Ok(written) => {
                     let counts = format!("{} and {}", written.accepted, written.duplicates);
-                    self.client.http.strange(format!("of {} frames it counts {counts}", batch.len()))
+                    self.client.http.protocol_error(format!("of {} frames it counts {counts}", batch.len()))
                 }
                 Err(error) => error,
             };
             if !error.is_temporary() {
                 return Err(refused(error));
             }
-            let wait = backoff.next_wait(error.retry_after());
-            if begun.elapsed() + wait > self.patience {
-                let failure = Failure::GaveUp { after: begun.elapsed(), attempts, last: Arc::new(error) };
+            let wait = backoff.next_delay(error.retry_after());
+            if begun.elapsed() + wait > self.retry_timeout {
+                let failure =
+                    EngineFailure::GaveUp { after: begun.elapsed(), attempts, last: Arc::new(error) };
                 return Err(failure.into());
             }
-            link.retrying(attempts, &error);
+            context.retrying(attempts, &error);
             sleep(wait).await;
         }
     }
 
-    fn heartbeat(&self) -> Option<Duration> {
+    fn heartbeat_interval(&self) -> Option<Duration> {
         Some(self.heartbeat)
     }
 
-    async fn beat(&mut self, link: &Link) -> Result<(), Failure> {
-        if link.has_ended() {
+    async fn send_heartbeat(&mut self, context: &SinkContext) -> Result<(), EngineFailure> {
+        if context.has_ended() {
             return Ok(());
         }
         let http = &self.client.http;
-        let asked = http.ask(Method::POST, &self.run_target().segment("heartbeat"), HeaderMap::new()).await;
-        let beat = match asked {
-            Ok(response) => http.json::<Beat>(response).await,
+        let asked =
+            http.request(Method::POST, &self.run_endpoint().segment("heartbeat"), HeaderMap::new()).await;
+        let response = match asked {
+            Ok(response) => http.json::<HeartbeatResponse>(response).await,
             Err(error) => Err(error),
         };
-        match beat {
-            Ok(beat) => {
-                link.connected();
-                if beat.cancel_requested || beat.status == "cancelled" {
-                    link.cancel_requested();
+        match response {
+            Ok(response) => {
+                context.connected();
+                if response.cancel_requested || response.status == "cancelled" {
+                    context.cancel_requested();
                 }
-                match beat.status.as_str() {
-                    "completed" | "failed" | "cancelled" => Err(Failure::RunClosed { status: beat.status }),
+                match response.status.as_str() {
+                    "completed" | "failed" | "cancelled" => {
+                        Err(EngineFailure::RunClosed { status: response.status })
+                    }
                     _ => Ok(()),
                 }
             }
-            // A run that does not exist yet has no lease. Whatever else is wrong, the next write will meet it.
+            // A run that does not exist yet has no lease. Any other error will fail the next write.
             Err(error) => {
-                debug!(target: crate::write::TARGET, run = self.run, %error, "no heartbeat");
+                debug!(target: crate::write::TARGET, run = self.run, %error, "heartbeat failed");
                 Ok(())
             }
         }
     }
 }
 
-/// Tells what a refusal means for the engine, and how much of the batch is written.
+/// Converts a refusal to the engine's failure, with the number of frames that are written.
 fn refused(error: Error) -> SendError {
     match error {
         Error::Refused(problem) => {
@@ -158,26 +163,27 @@ fn refused(error: Error) -> SendError {
             let accepted = count(problem.accepted()) + count(problem.duplicates());
             let fenced = problem.code() == Some("producer_fenced");
             let problem = Arc::from(problem);
-            let failure = if fenced { Failure::Fenced(problem) } else { Failure::Refused(problem) };
+            let failure =
+                if fenced { EngineFailure::Fenced(problem) } else { EngineFailure::Refused(problem) };
             SendError { accepted, failure }
         }
-        other => Failure::Answer(Arc::new(other)).into(),
+        other => EngineFailure::Answer(Arc::new(other)).into(),
     }
 }
 
 async fn attempt(
     client: &Client,
     producer: &HeaderMap,
-    target: &Target,
-    batch: &Batch,
-) -> Result<Written, Error> {
+    endpoint: &Endpoint,
+    batch: &SendBatch,
+) -> Result<WriteResponse, Error> {
     let http = &client.http;
     let mut headers = producer.clone();
     headers.insert(PRODUCER_SEQ, HeaderValue::from(batch.first()));
     let exchange = async {
-        let body = body_of(Full::new(batch.lines().clone()));
-        let response = http.send(Method::POST, target, headers, body).await?;
-        http.json::<Written>(response).await
+        let body = boxed_body(Full::new(batch.lines().clone()));
+        let response = http.send(Method::POST, endpoint, headers, body).await?;
+        http.json::<WriteResponse>(response).await
     };
-    timeout(client.patience.silence, exchange).await.unwrap_or_else(|_| Err(http.silent()))
+    timeout(client.retry.idle_timeout, exchange).await.unwrap_or_else(|_| Err(http.idle_error()))
 }

@@ -1,8 +1,8 @@
-//! Golden files: what a person sees, kept as text to be read.
+//! Golden files of drawn runs, readable as text.
 //!
-//! `RUNWIRE_WRITE_GOLDEN=1 cargo nextest run -p runwire view` writes them anew.
+//! `RUNWIRE_WRITE_GOLDEN=1 cargo nextest run -p runwire view` rewrites them.
 
-use super::stage::{Cue, Screen, golden, made, plain, terminal, vector};
+use super::fixtures::{FakeTerminal, ScriptLine, golden, plain, recorded, terminal, vector};
 use crate::view::View;
 
 #[track_caller]
@@ -15,15 +15,15 @@ fn compare(name: &str, shown: &str) {
     assert!(shown == expected, "{} differs; what is shown now:\n{shown}", path.display());
 }
 
-/// Draws a run on a terminal, and takes down the screen at each moment to look.
-fn screens(cues: &[Cue], columns: u16) -> String {
+/// Draws a run on a terminal, and records the screen at each marked moment.
+fn screens(script: &[ScriptLine], columns: u16) -> String {
     let mut shown = String::new();
-    let screen = Screen::new(200, columns);
+    let screen = FakeTerminal::new(200, columns);
     let mut view = View::new(terminal(columns.into()), screen.clone());
-    for cue in cues {
+    for cue in script {
         match cue {
-            Cue::Event(run, at, event) => view.event(run, *at, event).unwrap(),
-            Cue::Look(name) => {
+            ScriptLine::Event(run, at, event) => view.event(run, *at, event).unwrap(),
+            ScriptLine::Look(name) => {
                 if name == "at the end" {
                     view.finish().unwrap();
                 }
@@ -63,20 +63,20 @@ fn runs_of_every_dialect_read_well_without_a_terminal() {
 
 #[test]
 fn a_rich_run_reads_well_without_a_terminal() {
-    compare("trip.txt", &plain(&made("trip")));
+    compare("trip.txt", &plain(&recorded("trip")));
 }
 
 #[test]
 fn a_rich_run_reads_well_on_a_terminal_of_40_and_of_100_columns() {
     for columns in [40, 100] {
-        compare(&format!("trip.{columns}.txt"), &screens(&made("trip"), columns));
+        compare(&format!("trip.{columns}.txt"), &screens(&recorded("trip"), columns));
     }
 }
 
 #[test]
 fn a_run_cannot_drive_the_terminal() {
-    let shown = plain(&made("hostile"));
+    let shown = plain(&recorded("hostile"));
     assert!(!shown.contains(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t')));
     compare("hostile.txt", &shown);
-    compare("hostile.60.txt", &screens(&made("hostile"), 60));
+    compare("hostile.60.txt", &screens(&recorded("hostile"), 60));
 }

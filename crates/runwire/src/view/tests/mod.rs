@@ -1,6 +1,6 @@
-//! What a view shows: plain text against golden files, and the screen of a terminal.
+//! Tests of the view: golden files, properties, and the screen of a terminal.
 
+mod fixtures;
 mod golden;
 mod properties;
-mod screen;
-mod stage;
+mod terminal;

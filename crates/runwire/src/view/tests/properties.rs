@@ -1,17 +1,17 @@
-//! Whatever a run says: nothing panics, nothing drives the terminal, nothing is drawn over anything.
+//! Property tests: no run makes the view panic, act on the terminal, or draw over itself.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use runwire_model::{Event, Json, Timestamp};
 use serde_json::{Value, json};
 
-use super::stage::{Screen, terminal};
+use super::fixtures::{FakeTerminal, terminal};
 use crate::view::{Style, View};
 
-/// Rows of a terminal that shows a whole run.
+/// Height of a terminal that shows a whole run.
 const TALL: u16 = 700;
 
-/// Text as runs and attackers write it.
+/// Text of runs and attackers.
 fn text() -> impl Strategy<Value = String> {
     let pieces = [
         "word ",
@@ -42,7 +42,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..9).prop_map(|pieces| pieces.concat())
 }
 
-/// One event out of many kinds, with few ids so that they meet.
+/// An event of any type, with few ids so that they collide.
 fn event() -> impl Strategy<Value = Event> {
     (0..34u8, 0..3u8, text(), text(), 0..130i32).prop_map(|(kind, id, one, other, number)| {
         let (message, call) = (format!("m{id}"), format!("c{id}"));
@@ -77,7 +77,7 @@ fn event() -> impl Strategy<Value = Event> {
     })
 }
 
-/// An event whose drawing may have lines that a terminal wraps: they are for copying.
+/// An interaction, whose lines for copying may be wrapped by the terminal.
 fn question() -> impl Strategy<Value = Event> {
     (text(), text(), any::<bool>()).prop_map(|(one, other, form)| {
         read(&json!({
@@ -92,9 +92,9 @@ fn read(frame: &Value) -> Event {
     Event::from_json(&Json::from_value(frame)).unwrap()
 }
 
-/// Draws on a terminal; whether the reader sees each event at once or all in one go.
-fn draw(events: &[Event], rows: u16, columns: u16, each: bool) -> Screen {
-    let screen = Screen::new(rows, columns);
+/// Draws on a terminal; `each` flushes after every event.
+fn draw(events: &[Event], rows: u16, columns: u16, each: bool) -> FakeTerminal {
+    let screen = FakeTerminal::new(rows, columns);
     let mut view = View::new(terminal(columns.into()), screen.clone());
     for event in events {
         view.event("r1", Timestamp(5), event).unwrap();
@@ -106,7 +106,7 @@ fn draw(events: &[Event], rows: u16, columns: u16, each: bool) -> Screen {
     screen
 }
 
-/// Lists the escape sequences and control characters in an output.
+/// Returns the escape sequences and control characters of an output.
 fn escapes(out: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut letters = out.chars();
@@ -120,14 +120,14 @@ fn escapes(out: &str) -> Vec<String> {
                 }
             }
             found.push(sequence);
-        } else if letter.is_control() || crate::view::clean::tame(letter) != letter {
+        } else if letter.is_control() || crate::view::sanitize::sanitize(letter) != letter {
             found.push(letter.to_string());
         }
     }
     found
 }
 
-/// The same runs every time, so that a change is judged by itself; `PROPTEST_CASES` asks for other ones, and more.
+/// Uses a fixed seed; `PROPTEST_CASES` uses other seeds, and more cases.
 fn config() -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
     ProptestConfig {

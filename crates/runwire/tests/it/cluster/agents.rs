@@ -1,13 +1,13 @@
-//! An agent runs on one node; whoever answers or stops it is on another.
+//! An agent on one node is answered and cancelled on another.
 
 use std::net::SocketAddr;
 
 use serde_json::json;
 
-use super::asking::{events, processes, the_end, wait_for, wait_for_status};
-use super::bed::{Bed, Setup};
 use super::check::no_process_is_left;
-use super::people::{agents, start};
+use super::requests::{events, processes, the_end, wait_for, wait_for_status};
+use super::test_cluster::{Setup, TestCluster};
+use super::users::{agents, start};
 use crate::crash::http::{get, post};
 
 fn answer(node: SocketAddr, run: &str, question: &str, body: &serde_json::Value) {
@@ -19,8 +19,8 @@ fn answer(node: SocketAddr, run: &str, question: &str, body: &serde_json::Value)
 #[test]
 fn what_an_agent_asks_on_one_node_is_answered_on_another_and_it_goes_on() {
     let mark = format!("asked-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { agents: &agents(&mark), ..Setup::default() });
-    let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { agents: &agents(&mark), ..Setup::default() });
+    let [a, b, c] = cluster.addresses()[..] else { panic!("three nodes") };
     let approved = json!({"decision": "approved"});
     let cases = [
         ("asks", "q", approved),
@@ -59,15 +59,15 @@ fn what_an_agent_asks_on_one_node_is_answered_on_another_and_it_goes_on() {
         assert_eq!(told, events(a, agent));
         assert_eq!(told, events(b, agent));
     }
-    bed.stop();
+    cluster.stop();
     no_process_is_left(&mark);
 }
 
 #[test]
 fn a_cancel_on_one_node_reaches_the_agent_on_another() {
     let mark = format!("stopped-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { agents: &agents(&mark), ..Setup::default() });
-    let [a, b, c] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { agents: &agents(&mark), ..Setup::default() });
+    let [a, b, c] = cluster.addresses()[..] else { panic!("three nodes") };
     for agent in ["counts", "endless"] {
         start(a, agent, agent);
         wait_for_status(c, agent, "running");
@@ -82,5 +82,5 @@ fn a_cancel_on_one_node_reaches_the_agent_on_another() {
         the_end(agent, &events(b, agent));
     }
     no_process_is_left(&mark);
-    bed.stop();
+    cluster.stop();
 }

@@ -1,20 +1,20 @@
-//! Everything goes wrong, one thing after the other, while people write, read, ask and answer.
+//! Chaos test: random disturbances while clients write, read, request and answer.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::bed::{Bed, Setup};
 use super::check::{every_run_ends, every_run_has_one_end, no_process_is_left};
 use super::disturbance::Disturbance;
-use super::people::{People, agents};
 use super::probes::Probes;
-use crate::crash::cast::Cast;
+use super::test_cluster::{Setup, TestCluster};
+use super::users::{Users, agents};
+use crate::crash::context::TestContext;
 use crate::crash::random::{Random, Seed};
-use crate::crash::world::World;
+use crate::crash::workload::Workload;
 
-/// How long things go wrong, if nobody says for how long.
+/// Default duration of the chaos.
 const SECONDS: u64 = 35;
 /// How much goes wrong in a short run, and in one that has time for what takes longer than any limit.
 const SHORT: Measure = Measure { longest: Duration::from_millis(1500), lease: 20 };
@@ -32,22 +32,21 @@ struct Measure {
 }
 
 impl Measure {
-    /// Tells how long one thing may go wrong after the other: a writer may meet them all, and then waits some seconds
-    /// more for its last node to give up.
-    fn breathless(self) -> Duration {
+    /// Limits consecutive disturbances: a writer may be hit by all of them, and then waits for its last node to time out.
+    fn max_consecutive(self) -> Duration {
         Duration::from_secs(u64::from(self.lease)) * 5 / 8
     }
 }
 
 /// How long each disturbance took to heal.
-type Heals = BTreeMap<Disturbance, Vec<Duration>>;
+type RecoveryTimes = BTreeMap<Disturbance, Vec<Duration>>;
 
 /// What goes wrong, over all rounds.
 #[derive(Default)]
 struct Course {
     /// What comes next, the last one first: all kinds have their turn before any comes again.
     deck: Vec<Disturbance>,
-    heals: Heals,
+    recovery_times: RecoveryTimes,
 }
 
 #[test]
@@ -59,17 +58,18 @@ fn a_cluster_in_chaos_loses_nothing_shows_one_order_to_everyone_and_ends_every_r
     let seconds = told.map_or(SECONDS, |told| told.parse().expect("RUNWIRE_CHAOS_SECONDS is a number"));
     let mark = format!("chaos-agent-{}", std::process::id());
     let measure = if seconds > SECONDS { LONG } else { SHORT };
-    let mut bed = Bed::start(Setup { lease: measure.lease, agents: &agents(&mark), ..Setup::default() });
+    let mut cluster =
+        TestCluster::start(Setup { lease: measure.lease, agents: &agents(&mark), ..Setup::default() });
     let (begun, mut course, mut round) = (Instant::now(), Course::default(), 0);
     // Runs that go on for an hour would take as long to check; these go on for a round.
     while begun.elapsed().as_secs() < seconds {
         let lasts = Duration::from_secs(seconds.min(SECONDS));
-        Chaos { name: format!("c{round}"), lasts, measure }.reign(&mut bed, &mut random, &mut course);
+        Chaos { name: format!("c{round}"), lasts, measure }.run(&mut cluster, &mut random, &mut course);
         round += 1;
         no_process_is_left(&mark);
     }
-    eprintln!("{}", table(&course.heals));
-    bed.stop();
+    eprintln!("{}", table(&course.recovery_times));
+    cluster.stop();
     no_process_is_left(&mark);
 }
 
@@ -82,33 +82,33 @@ struct Chaos {
 }
 
 impl Chaos {
-    /// Lets everyone work while things go wrong, and checks what has become of it.
+    /// Runs the workload during disturbances, and checks the result.
     #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
-    fn reign(&self, bed: &mut Bed, random: &mut Random, course: &mut Course) {
-        let (name, world) = (self.name.as_str(), bed.world());
-        let probes = Probes::new(name, bed.addresses());
+    fn run(&self, cluster: &mut TestCluster, random: &mut Random, course: &mut Course) {
+        let (name, context) = (self.name.as_str(), cluster.context());
+        let probes = Probes::new(name, cluster.addresses());
         let (outcome, memories) = thread::scope(|threads| {
-            let _watch = world.watch();
-            probes.begin(threads, &world);
-            let cast = Cast::without_errands(threads, &world, &random.named("cast"), name, 0);
-            let people = People::begin(threads, &world, &random.named("people"), name, PEOPLE);
-            self.disturb(bed, &world, &probes, random, course);
-            world.enough_is_written();
-            (cast.end(&world), people.end())
+            let _watch = context.watch();
+            probes.begin(threads, &context);
+            let workload = Workload::without_lifecycle(threads, &context, &random.named("cast"), name, 0);
+            let users = Users::begin(threads, &context, &random.named("people"), name, PEOPLE);
+            self.disturb(cluster, &context, &probes, random, course);
+            context.finish_writers();
+            (workload.end(&context), users.end())
         });
-        every_run_ends(bed, name);
+        every_run_ends(cluster, name);
         let counts = thread::scope(|threads| {
             let check = |node| {
                 let (outcome, memories) = (&outcome, &memories);
                 threads.spawn(move || {
-                    outcome.check(&World::new(node));
+                    outcome.check(&TestContext::new(node));
                     memories.check(node)
                 })
             };
-            let checks: Vec<_> = bed.addresses().into_iter().map(check).collect();
+            let checks: Vec<_> = cluster.addresses().into_iter().map(check).collect();
             checks.into_iter().map(|check| check.join().expect("all is well")).next_back()
         });
-        let runs = every_run_has_one_end(bed, name);
+        let runs = every_run_has_one_end(cluster, name);
         let (frames, cuts, connections) = outcome.counts();
         eprintln!(
             "{runs} runs, {frames} frames, {cuts} writes cut off, {connections} connections of readers"
@@ -116,18 +116,18 @@ impl Chaos {
         eprintln!("{:?}", counts.unwrap_or_default());
     }
 
-    /// Lets one thing after the other happen, all kinds of them in turn, and sees each heal.
+    /// Causes one disturbance after another, and measures the recovery from each.
     #[expect(clippy::print_stderr, reason = "whoever runs it for an hour wants to see it go on")]
     fn disturb(
         &self,
-        bed: &mut Bed,
-        world: &World,
+        cluster: &mut TestCluster,
+        context: &TestContext,
         probes: &Probes,
         random: &mut Random,
         course: &mut Course,
     ) {
         let begun = Instant::now();
-        eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(world).as_secs_f64());
+        eprintln!("nothing is wrong yet: {:.3} s from node to node", probes.heal(context).as_secs_f64());
         let mut calm = Instant::now();
         while begun.elapsed() < self.lasts {
             if course.deck.is_empty() {
@@ -135,21 +135,21 @@ impl Chaos {
             }
             let Some(disturbance) = course.deck.pop() else { break };
             let from = begun.elapsed().as_secs_f64();
-            disturbance.happen(bed, random, self.measure.longest);
+            disturbance.happen(cluster, random, self.measure.longest);
             let (until, what) = (begun.elapsed().as_secs_f64(), disturbance.name());
             // Now and then the next one comes before anybody has taken breath.
-            let may_go_on = calm.elapsed() + self.measure.longest < self.measure.breathless();
+            let may_go_on = calm.elapsed() + self.measure.longest < self.measure.max_consecutive();
             if random.one_in(4) && may_go_on {
                 eprintln!("{from:6.1} to {until:6.1} s: {what}, and at once:");
                 continue;
             }
-            let healed = probes.heal(world);
+            let healed = probes.heal(context);
             eprintln!("{from:6.1} to {until:6.1} s: {what}, healed after {:.3} s", healed.as_secs_f64());
-            course.heals.entry(disturbance).or_default().push(healed);
+            course.recovery_times.entry(disturbance).or_default().push(healed);
             thread::sleep(random.millis(400));
             calm = Instant::now();
         }
-        probes.heal(world);
+        probes.heal(context);
     }
 }
 
@@ -162,15 +162,16 @@ fn shuffled(random: &mut Random) -> Vec<Disturbance> {
     deck
 }
 
-/// Tells from the end of each disturbance until every node showed what every other one wrote.
-fn table(heals: &Heals) -> String {
+/// Formats the times from the end of each disturbance until every node shows the others' writes.
+fn table(recovery_times: &RecoveryTimes) -> String {
     let mut text = format!("{:<36} {:>5} {:>9} {:>9}\n", "what went wrong", "times", "median s", "longest s");
-    for (disturbance, heals) in heals {
-        let mut heals = heals.clone();
-        heals.sort_unstable();
-        let seconds = |at: usize| heals[at].as_secs_f64();
-        let (median, longest) = (seconds(heals.len() / 2), seconds(heals.len() - 1));
-        text += &format!("{:<36} {:>5} {median:>9.3} {longest:>9.3}\n", disturbance.name(), heals.len());
+    for (disturbance, recovery_times) in recovery_times {
+        let mut recovery_times = recovery_times.clone();
+        recovery_times.sort_unstable();
+        let seconds = |at: usize| recovery_times[at].as_secs_f64();
+        let (median, longest) = (seconds(recovery_times.len() / 2), seconds(recovery_times.len() - 1));
+        text +=
+            &format!("{:<36} {:>5} {median:>9.3} {longest:>9.3}\n", disturbance.name(), recovery_times.len());
     }
     text
 }

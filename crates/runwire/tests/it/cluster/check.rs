@@ -1,18 +1,18 @@
-//! What must be true of a cluster after everything.
+//! Invariants of a cluster after a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use super::asking::{ENDS, ask, events_of, processes, wait_for};
-use super::bed::Bed;
-use crate::crash::world::World;
+use super::requests::{ENDS, ask, events_of, processes, wait_for};
+use super::test_cluster::TestCluster;
+use crate::crash::context::TestContext;
 
 /// Runs a page of a list has at most.
 const PAGE: usize = 100;
 
 /// Waits until no run is open whose name begins so, as every node tells it.
-pub(super) fn every_run_ends(bed: &Bed, name: &str) {
-    for node in bed.addresses() {
+pub(super) fn every_run_ends(cluster: &TestCluster, name: &str) {
+    for node in cluster.addresses() {
         for status in ["pending", "running", "suspended"] {
             let open = || runs(node, &format!("status={status}&prefix={name}-&"));
             let mut last = Vec::new();
@@ -24,10 +24,10 @@ pub(super) fn every_run_ends(bed: &Bed, name: &str) {
     }
 }
 
-/// Every run whose name begins so has exactly one terminal event, the same on every node, and its status says so. Tells how many there are.
-pub(super) fn every_run_has_one_end(bed: &Bed, name: &str) -> usize {
+/// Checks that every run with this prefix has exactly one terminal event, the same on every node, and returns their number.
+pub(super) fn every_run_has_one_end(cluster: &TestCluster, name: &str) -> usize {
     let which = format!("prefix={name}-&");
-    let addresses = bed.addresses();
+    let addresses = cluster.addresses();
     let all = runs(addresses[0], &which);
     for node in &addresses[1..] {
         assert_eq!(runs(*node, &which), all, "the nodes list other runs");
@@ -61,11 +61,11 @@ struct Listed {
 
 /// Lists the runs of a node with their status.
 fn runs(node: SocketAddr, which: &str) -> Vec<Listed> {
-    let world = World::new(node);
+    let context = TestContext::new(node);
     let (mut all, mut before) = (Vec::new(), String::new());
     loop {
         let path = format!("/v1/runs?{which}limit={PAGE}{before}");
-        let page = ask(&world, &[200], "GET", &path, "").json();
+        let page = ask(&context, &[200], "GET", &path, "").json();
         let text = |run: &serde_json::Value, field: &str| run[field].as_str().unwrap().to_owned();
         let found = page["runs"].as_array().unwrap().iter();
         all.extend(found.map(|run| Listed {

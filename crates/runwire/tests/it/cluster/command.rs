@@ -15,7 +15,7 @@ use crate::server::Server;
 
 const PASSWORD: &str = "s3cret/@:word";
 /// The same, as it is written in an address.
-const WRITTEN: &str = "s3cret%2F%40%3Aword";
+const ENCODED_PASSWORD: &str = "s3cret%2F%40%3Aword";
 
 /// A Postgres that asks for passwords, with a database `wire` of a user `ann`.
 struct Guarded {
@@ -47,7 +47,7 @@ impl Guarded {
     }
 
     fn own(&self) -> String {
-        self.url("ann", WRITTEN, "wire")
+        self.url("ann", ENCODED_PASSWORD, "wire")
     }
 }
 
@@ -96,8 +96,12 @@ fn what_will_not_pass_ends_the_start_at_once_with_advice() {
         "password authentication failed",
         "check user and password",
     );
-    refused(&serve(&postgres.url("ann", WRITTEN, "wier")), "\"wier\" does not exist", "CREATE DATABASE");
-    refused(&serve(&postgres.url("bob", WRITTEN, "wire")), "permission denied", "ALTER DATABASE");
+    refused(
+        &serve(&postgres.url("ann", ENCODED_PASSWORD, "wier")),
+        "\"wier\" does not exist",
+        "CREATE DATABASE",
+    );
+    refused(&serve(&postgres.url("bob", ENCODED_PASSWORD, "wire")), "permission denied", "ALTER DATABASE");
     postgres.server.query("postgres", "alter role ann set synchronous_commit = off").unwrap();
     refused(&serve(&postgres.own()), "synchronous_commit is `off`", "SET synchronous_commit = on");
     let unreadable = serve("postgres://ann:s3cret@127.0.0.1:port/wire");
@@ -184,7 +188,7 @@ fn migrate_makes_a_store_once_and_leaves_a_newer_one_alone() {
     ] {
         postgres.server.query("wire", statement).unwrap();
     }
-    let mut server = Server::start_with(&["--store", &postgres.url("bob", WRITTEN, "wire")]);
+    let mut server = Server::start_with(&["--store", &postgres.url("bob", ENCODED_PASSWORD, "wire")]);
     let pushed = run(&["push", "r1", "--end", &example("hello.loom.ndjson"), "--url", &server.url()], "");
     assert_eq!(pushed.code, 0, "{}", pushed.stderr);
     assert!(server.stop().success());

@@ -1,4 +1,4 @@
-//! What can happen to a cluster.
+//! Disturbances of a cluster: kills, pauses, restarts, network faults.
 
 use std::thread;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use runwire_engines::{Mode, Proxy};
 use rustix::process::Signal;
 
-use super::bed::{Bed, spoil};
-use super::doubts::COMMIT;
+use super::test_cluster::{TestCluster, set_mode_and_cut};
+use super::unknown_outcome::COMMIT;
 use crate::crash::random::Random;
 
 /// Something that goes wrong for a while.
@@ -78,54 +78,54 @@ impl Disturbance {
     }
 
     /// Lets it happen, for at most so long where it takes a while, and sees to it that it is over.
-    pub(super) fn happen(self, bed: &mut Bed, random: &mut Random, longest: Duration) {
+    pub(super) fn happen(self, cluster: &mut TestCluster, random: &mut Random, longest: Duration) {
         let longest = u64::try_from(longest.as_millis()).unwrap();
-        let node = random.below(bed.nodes.len());
+        let node = random.below(cluster.nodes.len());
         let mut last = || thread::sleep(Duration::from_millis(100) + random.millis(longest));
         match self {
             Self::NodeKilled => {
-                bed.nodes[node].server.kill();
+                cluster.nodes[node].server.kill();
                 last();
-                bed.nodes[node].server.restart();
+                cluster.nodes[node].server.restart();
             }
             Self::NodePaused => {
-                bed.nodes[node].server.signal(Signal::STOP);
+                cluster.nodes[node].server.signal(Signal::STOP);
                 last();
-                bed.nodes[node].server.signal(Signal::CONT);
+                cluster.nodes[node].server.signal(Signal::CONT);
             }
             Self::RedisKilled => {
-                bed.redis.kill();
+                cluster.redis.kill();
                 last();
-                bed.redis.restart().unwrap();
+                cluster.redis.restart().unwrap();
             }
-            Self::RedisFlushed => bed.redis.flush().unwrap(),
+            Self::RedisFlushed => cluster.redis.flush().unwrap(),
             Self::RedisPaused => {
-                bed.redis.pause();
+                cluster.redis.pause();
                 last();
-                bed.redis.resume();
+                cluster.redis.resume();
             }
-            Self::RedisRestarted => bed.redis.restart().unwrap(),
-            Self::RedisConnectionsCut => bed.redis.cut_connections().unwrap(),
+            Self::RedisRestarted => cluster.redis.restart().unwrap(),
+            Self::RedisConnectionsCut => cluster.redis.cut_connections().unwrap(),
             Self::PostgresKilled => {
-                bed.postgres.kill();
+                cluster.postgres.kill();
                 last();
-                bed.postgres.restart().unwrap();
+                cluster.postgres.restart().unwrap();
             }
-            Self::PostgresRestarted => bed.postgres.restart().unwrap(),
+            Self::PostgresRestarted => cluster.postgres.restart().unwrap(),
             Self::PostgresPaused => {
-                bed.postgres.pause();
+                cluster.postgres.pause();
                 last();
-                bed.postgres.resume();
+                cluster.postgres.resume();
             }
             Self::PostgresConnectionsCut => {
-                bed.postgres.cut_connections().unwrap();
+                cluster.postgres.cut_connections().unwrap();
             }
-            Self::NodeStalledFromRedis => cut_off(&bed.nodes[node].to_redis, Mode::Stall, last),
-            Self::NodeRefusedByRedis => cut_off(&bed.nodes[node].to_redis, Mode::Refuse, last),
-            Self::NodeStalledFromPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Stall, last),
-            Self::NodeRefusedByPostgres => cut_off(&bed.nodes[node].to_postgres, Mode::Refuse, last),
+            Self::NodeStalledFromRedis => cut_off(&cluster.nodes[node].to_redis, Mode::Stall, last),
+            Self::NodeRefusedByRedis => cut_off(&cluster.nodes[node].to_redis, Mode::Refuse, last),
+            Self::NodeStalledFromPostgres => cut_off(&cluster.nodes[node].to_postgres, Mode::Stall, last),
+            Self::NodeRefusedByPostgres => cut_off(&cluster.nodes[node].to_postgres, Mode::Refuse, last),
             Self::CommitsUnheard => {
-                let way = &bed.nodes[node].to_postgres;
+                let way = &cluster.nodes[node].to_postgres;
                 way.set(Mode::MuteAfter(COMMIT));
                 last();
                 way.cut_and(Mode::Pass);
@@ -135,7 +135,7 @@ impl Disturbance {
 }
 
 fn cut_off(way: &Proxy, mode: Mode, mut last: impl FnMut()) {
-    spoil(way, mode);
+    set_mode_and_cut(way, mode);
     last();
     way.set(Mode::Pass);
 }

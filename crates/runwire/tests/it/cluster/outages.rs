@@ -1,4 +1,4 @@
-//! An engine is away for longer than any limit: who is connected stays, who comes is told, and all goes on afterwards.
+//! An engine is down for longer than any timeout: open streams stay, new requests are refused, and everything recovers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use runwire_engines::Mode;
 use rustix::process::Signal;
 
-use super::asking::{events, processes, the_end, wait_for, wait_for_status};
-use super::bed::{Bed, Setup, spoil};
 use super::check::no_process_is_left;
-use super::people::{agents, start};
-use crate::command::PATIENCE;
-use crate::crash::http::{Exchange, Piece, get, post};
+use super::requests::{events, processes, the_end, wait_for, wait_for_status};
+use super::test_cluster::{Setup, TestCluster, set_mode_and_cut};
+use super::users::{agents, start};
+use crate::command::TIMEOUT;
+use crate::crash::http::{BodyPiece, Exchange, get, post};
 
 /// Longer than a request is tried, than a statement may take, and than a node is given to show that it lives.
 const OUTAGE: Duration = Duration::from_secs(13);
@@ -39,11 +39,11 @@ impl Steady {
     fn until(&mut self, what: &str) {
         let begun = Instant::now();
         while !self.told.contains(what) {
-            assert!(begun.elapsed() < PATIENCE, "{what} does not come: {}", self.told);
+            assert!(begun.elapsed() < TIMEOUT, "{what} does not come: {}", self.told);
             match self.exchange.piece().expect("the reader stays connected") {
-                Piece::Bytes(bytes) => self.told.push_str(std::str::from_utf8(&bytes).unwrap()),
-                Piece::Quiet => {}
-                Piece::End => panic!("the stream ended: {}", self.told),
+                BodyPiece::Bytes(bytes) => self.told.push_str(std::str::from_utf8(&bytes).unwrap()),
+                BodyPiece::Quiet => {}
+                BodyPiece::End => panic!("the stream ended: {}", self.told),
             }
         }
     }
@@ -79,8 +79,8 @@ fn store_is_away(node: SocketAddr) {
 #[test]
 fn an_outage_of_postgres_cuts_nobody_off_and_ends_nothing() {
     let mark = format!("outage-agent-{}", std::process::id());
-    let mut bed = Bed::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
-    let nodes = bed.addresses();
+    let mut cluster = TestCluster::start(Setup { lease: LEASE, agents: &agents(&mark), ..Setup::default() });
+    let nodes = cluster.addresses();
     let [a, b, c] = nodes[..] else { panic!("three nodes") };
     assert_eq!(write(a, "r", 0), 200);
     for agent in ["counts", "endless", "asks", "http", "demo"] {
@@ -98,7 +98,7 @@ fn an_outage_of_postgres_cuts_nobody_off_and_ends_nothing() {
     }
     let programs = processes(&mark);
     let away = Instant::now();
-    bed.postgres.stop();
+    cluster.postgres.stop();
     thread::scope(|threads| {
         for node in &nodes {
             threads.spawn(|| {
@@ -111,7 +111,7 @@ fn an_outage_of_postgres_cuts_nobody_off_and_ends_nothing() {
         }
     });
     thread::sleep(OUTAGE.saturating_sub(away.elapsed()));
-    bed.postgres.restart().unwrap();
+    cluster.postgres.restart().unwrap();
     wait_for("the store does not come back", || (write(b, "r", 1) == 200).then_some(()));
     assert_eq!(processes(&mark), programs, "a program was ended");
     for (reader, node, run) in &mut readers {
@@ -139,26 +139,26 @@ fn an_outage_of_postgres_cuts_nobody_off_and_ends_nothing() {
         assert_eq!(the_end(run, &events(a, run))["type"], "run.cancelled");
     }
     no_process_is_left(&mark);
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn a_node_that_is_cut_off_from_postgres_says_so_and_goes_on_when_it_is_not() {
-    let mut bed = Bed::start(Setup::default());
-    let [a, b, _] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup::default());
+    let [a, b, _] = cluster.addresses()[..] else { panic!("three nodes") };
     assert_eq!(write(a, "r", 0), 200);
     let mut reader = Steady::follow(a, "r");
     reader.until("<0>");
     let mut at = 1;
     for mode in [Mode::Stall, Mode::Refuse] {
-        spoil(&bed.nodes[0].to_postgres, mode);
+        set_mode_and_cut(&cluster.nodes[0].to_postgres, mode);
         store_is_away(a);
         assert_eq!(get(b, "/readyz").unwrap().status, 200);
         // The others go on meanwhile, and the run with them.
         assert_eq!(write(b, "r", at), 200);
         assert_eq!(write(a, "r", at + 1), 503);
         assert_eq!(write(b, "r", at + 1), 200);
-        bed.nodes[0].to_postgres.set(Mode::Pass);
+        cluster.nodes[0].to_postgres.set(Mode::Pass);
         wait_for("the node does not come back", || (get(a, "/readyz").unwrap().status == 200).then_some(()));
         assert_eq!(write(a, "r", at + 2), 200);
         reader.until(&format!("<{}>", at + 2));
@@ -166,13 +166,13 @@ fn a_node_that_is_cut_off_from_postgres_says_so_and_goes_on_when_it_is_not() {
     }
     reader.check(b, "r");
     assert_eq!(post(b, "/v1/runs/r/events?end=true", &[], "").unwrap().status, 200);
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn a_node_that_is_paused_in_the_middle_of_things_holds_up_nobody() {
-    let mut bed = Bed::start(Setup { lease: 3600, ..Setup::default() });
-    let [a, b, _] = bed.addresses()[..] else { panic!("three nodes") };
+    let mut cluster = TestCluster::start(Setup { lease: 3600, ..Setup::default() });
+    let [a, b, _] = cluster.addresses()[..] else { panic!("three nodes") };
     let say = |node, name: &str| {
         let frame = format!("{{\"type\":\"custom\",\"name\":\"n\",\"value\":\"{name}\"}}\n");
         post(node, "/v1/runs/r/events?dialect=runwire", &[], &frame)
@@ -196,10 +196,10 @@ fn a_node_that_is_paused_in_the_middle_of_things_holds_up_nobody() {
                 })
                 .collect();
             thread::sleep(Duration::from_millis(300));
-            bed.nodes[0].server.signal(Signal::STOP);
+            cluster.nodes[0].server.signal(Signal::STOP);
             paused.store(true, Ordering::SeqCst);
             wait_for("the other node cannot write", || (say(b, "b").unwrap().status == 200).then_some(()));
-            bed.nodes[0].server.signal(Signal::CONT);
+            cluster.nodes[0].server.signal(Signal::CONT);
             said +=
                 writers.into_iter().map(|writer| writer.join().expect("its writes are taken")).sum::<usize>();
         });
@@ -209,5 +209,5 @@ fn a_node_that_is_paused_in_the_middle_of_things_holds_up_nobody() {
     let of = |name: &str| told.iter().filter(|event| event["value"] == name).count();
     assert_eq!((of("a"), of("b")), (said, 3));
     assert_eq!(told, events(a, "r"));
-    bed.stop();
+    cluster.stop();
 }

@@ -1,4 +1,4 @@
-//! How long it takes until every node reads, live, what every other one writes.
+//! Measures the time until every node shows, live, what every other node writes.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,13 +8,13 @@ use std::sync::{Condvar, Mutex};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use super::asking::ask;
-use crate::command::PATIENCE;
-use crate::crash::http::{Exchange, Piece, post};
-use crate::crash::world::World;
+use super::requests::ask;
+use crate::command::TIMEOUT;
+use crate::crash::context::TestContext;
+use crate::crash::http::{BodyPiece, Exchange, post};
 
 /// How often a node is asked again.
-const PACE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What the reader on each node has seen.
 pub(super) struct Probes {
@@ -34,24 +34,28 @@ impl Probes {
     }
 
     /// Lets a reader begin on every node, which stays as long as the node keeps it.
-    pub(super) fn begin<'scope>(&'scope self, threads: &'scope Scope<'scope, '_>, world: &'scope World) {
+    pub(super) fn begin<'scope>(
+        &'scope self,
+        threads: &'scope Scope<'scope, '_>,
+        context: &'scope TestContext,
+    ) {
         let thread = format!(r#"{{"thread_id":"{}","parallel":true}}"#, self.name);
-        ask(world, &[200, 201], "POST", "/v1/threads", &thread);
+        ask(context, &[200, 201], "POST", "/v1/threads", &thread);
         for node in 0..self.nodes.len() {
             threads.spawn(move || {
-                let _watch = world.watch();
+                let _watch = context.watch();
                 let mut last = "0".to_owned();
-                while !world.readers_finish() {
-                    world.check();
+                while !context.are_readers_finishing() {
+                    context.check();
                     // A node that is away is asked again.
-                    let _ = self.read(world, node, &mut last);
-                    thread::sleep(PACE);
+                    let _ = self.read(context, node, &mut last);
+                    thread::sleep(POLL_INTERVAL);
                 }
             });
         }
     }
 
-    fn read(&self, world: &World, node: usize, last: &mut String) -> io::Result<()> {
+    fn read(&self, context: &TestContext, node: usize, last: &mut String) -> io::Result<()> {
         let path = format!("/v1/threads/{}/events?dialect=runwire&cursors=true&after={last}", self.name);
         let accept = [("accept", "application/x-ndjson".to_owned())];
         let mut exchange = Exchange::begin(self.nodes[node], "GET", &path, &accept, None)?;
@@ -60,10 +64,10 @@ impl Probes {
         let mut text = String::new();
         loop {
             match exchange.piece()? {
-                Piece::Bytes(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
-                Piece::Quiet if world.readers_finish() => return Ok(()),
-                Piece::Quiet => world.check(),
-                Piece::End => return Ok(()),
+                BodyPiece::Bytes(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                BodyPiece::Quiet if context.are_readers_finishing() => return Ok(()),
+                BodyPiece::Quiet => context.check(),
+                BodyPiece::End => return Ok(()),
             }
             while let Some((line, rest)) = text.split_once('\n') {
                 self.take(node, line, last);
@@ -85,8 +89,8 @@ impl Probes {
         }
     }
 
-    /// Writes something on every node, waits until each has shown it to its reader, and tells how long that took.
-    pub(super) fn heal(&self, world: &World) -> Duration {
+    /// Writes on every node, waits until each reader has it, and returns the duration.
+    pub(super) fn heal(&self, context: &TestContext) -> Duration {
         let begun = Instant::now();
         let number = self.sent.fetch_add(1, Ordering::SeqCst);
         let names: Vec<String> =
@@ -94,8 +98,8 @@ impl Probes {
         thread::scope(|threads| {
             for (node, name) in self.nodes.iter().zip(&names) {
                 threads.spawn(|| {
-                    let _watch = world.watch();
-                    write(world, *node, &self.name, name);
+                    let _watch = context.watch();
+                    write(context, *node, &self.name, name);
                 });
             }
         });
@@ -108,15 +112,15 @@ impl Probes {
             if missing.is_empty() {
                 return begun.elapsed();
             }
-            world.check();
-            assert!(begun.elapsed() < PATIENCE, "nodes whose readers miss something: {missing:?}");
+            context.check();
+            assert!(begun.elapsed() < TIMEOUT, "nodes whose readers miss something: {missing:?}");
             seen = self.more.wait_timeout(seen, Duration::from_millis(100)).unwrap().0;
         }
     }
 }
 
 /// Writes a run of one event by one node, as often as it takes.
-fn write(world: &World, node: SocketAddr, thread: &str, name: &str) {
+fn write(context: &TestContext, node: SocketAddr, thread: &str, name: &str) {
     let path = format!("/v1/runs/{name}/events?thread={thread}&dialect=runwire&end=true");
     let stamp = [("producer-id", name.to_owned()), ("producer-seq", "0".to_owned())];
     let body = format!("{{\"type\":\"custom\",\"name\":\"probe\",\"value\":\"{name}\"}}\n");
@@ -127,6 +131,6 @@ fn write(world: &World, node: SocketAddr, thread: &str, name: &str) {
             Ok(answer) => assert_eq!(answer.status, 503, "{answer:?}"),
             Err(_) => {}
         }
-        world.pause(since);
+        context.pause(since);
     }
 }

@@ -1,4 +1,4 @@
-//! Several nodes do the same thing at the same time: one of them wins, and all of them say the same.
+//! Concurrent requests on several nodes: one wins, and all nodes agree.
 
 use std::net::SocketAddr;
 use std::sync::Barrier;
@@ -6,8 +6,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::asking::{events, the_end, wait_for_status};
-use super::bed::{Bed, Setup};
+use super::requests::{events, the_end, wait_for_status};
+use super::test_cluster::{Setup, TestCluster};
 use crate::crash::http::{Answer, post};
 
 const ROUNDS: usize = 20;
@@ -38,7 +38,7 @@ fn write(node: SocketAddr, run: &str, frame: &str) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// Gives a run's events, which must be the same on every node.
+/// Returns a run's events, which must be the same on every node.
 fn agreed(nodes: &[SocketAddr], run: &str) -> Vec<Value> {
     let all: Vec<_> = nodes.iter().map(|node| events(*node, run)).collect();
     assert!(all.iter().all(|events| *events == all[0]), "the nodes do not agree about {run}: {all:#?}");
@@ -47,8 +47,8 @@ fn agreed(nodes: &[SocketAddr], run: &str) -> Vec<Value> {
 
 #[test]
 fn of_two_answers_on_two_nodes_one_wins_and_both_are_told_which() {
-    let mut bed = Bed::start(Setup::default());
-    let nodes = bed.addresses();
+    let mut cluster = TestCluster::start(Setup::default());
+    let nodes = cluster.addresses();
     for round in 0..ROUNDS {
         let run = format!("form-{round}");
         write(nodes[round % nodes.len()], &run, QUESTION);
@@ -69,13 +69,13 @@ fn of_two_answers_on_two_nodes_one_wins_and_both_are_told_which() {
         let [answer] = answers.as_slice() else { panic!("{events:#?}") };
         assert_eq!(answer["values"]["n"], *winner);
     }
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn a_run_that_is_cancelled_on_all_nodes_at_once_has_one_end() {
-    let mut bed = Bed::start(Setup::default());
-    let nodes = bed.addresses();
+    let mut cluster = TestCluster::start(Setup::default());
+    let nodes = cluster.addresses();
     for round in 0..ROUNDS {
         let run = format!("cancelled-{round}");
         let first = nodes[round % nodes.len()];
@@ -107,13 +107,13 @@ fn a_run_that_is_cancelled_on_all_nodes_at_once_has_one_end() {
         let asked = events.iter().filter(|event| event["type"] == "run.cancel_requested").count();
         assert_eq!(asked, usize::from(!waits), "{events:#?}");
     }
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn an_answer_and_a_cancel_on_different_nodes_leave_one_end_and_one_answer() {
-    let mut bed = Bed::start(Setup::default());
-    let nodes = bed.addresses();
+    let mut cluster = TestCluster::start(Setup::default());
+    let nodes = cluster.addresses();
     for round in 0..ROUNDS {
         let run = format!("both-{round}");
         write(nodes[round % nodes.len()], &run, QUESTION);
@@ -133,13 +133,13 @@ fn an_answer_and_a_cancel_on_different_nodes_leave_one_end_and_one_answer() {
         let answers = events.iter().filter(|event| event["type"] == "interaction.resolved").count();
         assert_eq!(answers, 1, "{events:#?}");
     }
-    bed.stop();
+    cluster.stop();
 }
 
 #[test]
 fn a_lease_that_runs_out_on_all_nodes_closes_its_run_once() {
-    let mut bed = Bed::start(Setup { lease: 1, ..Setup::default() });
-    let nodes = bed.addresses();
+    let mut cluster = TestCluster::start(Setup { lease: 1, ..Setup::default() });
+    let nodes = cluster.addresses();
     let runs: Vec<String> = (0..60).map(|at| format!("left-{at}")).collect();
     for (at, run) in runs.iter().enumerate() {
         write(nodes[at % nodes.len()], run, r#"{"type":"text.delta","message_id":"m","content":"so"}"#);
@@ -149,5 +149,5 @@ fn a_lease_that_runs_out_on_all_nodes_closes_its_run_once() {
         let events = agreed(&nodes, run);
         assert_eq!(the_end(run, &events)["error"]["code"], "producer_lost");
     }
-    bed.stop();
+    cluster.stop();
 }

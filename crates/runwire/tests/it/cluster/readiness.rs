@@ -1,4 +1,4 @@
-//! `/readyz` and `/metrics` while what a node leans on goes away and comes back, and the ways to it with TLS.
+//! `/readyz` and `/metrics` while Postgres or Redis are down, and connections with TLS.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use runwire_engines::{Postgres, PostgresOptions, Redis, RedisOptions};
 use serde_json::{Value, json};
 
-use crate::command::{PATIENCE, run};
+use crate::command::{TIMEOUT, run};
 use crate::crash::http::{Answer, get};
 use crate::server::Server;
 
@@ -19,7 +19,7 @@ fn wait_for(server: &Server, what: &str, is_right: impl Fn(&Answer) -> bool) -> 
         if is_right(&answer) {
             return answer.json();
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}: {answer:?}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: {answer:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,5 +1,5 @@
-//! A disk that fails (`faults.c`): the server ends rather than guess, acknowledges nothing that failed, and a start without
-//! the fault recovers everything else.
+//! Disk faults (`faults.c`): the server exits instead of acknowledging a failed write, and a restart recovers everything
+//! else.
 
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::cast::Cast;
+use super::context::TestContext;
 use super::http::get;
 use super::random::{Random, Seed, rounds};
-use super::world::World;
-use crate::command::{PATIENCE, run_command, runwire};
+use super::workload::Workload;
+use crate::command::{TIMEOUT, run_command, runwire};
 use crate::server::Server;
 
 /// The exit code of a server whose store failed.
@@ -25,7 +25,7 @@ struct Fault {
     kind: &'static str,
     /// How the names of the files end that fail.
     file: &'static str,
-    /// The how manieth write or flush.
+    /// The ordinal of the write or flush.
     at: usize,
     /// Bytes that frames weigh more than they must, so that the write-ahead log is soon folded into the file.
     weight: usize,
@@ -111,10 +111,10 @@ fn a_full_disk_ends_the_server_and_the_store_recovers_when_there_is_room() {
     let seed = Seed::from_environment();
     let mut random = seed.random().named("full");
     let mut server = Server::start();
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let cast = Cast::begin(threads, &world, &random, "full", 0);
+        let _watch = context.watch();
+        let workload = Workload::begin(threads, &context, &random, "full", 0);
         let armed = server.directory().join("armed");
         File::create(&armed).unwrap();
         for at in [300, 60, 1, 1] {
@@ -130,42 +130,42 @@ fn a_full_disk_ends_the_server_and_the_store_recovers_when_there_is_room() {
             server.restart();
         }
         fs::remove_file(armed).unwrap();
-        world.enough_is_written();
-        cast.end(&world).check(&world);
+        context.finish_writers();
+        workload.end(&context).check(&context);
     });
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Lets everyone work while the disk fails, then on a sound one, and checks every promise. Tells what the server
-/// said, and how it ended, if it did.
+/// Runs the workload while the disk fails, then on a sound one, and checks every promise. Returns the server's log and
+/// exit status.
 fn with_fault(fault: &Fault, random: &mut Random) -> (String, Option<ExitStatus>) {
     let mut server = Server::start();
     let armed = server.directory().join("armed");
     let said = server.directory().join("failing.log");
     server.kill();
     let mut failing = Failing::start(&server, &variables(fault, &armed, random.next()), &said);
-    let world = World::new(server.address());
+    let context = TestContext::new(server.address());
     let status = std::thread::scope(|threads| {
-        let _watch = world.watch();
-        let cast = Cast::begin(threads, &world, &random.named(fault.kind), "f", fault.weight);
+        let _watch = context.watch();
+        let workload = Workload::begin(threads, &context, &random.named(fault.kind), "f", fault.weight);
         std::thread::sleep(random.millis(150));
         File::create(&armed).unwrap();
         let may_go_on = matches!(fault.kind, "write-short" | "read-error") || fault.file == STORE;
         let begun = Instant::now();
         while !fs::read_to_string(&said).unwrap().contains("the disk fails") {
-            assert!(begun.elapsed() < PATIENCE, "{fault:?}: the disk did not fail");
+            assert!(begun.elapsed() < TIMEOUT, "{fault:?}: the disk did not fail");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let status = failing.wait(if may_go_on { Duration::from_millis(500) } else { PATIENCE });
+        let status = failing.wait(if may_go_on { Duration::from_millis(500) } else { TIMEOUT });
         if status.is_none() {
-            assert!(may_go_on && is_well(&world), "{fault:?}: it neither serves nor ends");
+            assert!(may_go_on && is_well(&context), "{fault:?}: it neither serves nor ends");
         }
         drop(failing);
         server.restart();
         std::thread::sleep(random.millis(100));
-        world.enough_is_written();
-        let outcome = cast.end(&world);
-        outcome.check(&world);
+        context.finish_writers();
+        let outcome = workload.end(&context);
+        outcome.check(&context);
         assert!(outcome.counts().0 > 0);
         status
     });
@@ -186,7 +186,7 @@ impl Failing {
         let child = command.stdout(Stdio::null()).stderr(File::create(said).unwrap()).spawn().unwrap();
         let (failing, begun) = (Self(child), Instant::now());
         while TcpStream::connect(address).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "the server does not start");
+            assert!(begun.elapsed() < TIMEOUT, "the server does not start");
             std::thread::sleep(Duration::from_millis(5));
         }
         failing
@@ -213,10 +213,10 @@ impl Drop for Failing {
 }
 
 /// Asks the server whether all is well.
-fn is_well(world: &World) -> bool {
+fn is_well(context: &TestContext) -> bool {
     ["/healthz", "/readyz"]
         .iter()
-        .all(|path| get(world.server(), path).is_ok_and(|answer| answer.status == 200))
+        .all(|path| get(context.server(), path).is_ok_and(|answer| answer.status == 200))
 }
 
 fn variables(fault: &Fault, armed: &Path, seed: u64) -> Vec<(&'static str, String)> {

@@ -1,17 +1,17 @@
-//! Frames that can be told apart: each carries who wrote it and its number.
+//! Generates frames with a unique token: writer and number.
 
 use std::fmt::Write;
 
-/// A protocol that a writer of these tests speaks.
+/// The dialect of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum WriterDialect {
     Runwire,
     AgUi,
     Agio,
     Loom,
 }
 
-impl Tongue {
+impl WriterDialect {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Runwire => "runwire",
@@ -140,7 +140,7 @@ pub(crate) fn numbers(writer: &str, text: &str) -> Vec<usize> {
     tokens.map(|(number, _)| number.parse().unwrap()).collect()
 }
 
-/// Tells whether a reader of events finds the token of a frame.
+/// Returns true if the frame's token is visible to readers of events.
 pub(crate) fn carries_token(frame: &str, writer: &str) -> bool {
     !numbers(writer, frame).is_empty()
 }

@@ -1,4 +1,4 @@
-//! A client that notices everything: whether an answer came, and whether it came to its proper end.
+//! A strict HTTP client: it distinguishes a complete response from one that broke off.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 
 /// How long a read waits before the caller may look at something else.
 const TICK: Duration = Duration::from_millis(25);
@@ -23,22 +23,22 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Tells how many frames of a body the server has, if it took the body.
-    pub(crate) fn written(&self) -> Written {
+    /// Returns the counts of a successful write.
+    pub(crate) fn written(&self) -> WriteCounts {
         let counts = self.json();
         let count = |name: &str| usize::try_from(counts[name].as_u64().unwrap()).unwrap();
-        Written { accepted: count("accepted"), duplicates: count("duplicates") }
+        WriteCounts { accepted: count("accepted"), duplicates: count("duplicates") }
     }
 }
 
 /// The counts of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WriteCounts {
     pub(crate) accepted: usize,
     pub(crate) duplicates: usize,
 }
 
-impl Written {
+impl WriteCounts {
     pub(crate) fn all(self) -> usize {
         self.accepted + self.duplicates
     }
@@ -59,12 +59,12 @@ pub(crate) fn post(server: SocketAddr, path: &str, fields: Fields, body: &str) -
 pub(crate) struct Exchange {
     stream: TcpStream,
     received: Vec<u8>,
-    left: Left,
+    left: RemainingBody,
 }
 
 /// What is still to come of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum RemainingBody {
     /// So many bytes.
     Bytes(usize),
     /// So many bytes of a chunk and its line end, then the next chunk.
@@ -74,7 +74,7 @@ enum Left {
 
 /// What has come of an answer's body.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum BodyPiece {
     Bytes(Vec<u8>),
     /// Nothing for the moment.
     Quiet,
@@ -94,7 +94,7 @@ impl Exchange {
         let stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TICK))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n");
         for (name, value) in fields {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -106,7 +106,7 @@ impl Exchange {
         }
         let mut request = (head + "\r\n").into_bytes();
         request.extend_from_slice(body.unwrap_or_default());
-        let mut exchange = Self { stream, received: Vec::new(), left: Left::Nothing };
+        let mut exchange = Self { stream, received: Vec::new(), left: RemainingBody::Nothing };
         exchange.stream.write_all(&request)?;
         Ok(exchange)
     }
@@ -119,8 +119,8 @@ impl Exchange {
         self.stream.write_all(&chunk)
     }
 
-    /// Tells whether the answer has begun.
-    pub(crate) fn hears(&mut self) -> io::Result<bool> {
+    /// Returns true if the response has started.
+    pub(crate) fn has_response(&mut self) -> io::Result<bool> {
         Ok(!self.received.is_empty() || self.receive()?)
     }
 
@@ -130,9 +130,9 @@ impl Exchange {
         let (mut body, begun) = (Vec::new(), Instant::now());
         loop {
             match self.piece()? {
-                Piece::Bytes(bytes) => body.extend_from_slice(&bytes),
-                Piece::Quiet => patient(begun)?,
-                Piece::End => return Ok(Answer { status, body: String::from_utf8(body).unwrap() }),
+                BodyPiece::Bytes(bytes) => body.extend_from_slice(&bytes),
+                BodyPiece::Quiet => check_timeout(begun)?,
+                BodyPiece::End => return Ok(Answer { status, body: String::from_utf8(body).unwrap() }),
             }
         }
     }
@@ -145,7 +145,7 @@ impl Exchange {
                 break at;
             }
             if !self.receive()? {
-                patient(begun)?;
+                check_timeout(begun)?;
             }
         };
         let head: Vec<u8> = self.received.drain(..end + 4).collect();
@@ -153,49 +153,49 @@ impl Exchange {
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
         self.left = match (field("content-length:"), field("transfer-encoding:")) {
-            (Some(length), _) => Left::Bytes(length.parse().unwrap()),
-            (None, Some(_)) => Left::Chunk(0),
-            (None, None) => Left::Nothing,
+            (Some(length), _) => RemainingBody::Bytes(length.parse().unwrap()),
+            (None, Some(_)) => RemainingBody::Chunk(0),
+            (None, None) => RemainingBody::Nothing,
         };
         Ok(status)
     }
 
     /// Waits a moment for more of the answer's body. A connection that breaks before its end is an error.
-    pub(crate) fn piece(&mut self) -> io::Result<Piece> {
+    pub(crate) fn piece(&mut self) -> io::Result<BodyPiece> {
         loop {
             match self.left {
-                Left::Nothing | Left::Bytes(0) => return Ok(Piece::End),
-                Left::Bytes(left) if !self.received.is_empty() => {
+                RemainingBody::Nothing | RemainingBody::Bytes(0) => return Ok(BodyPiece::End),
+                RemainingBody::Bytes(left) if !self.received.is_empty() => {
                     let bytes: Vec<u8> = self.received.drain(..left.min(self.received.len())).collect();
-                    self.left = Left::Bytes(left - bytes.len());
-                    return Ok(Piece::Bytes(bytes));
+                    self.left = RemainingBody::Bytes(left - bytes.len());
+                    return Ok(BodyPiece::Bytes(bytes));
                 }
-                Left::Chunk(0) => {
+                RemainingBody::Chunk(0) => {
                     if let Some(at) = self.received.windows(2).position(|two| two == b"\r\n") {
                         let size: Vec<u8> = self.received.drain(..at + 2).collect();
                         let size = std::str::from_utf8(&size[..at]).unwrap();
                         self.left = match usize::from_str_radix(size, 16).unwrap() {
-                            0 => Left::Nothing,
-                            size => Left::Chunk(size + 2),
+                            0 => RemainingBody::Nothing,
+                            size => RemainingBody::Chunk(size + 2),
                         };
                         continue;
                     }
                 }
-                Left::Chunk(left) if self.received.len() >= left => {
+                RemainingBody::Chunk(left) if self.received.len() >= left => {
                     let mut bytes: Vec<u8> = self.received.drain(..left).collect();
                     bytes.truncate(left - 2);
-                    self.left = Left::Chunk(0);
-                    return Ok(Piece::Bytes(bytes));
+                    self.left = RemainingBody::Chunk(0);
+                    return Ok(BodyPiece::Bytes(bytes));
                 }
-                Left::Bytes(_) | Left::Chunk(_) => {}
+                RemainingBody::Bytes(_) | RemainingBody::Chunk(_) => {}
             }
             if !self.receive()? {
-                return Ok(Piece::Quiet);
+                return Ok(BodyPiece::Quiet);
             }
         }
     }
 
-    /// Waits a moment for bytes, and tells whether any came.
+    /// Waits a moment for bytes; returns true if any arrived.
     fn receive(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 16 << 10];
         match self.stream.read(&mut bytes) {
@@ -217,7 +217,7 @@ impl Exchange {
     }
 }
 
-fn patient(begun: Instant) -> io::Result<()> {
-    assert!(begun.elapsed() < PATIENCE, "the server neither answers nor ends");
+fn check_timeout(begun: Instant) -> io::Result<()> {
+    assert!(begun.elapsed() < TIMEOUT, "the server neither answers nor ends");
     Ok(())
 }

@@ -1,32 +1,32 @@
-//! The promises, tried by force: kills, failing disks, orderly stops, and a second server on the same store.
+//! Crash tests: kills, disk faults, graceful stops, and a second server on the same store.
 //!
 //! | module | what |
 //! |---|---|
-//! | `killed` | `kill -9` at any moment |
+//! | `kill` | `kill -9` at any moment |
 //! | `faults` | reads, writes and flushes that fail, a disk that is full, a power cut |
-//! | `stopped` | SIGTERM under load |
-//! | `second` | two servers on one store |
-//! | `answered` | `kill -9` while people answer what agents ask |
-//! | `alike` | whoever stays and whoever comes later gets the same frames |
-//! | `cast` | who writes and who reads meanwhile, and what must be true of it afterwards |
+//! | `graceful_stop` | SIGTERM under load |
+//! | `second_server` | two servers on one store |
+//! | `kill_during_answers` | `kill -9` while interactions are answered |
+//! | `live_and_replay` | a live reader and a replay get the same frames |
+//! | `workload` | concurrent writers and readers, and the checks afterwards |
 //!
-//! The public modules serve `cluster`, too, where the same people write to and read from several nodes.
+//! The public modules are also used by `cluster`.
 //!
-//! Chance has a seed, `RUNWIRE_CRASH_SEED`, which a failure tells; `RUNWIRE_CRASH_ROUNDS` says how often.
+//! `RUNWIRE_CRASH_SEED` sets the random seed, which a failure prints; `RUNWIRE_CRASH_ROUNDS` sets the number of rounds.
 
-mod alike;
-pub(crate) mod answered;
-pub(crate) mod cast;
-mod errands;
+pub(crate) mod context;
 #[cfg(target_os = "linux")]
 mod faults;
 pub(crate) mod frames;
+mod graceful_stop;
 pub(crate) mod http;
-mod killed;
+mod kill;
+pub(crate) mod kill_during_answers;
+mod lifecycle;
+mod live_and_replay;
 pub(crate) mod random;
 pub(crate) mod readers;
-mod second;
+mod second_server;
 pub(crate) mod socket;
-mod stopped;
-pub(crate) mod world;
+pub(crate) mod workload;
 pub(crate) mod writers;

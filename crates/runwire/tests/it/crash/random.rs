@@ -1,4 +1,4 @@
-//! Chance that can be repeated.
+//! Random numbers with a seed.
 
 use std::env;
 use std::fmt::{self, Display};

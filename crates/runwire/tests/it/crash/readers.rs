@@ -1,4 +1,4 @@
-//! Readers that come back wherever they were cut off, and remember every frame they saw.
+//! Readers that resume after every break, and record every frame.
 
 use std::io;
 use std::time::Instant;
@@ -6,10 +6,10 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::http::{Exchange, Piece, get};
+use super::context::TestContext;
+use super::http::{BodyPiece, Exchange, get};
 use super::random::Random;
 use super::socket::Socket;
-use super::world::World;
 
 /// A frame as a reader got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum ReaderTransport {
     /// Resumes with `Last-Event-ID`.
     Sse,
     /// Resumes with `after=` and the cursor of its last line.
@@ -31,11 +31,11 @@ pub(crate) enum Over {
 
 /// What is read, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading {
+pub(crate) struct ReaderPlan {
     pub(crate) scope: Scope,
     /// A dialect, or `raw`.
     pub(crate) dialect: &'static str,
-    pub(crate) over: Over,
+    pub(crate) over: ReaderTransport,
 }
 
 #[derive(Debug, Clone)]
@@ -55,8 +55,8 @@ impl Scope {
 
 /// What a reader saw.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) reading: Reading,
+pub(crate) struct ReaderLog {
+    pub(crate) plan: ReaderPlan,
     /// Where it began.
     pub(crate) first: String,
     pub(crate) frames: Vec<Frame>,
@@ -68,91 +68,103 @@ pub(crate) struct Seen {
 
 /// How a connection ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum ConnectionEnd {
     /// By the server, which has nothing more for now or ever.
     Ended,
     /// By the reader.
-    Left,
+    RemainingBody,
 }
 
-impl Reading {
+impl ReaderPlan {
     /// Reads to the end, however often the connection breaks, and leaves now and then by itself.
-    pub(crate) fn follow(self, world: &World, mut random: Random, first: String) -> Seen {
+    pub(crate) fn follow(self, context: &TestContext, mut random: Random, first: String) -> ReaderLog {
         // Whoever stays for long is cut off by the server's end; the others leave between any two frames. Where there are
         // several nodes, and few of them end, most leave.
-        let leaves = if world.is_one_server() { 1 } else { 3 };
+        let leaves = if context.is_one_server() { 1 } else { 3 };
         let most = || if random.below(4) < leaves { random.below(40 * leaves) + 1 } else { usize::MAX };
-        self.follow_by(world, first, most)
+        self.follow_by(context, first, most)
     }
 
     /// Reads to the end, a connection for every frame: each with another node, if there are several.
-    pub(crate) fn hop(self, world: &World, first: String) -> Seen {
-        self.follow_by(world, first, || 1)
+    pub(crate) fn reconnect_every_frame(self, context: &TestContext, first: String) -> ReaderLog {
+        self.follow_by(context, first, || 1)
     }
 
-    fn follow_by(self, world: &World, first: String, mut most: impl FnMut() -> usize) -> Seen {
-        let _watch = world.watch();
-        let mut seen = Seen { reading: self, last: first.clone(), first, frames: Vec::new(), connections: 0 };
+    fn follow_by(self, context: &TestContext, first: String, mut most: impl FnMut() -> usize) -> ReaderLog {
+        let _watch = context.watch();
+        let mut seen =
+            ReaderLog { plan: self, last: first.clone(), first, frames: Vec::new(), connections: 0 };
         let mut since = Instant::now();
         loop {
-            world.check();
-            match seen.connect(world, most()) {
+            context.check();
+            match seen.connect(context, most()) {
                 Ok(None) => return seen,
-                Ok(Some(Cut::Ended))
-                    if world.readers_finish() && matches!(seen.reading.scope, Scope::Thread(_)) =>
+                Ok(Some(ConnectionEnd::Ended))
+                    if context.are_readers_finishing() && matches!(seen.plan.scope, Scope::Thread(_)) =>
                 {
                     return seen;
                 }
                 Ok(Some(_)) => since = Instant::now(),
-                Err(_) => world.pause(since),
+                Err(_) => context.pause(since),
             }
         }
     }
 
     /// Reads everything that there is after a cursor.
-    pub(crate) fn replay(&self, world: &World, after: &str) -> Vec<Frame> {
-        let reading =
-            Self { over: if self.over == Over::Sse { Over::Sse } else { Over::Ndjson }, ..self.clone() };
-        let mut seen = Seen {
-            reading,
+    pub(crate) fn replay(&self, context: &TestContext, after: &str) -> Vec<Frame> {
+        let plan = Self {
+            over: if self.over == ReaderTransport::Sse {
+                ReaderTransport::Sse
+            } else {
+                ReaderTransport::Ndjson
+            },
+            ..self.clone()
+        };
+        let mut seen = ReaderLog {
+            plan,
             first: after.to_owned(),
             last: after.to_owned(),
             frames: Vec::new(),
             connections: 0,
         };
-        seen.stream(world, usize::MAX, false).unwrap();
+        seen.stream(context, usize::MAX, false).unwrap();
         seen.frames
     }
 }
 
-impl Seen {
+impl ReaderLog {
     /// Reads as much as one connection gives; nothing more comes of a run that has ended.
-    fn connect(&mut self, world: &World, most: usize) -> io::Result<Option<Cut>> {
+    fn connect(&mut self, context: &TestContext, most: usize) -> io::Result<Option<ConnectionEnd>> {
         let most = self.frames.len().saturating_add(most);
         // A thread never ends, so its readers ask for what there is once nothing more comes.
-        let follow = !(world.readers_finish() && matches!(self.reading.scope, Scope::Thread(_)));
-        if self.reading.over == Over::WebSocket && follow {
-            return self.subscribe(world, most);
+        let follow = !(context.are_readers_finishing() && matches!(self.plan.scope, Scope::Thread(_)));
+        if self.plan.over == ReaderTransport::WebSocket && follow {
+            return self.subscribe(context, most);
         }
-        self.stream(world, most, follow)
+        self.stream(context, most, follow)
     }
 
-    fn stream(&mut self, world: &World, most: usize, follow: bool) -> io::Result<Option<Cut>> {
-        let Reading { scope, dialect, over } = &self.reading;
+    fn stream(
+        &mut self,
+        context: &TestContext,
+        most: usize,
+        follow: bool,
+    ) -> io::Result<Option<ConnectionEnd>> {
+        let ReaderPlan { scope, dialect, over } = &self.plan;
         let mut path = match *dialect {
             "raw" => format!("{}/events?raw=true", scope.path()),
             dialect => format!("{}/events?dialect={dialect}", scope.path()),
         };
         path.push_str(if follow { "" } else { "&follow=false" });
         let mut fields = Vec::new();
-        if *over == Over::Sse {
+        if *over == ReaderTransport::Sse {
             fields.push(("accept", "text/event-stream".to_owned()));
             fields.push(("last-event-id", self.last.clone()));
         } else {
             fields.push(("accept", "application/x-ndjson".to_owned()));
             path.push_str(&format!("&cursors=true&after={}", self.last));
         }
-        let mut exchange = Exchange::begin(world.server(), "GET", &path, &fields, None)?;
+        let mut exchange = Exchange::begin(context.server(), "GET", &path, &fields, None)?;
         match exchange.status()? {
             200 => {}
             204 => return Ok(None),
@@ -165,36 +177,39 @@ impl Seen {
         let mut bytes = Vec::new();
         loop {
             match exchange.piece()? {
-                Piece::Bytes(more) => bytes.extend_from_slice(&more),
-                Piece::Quiet => {
-                    world.check();
-                    if follow && world.readers_finish() && matches!(self.reading.scope, Scope::Thread(_)) {
-                        return Ok(Some(Cut::Left));
+                BodyPiece::Bytes(more) => bytes.extend_from_slice(&more),
+                BodyPiece::Quiet => {
+                    context.check();
+                    if follow
+                        && context.are_readers_finishing()
+                        && matches!(self.plan.scope, Scope::Thread(_))
+                    {
+                        return Ok(Some(ConnectionEnd::RemainingBody));
                     }
                     continue;
                 }
-                Piece::End => return Ok(Some(Cut::Ended)),
+                BodyPiece::End => return Ok(Some(ConnectionEnd::Ended)),
             }
             if self.take(&mut bytes, most) {
-                return Ok(Some(Cut::Left));
+                return Ok(Some(ConnectionEnd::RemainingBody));
             }
         }
     }
 
-    /// Takes the whole frames out of what has come, and tells whether these are enough.
+    /// Takes the complete frames out of the buffer; returns true if the limit is reached.
     fn take(&mut self, bytes: &mut Vec<u8>, most: usize) -> bool {
-        let (end, length) = match self.reading.over {
-            Over::Sse => (&b"\n\n"[..], 2),
-            Over::Ndjson | Over::WebSocket => (&b"\n"[..], 1),
+        let (end, length) = match self.plan.over {
+            ReaderTransport::Sse => (&b"\n\n"[..], 2),
+            ReaderTransport::Ndjson | ReaderTransport::WebSocket => (&b"\n"[..], 1),
         };
         let mut from = 0;
         while let Some(at) = bytes[from..].windows(length).position(|window| window == end) {
             let block = std::str::from_utf8(&bytes[from..from + at]).unwrap();
             from += at + length;
-            match self.reading.over {
-                Over::Sse => self.take_event(block),
-                Over::Ndjson | Over::WebSocket if block.is_empty() => {}
-                Over::Ndjson | Over::WebSocket => self.take_wrapped(block),
+            match self.plan.over {
+                ReaderTransport::Sse => self.take_event(block),
+                ReaderTransport::Ndjson | ReaderTransport::WebSocket if block.is_empty() => {}
+                ReaderTransport::Ndjson | ReaderTransport::WebSocket => self.take_wrapped(block),
             }
             if self.frames.len() >= most {
                 return true;
@@ -241,23 +256,23 @@ impl Seen {
         self.frames.push(Frame { cursor, name: None, data: frame.get().to_owned() });
     }
 
-    fn subscribe(&mut self, world: &World, most: usize) -> io::Result<Option<Cut>> {
-        let Reading { scope, dialect, .. } = &self.reading;
+    fn subscribe(&mut self, context: &TestContext, most: usize) -> io::Result<Option<ConnectionEnd>> {
+        let ReaderPlan { scope, dialect, .. } = &self.plan;
         let (kind, id) = match scope {
             Scope::Run(run) => ("run", run),
             Scope::Thread(thread) => ("thread", thread),
         };
         let after = &self.last;
-        let mut socket = Socket::connect(world.server())?;
-        socket.say(&format!(
+        let mut socket = Socket::connect(context.server())?;
+        socket.send(&format!(
             r#"{{"op":"subscribe","id":"s","{kind}":"{id}","dialect":"{dialect}","after":"{after}"}}"#
         ))?;
         let mut connected = false;
         loop {
-            let Some(text) = socket.hear()? else {
-                world.check();
-                if world.readers_finish() && matches!(self.reading.scope, Scope::Thread(_)) {
-                    return Ok(Some(Cut::Left));
+            let Some(text) = socket.receive()? else {
+                context.check();
+                if context.are_readers_finishing() && matches!(self.plan.scope, Scope::Thread(_)) {
+                    return Ok(Some(ConnectionEnd::RemainingBody));
                 }
                 continue;
             };
@@ -273,15 +288,15 @@ impl Seen {
             }
             self.connections += usize::from(!std::mem::replace(&mut connected, true));
             if self.frames.len() >= most {
-                return Ok(Some(Cut::Left));
+                return Ok(Some(ConnectionEnd::RemainingBody));
             }
         }
     }
 
     /// Compares what the reader saw with what there is now.
-    pub(crate) fn check(&self, world: &World) {
-        let now = self.reading.replay(world, &self.first);
-        let what = format!("{:?} from {}, {} connections", self.reading, self.first, self.connections);
+    pub(crate) fn check(&self, context: &TestContext) {
+        let now = self.plan.replay(context, &self.first);
+        let what = format!("{:?} from {}, {} connections", self.plan, self.first, self.connections);
         for (at, (seen, is)) in self.frames.iter().zip(&now).enumerate() {
             assert_eq!(seen, is, "{what}: frame {at} is not what it was");
         }
@@ -295,11 +310,11 @@ impl Seen {
     }
 }
 
-/// Waits until a run or thread exists, and tells its last place.
-pub(crate) fn present(world: &World, scope: &Scope) -> String {
+/// Waits until a run or thread exists, and returns its cursor.
+pub(crate) fn wait_for_cursor(context: &TestContext, scope: &Scope) -> String {
     let since = Instant::now();
     loop {
-        match get(world.server(), &scope.path()) {
+        match get(context.server(), &scope.path()) {
             Ok(answer) if answer.status == 200 => {
                 let info = answer.json();
                 return match scope {
@@ -310,6 +325,6 @@ pub(crate) fn present(world: &World, scope: &Scope) -> String {
             Ok(answer) => assert!(matches!(answer.status, 404 | 503), "{answer:?}"),
             Err(_) => {}
         }
-        world.pause(since);
+        context.pause(since);
     }
 }

@@ -1,4 +1,4 @@
-//! A WebSocket.
+//! A WebSocket client.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Error, Message, WebSocket};
 
-use crate::command::PATIENCE;
+use crate::command::TIMEOUT;
 
 pub(crate) struct Socket(WebSocket<TcpStream>);
 
@@ -22,7 +22,7 @@ impl Socket {
         Ok(Self(socket))
     }
 
-    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn send(&mut self, text: &str) -> io::Result<()> {
         self.0.send(Message::Text(text.into())).map_err(io::Error::other)
     }
 
@@ -30,15 +30,15 @@ impl Socket {
     pub(crate) fn wait_unread(&self) {
         let begun = Instant::now();
         while !self.0.get_ref().peek(&mut [0]).is_ok_and(|count| count > 0) {
-            assert!(begun.elapsed() < PATIENCE, "nothing comes");
+            assert!(begun.elapsed() < TIMEOUT, "nothing comes");
         }
     }
 
-    /// Waits until the server closes the socket, and tells what it says; nothing if it is just gone.
+    /// Waits until the server closes the socket, and returns the close code; `None` if the connection just broke.
     pub(crate) fn closed(&mut self) -> Option<CloseCode> {
         let begun = Instant::now();
         loop {
-            assert!(begun.elapsed() < PATIENCE, "the socket stays open");
+            assert!(begun.elapsed() < TIMEOUT, "the socket stays open");
             match self.0.read() {
                 Ok(Message::Close(frame)) => return frame.map(|frame| frame.code),
                 Ok(_) => {}
@@ -49,7 +49,7 @@ impl Socket {
     }
 
     /// Waits a moment for a message. A socket that is closed is an error.
-    pub(crate) fn hear(&mut self) -> io::Result<Option<String>> {
+    pub(crate) fn receive(&mut self) -> io::Result<Option<String>> {
         match self.0.read() {
             Ok(Message::Text(text)) => Ok(Some(text.to_string())),
             Ok(Message::Close(_)) => Err(ErrorKind::ConnectionAborted.into()),
@@ -64,7 +64,7 @@ fn is_quiet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Tells what a message of the server is about.
+/// Returns the `op` of a server message.
 pub(crate) fn op(text: &str) -> String {
     let message: Value = serde_json::from_str(text).unwrap();
     message["op"].as_str().unwrap().to_owned()
