@@ -1,4 +1,4 @@
-//! The head of an HTTP/1.1 request, read where hyper is not asked (`read/lean.rs`, `write/lean.rs`).
+//! The head of an HTTP/1.1 request, read where hyper is not asked (`read/raw_http.rs`, `write/raw_http.rs`).
 //!
 //! Only what is beyond doubt is read: whoever sees [`Head::Unusual`] leaves the request to hyper as it came.
 

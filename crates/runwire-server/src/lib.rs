@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `listener` | accepts connections and bounds what each may do |
 //! | `router` | which request goes where |
-//! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
+//! | `read` | a run or a thread as a stream or a page; `read::raw_http` serves streams without hyper |
 //! | `write` | a producer's body becomes appends to the log |
 //! | `agents` | agents that the server starts itself |
 //! | `outage` | how a store is waited for that is away for a while |

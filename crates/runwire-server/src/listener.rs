@@ -2,8 +2,8 @@
 //!
 //! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection tell which it is. hyper
 //! answers a head that is malformed or too large by itself (400, 431) and closes the connection. A connection that
-//! begins with a request for a stream is served without hyper (`read/lean.rs`), and so is one that begins by
-//! writing to a run, for as long as it does nothing else (`write/lean.rs`).
+//! begins with a request for a stream is served without hyper (`read/raw_http.rs`), and so is one that begins by
+//! writing to a run, for as long as it does nothing else (`write/raw_http.rs`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,7 +29,7 @@ use tower_service::Service;
 
 use crate::metrics::RouteClass;
 use crate::prefixed::Prefixed;
-use crate::read::lean;
+use crate::read::raw_http;
 use crate::{Wire, hosts, limits, origin, router, write};
 
 /// Takes an address.
@@ -135,7 +135,7 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-/// Serves a connection; its first bytes decide how. All but the lean way is boxed, so that a reader who stays for
+/// Serves a connection; its first bytes decide how. All but a raw stream is boxed, so that a reader who stays for
 /// hours takes no more memory than that one needs.
 async fn connection(
     mut stream: TcpStream,
@@ -145,10 +145,10 @@ async fn connection(
 ) {
     let opened = Instant::now();
     let Some(peeked) = Box::pin(first_bytes(&stream, &entry.wire)).await else { return };
-    if write::lean::suits(&peeked) {
+    if write::raw_http::accepts(&peeked) {
         drop(peeked);
         let left = tokio::select! {
-            left = Box::pin(write::lean::serve(&entry.wire, &mut stream)) => left,
+            left = Box::pin(write::raw_http::serve(&entry.wire, &mut stream)) => left,
             _ = cut.wait_for(|cut| *cut) => return,
         };
         return match left {
@@ -159,16 +159,16 @@ async fn connection(
             Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
         };
     }
-    let lean = tokio::select! {
-        lean = Box::pin(lean::open(&entry.wire, &stream, peeked)) => lean,
+    let raw_stream = tokio::select! {
+        raw_stream = Box::pin(raw_http::open(&entry.wire, &stream, peeked)) => raw_stream,
         _ = cut.wait_for(|cut| *cut) => return,
     };
-    let ended = match lean {
-        Ok(Some(lean)) => {
+    let ended = match raw_stream {
+        Ok(Some(raw_stream)) => {
             let _place = entry.place.clone();
             drop((entry, builder));
             tokio::select! {
-                ended = lean.run(stream) => ended,
+                ended = raw_stream.run(stream) => ended,
                 _ = cut.wait_for(|cut| *cut) => return,
             }
         }
@@ -188,7 +188,7 @@ async fn first_bytes(stream: &TcpStream, wire: &Wire) -> Option<Vec<u8>> {
     let mut stopping = wire.shutdown.clone();
     let peeked = tokio::select! {
         biased;
-        peeked = lean::peek(stream) => peeked.ok(),
+        peeked = raw_http::peek(stream) => peeked.ok(),
         () = tokio::time::sleep(wire.config.header_time) => None,
         _ = stopping.wait_for(|stopping| *stopping) => None,
     };

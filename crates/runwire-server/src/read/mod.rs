@@ -2,7 +2,7 @@
 
 mod accept;
 mod ask;
-pub(crate) mod lean;
+pub(crate) mod raw_http;
 mod page;
 mod stream;
 

@@ -6,7 +6,7 @@
 
 mod arrival;
 mod intake;
-pub(crate) mod lean;
+pub(crate) mod raw_http;
 mod linger;
 mod session;
 

@@ -14,12 +14,12 @@ use crate::reading::{NDJSON, SSE};
 async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     let (served, store) = serving(|config| config.keep_alive = Duration::from_millis(50)).await;
     served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
-    let mut lean = served.read("/v1/runs/r/events", &[SSE]).await;
+    let mut stream_of_run = served.read("/v1/runs/r/events", &[SSE]).await;
     let mut thread = served.read("/v1/threads/t/events?dialect=agio", &[SSE]).await;
     let mut lines = served.read("/v1/runs/r/events", &[NDJSON]).await;
     let mut socket = served.socket().await;
     socket.subscribe("s", json!({"run": "r"})).await;
-    for stream in [&mut lean, &mut thread] {
+    for stream in [&mut stream_of_run, &mut thread] {
         stream.comment("caught-up").await;
     }
     let first = lines.line().await.unwrap();
@@ -27,7 +27,7 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
 
     store.go(Away::Everything);
     store.until_refused("sweep", 1).await;
-    for stream in [&mut lean, &mut thread] {
+    for stream in [&mut stream_of_run, &mut thread] {
         stream.comment("keep-alive").await;
         stream.comment("keep-alive").await;
     }
@@ -41,7 +41,7 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     store.come_back();
     served.post("/v1/runs/r/events", &(delta("b") + COMPLETED)).await.written(2, 0);
     let expected = served.happened("r").await;
-    let rest: Vec<_> = lean.rest().await.iter().map(crate::reading::Event::json).collect();
+    let rest: Vec<_> = stream_of_run.rest().await.iter().map(crate::reading::Event::json).collect();
     assert_eq!(rest, expected[expected.len() - rest.len()..]);
     let told: Vec<Value> = std::iter::once(first)
         .chain(lines.lines().await)

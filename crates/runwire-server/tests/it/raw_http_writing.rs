@@ -77,20 +77,20 @@ async fn refusals_are_the_same_with_hyper_and_without() {
         ("/v1/runs/r/events?dialect=loom", "", "{\"type\":\"x\"}", 409, "dialect_pinned"),
     ];
     for (path, fields, body, status, code) in cases {
-        let (mut lean, mut ordinary) = (served.raw().await, served.raw().await);
-        let lean_answer = ask(&mut lean, &request(path, fields, body)).await;
+        let (mut raw_http, mut ordinary) = (served.raw().await, served.raw().await);
+        let raw_http_answer = ask(&mut raw_http, &request(path, fields, body)).await;
         let ordinary_answer =
             ask(&mut ordinary, &request(path, &format!("{fields}expect: x\r\n"), body)).await;
-        let problem = lean_answer.problem(status, code);
+        let problem = raw_http_answer.problem(status, code);
         assert_eq!(problem, ordinary_answer.problem(status, code), "{path}");
         let names = |answer: &Answer| {
             let mut names: Vec<_> = answer.headers.keys().map(|name| name.as_str().to_owned()).collect();
             names.sort();
             names
         };
-        assert_eq!(names(&lean_answer), names(&ordinary_answer), "{path}");
+        assert_eq!(names(&raw_http_answer), names(&ordinary_answer), "{path}");
         // A refusal costs nobody the connection.
-        ask(&mut lean, &request("/v1/runs/other/events", "", &delta("a"))).await.written(1, 0);
+        ask(&mut raw_http, &request("/v1/runs/other/events", "", &delta("a"))).await.written(1, 0);
     }
     let refused = request("/v1/runs/r/events?dialect=runwire", "", "{\"type\":");
     let problem = ask(&mut served.raw().await, &refused).await.problem(400, "not_json");

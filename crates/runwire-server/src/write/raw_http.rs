@@ -30,11 +30,11 @@ use crate::problem::Problem;
 use crate::{Wire, hosts, ids, limits, origin};
 
 /// How every request begins that can be served here.
-const BEGINNING: &[u8] = b"POST /v1/runs/";
+const REQUEST_PREFIX: &[u8] = b"POST /v1/runs/";
 
 /// Tells whether a connection that begins so is served here.
-pub(crate) fn suits(first_bytes: &[u8]) -> bool {
-    first_bytes.starts_with(BEGINNING)
+pub(crate) fn accepts(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(REQUEST_PREFIX)
 }
 
 /// What to do with the bytes at hand.
@@ -42,7 +42,7 @@ pub(crate) fn suits(first_bytes: &[u8]) -> bool {
     clippy::large_enum_variant,
     reason = "it lives for a moment, and a box for every request would cost"
 )]
-enum Next {
+enum NextAction {
     Answer {
         request: Parts,
         body: std::ops::Range<usize>,
@@ -63,18 +63,18 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
     let mut answer = Vec::new();
     let mut begun = Instant::now();
     // Set anew only when it rings: a timer for every request would cost more than its parsing.
-    let mut alarm = pin!(sleep_until(begun + wire.config.header_time));
+    let mut timer = pin!(sleep_until(begun + wire.config.header_time));
     loop {
         let in_head = match next(&bytes) {
-            Next::HandOver => return Ok(Some(bytes)),
-            Next::Answer { request, body } => {
+            NextAction::HandOver => return Ok(Some(bytes)),
+            NextAction::Answer { request, body } => {
                 let end = body.end;
-                let written = take_in(wire, local, &request, &bytes[body]).await;
+                let written = append_body(wire, local, &request, &bytes[body]).await;
                 let status = written.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
                 wire.metrics.answered(RouteClass::Write, status);
                 let last = *wire.shutdown.borrow();
                 answer.clear();
-                put_answer(&mut answer, written, last).await?;
+                write_response(&mut answer, written, last).await?;
                 send(socket, &answer, wire.config.header_time).await?;
                 if last {
                     return Ok(None);
@@ -84,7 +84,7 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
                 begun = Instant::now();
                 continue;
             }
-            Next::Wait { head } => head,
+            NextAction::Wait { head } => head,
         };
         bytes.reserve(limits::PEEKED_BYTES);
         if !in_head {
@@ -105,13 +105,13 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
                 _ if was_idle => begun = Instant::now(),
                 _ => {}
             },
-            () = &mut alarm => {
-                let patience = if was_idle { limits::IDLE_TIME } else { wire.config.header_time };
-                let due = begun + patience;
+            () = &mut timer => {
+                let timeout_after = if was_idle { limits::IDLE_TIME } else { wire.config.header_time };
+                let due = begun + timeout_after;
                 if Instant::now() >= due {
                     return Ok(None);
                 }
-                alarm.as_mut().reset(due);
+                timer.as_mut().reset(due);
             }
             _ = &mut stopped => return Ok((!was_idle).then_some(bytes)),
         }
@@ -119,25 +119,25 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
 }
 
 /// Looks at what has come.
-fn next(bytes: &[u8]) -> Next {
-    let (known, begins) = (bytes.len().min(BEGINNING.len()), BEGINNING);
+fn next(bytes: &[u8]) -> NextAction {
+    let (known, begins) = (bytes.len().min(REQUEST_PREFIX.len()), REQUEST_PREFIX);
     if bytes[..known] != begins[..known] {
-        return Next::HandOver;
+        return NextAction::HandOver;
     }
     match Head::of(bytes) {
         Head::Whole(request, end) => match body_length(&request.headers) {
-            Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => Next::HandOver,
-            Some(_) if super::hot_run(&request.method, &request.uri).is_none() => Next::HandOver,
-            Some(length) if end + length <= bytes.len() => Next::Answer { request, body: end..end + length },
-            Some(_) => Next::Wait { head: false },
-            None => Next::HandOver,
+            Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => NextAction::HandOver,
+            Some(_) if super::hot_run(&request.method, &request.uri).is_none() => NextAction::HandOver,
+            Some(length) if end + length <= bytes.len() => NextAction::Answer { request, body: end..end + length },
+            Some(_) => NextAction::Wait { head: false },
+            None => NextAction::HandOver,
         },
-        Head::Partial if bytes.len() < limits::HEAD_BYTES => Next::Wait { head: true },
-        Head::Partial | Head::Unusual => Next::HandOver,
+        Head::Partial if bytes.len() < limits::HEAD_BYTES => NextAction::Wait { head: true },
+        Head::Partial | Head::Unusual => NextAction::HandOver,
     }
 }
 
-async fn take_in(
+async fn append_body(
     wire: &Wire,
     local: Option<IpAddr>,
     request: &Parts,
@@ -151,7 +151,7 @@ async fn take_in(
     Session::new(wire, writing).take_in_whole(body).await
 }
 
-async fn put_answer(answer: &mut Vec<u8>, written: Result<Written, Problem>, last: bool) -> io::Result<()> {
+async fn write_response(answer: &mut Vec<u8>, written: Result<Written, Problem>, last: bool) -> io::Result<()> {
     let closing = if last { "connection: close\r\n" } else { "" };
     match written {
         Ok(written) => {
@@ -161,15 +161,15 @@ async fn put_answer(answer: &mut Vec<u8>, written: Result<Written, Problem>, las
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
                 json.len()
             )?;
-            put_date(answer)?;
+            write_date(answer)?;
             write!(answer, "{closing}\r\n{json}")
         }
-        Err(problem) => put_problem(answer, problem, closing).await,
+        Err(problem) => write_problem(answer, problem, closing).await,
     }
 }
 
 /// Writes a refusal; `closing` is what it says of the connection.
-pub(crate) async fn put_problem(answer: &mut Vec<u8>, problem: Problem, closing: &str) -> io::Result<()> {
+pub(crate) async fn write_problem(answer: &mut Vec<u8>, problem: Problem, closing: &str) -> io::Result<()> {
     let (parts, body) = problem.into_response().into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let reason = parts.status.canonical_reason().unwrap_or_default();
@@ -182,28 +182,28 @@ pub(crate) async fn put_problem(answer: &mut Vec<u8>, problem: Problem, closing:
     if !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
         write!(answer, "content-length: {}\r\n", body.len())?;
     }
-    put_date(answer)?;
+    write_date(answer)?;
     write!(answer, "{closing}\r\n")?;
     answer.extend_from_slice(&body);
     Ok(())
 }
 
 /// Sends an answer; most fit into the socket at once, and a client that takes none of them is left.
-async fn send(socket: &mut TcpStream, answer: &[u8], patience: Duration) -> io::Result<()> {
+async fn send(socket: &mut TcpStream, answer: &[u8], timeout_after: Duration) -> io::Result<()> {
     let sent = match socket.try_write(answer) {
         Ok(sent) => sent,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
         Err(error) => return Err(error),
     };
     if sent < answer.len() {
-        let rest = timeout(patience, socket.write_all(&answer[sent..])).await;
+        let rest = timeout(timeout_after, socket.write_all(&answer[sent..])).await;
         rest.map_err(|_| io::ErrorKind::TimedOut)??;
     }
     Ok(())
 }
 
 /// Writes the date, which is put into words once a second.
-fn put_date(answer: &mut Vec<u8>) -> io::Result<()> {
+fn write_date(answer: &mut Vec<u8>) -> io::Result<()> {
     thread_local! {
         static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
     }

@@ -32,18 +32,18 @@ use crate::head::Head;
 use crate::ids::from_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
-use crate::write::lean::put_problem;
+use crate::write::raw_http::write_problem;
 use crate::{Wire, hosts, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
 const LENGTH_BYTES: usize = 18;
 
 /// An answer that only has to be written.
-pub(crate) struct Lean {
+pub(crate) struct RawStream {
     /// What goes out before the next frames: at first the head of the answer, then the length of each chunk.
-    ahead: Vec<u8>,
+    unsent: Vec<u8>,
     /// The stream that has its reader; without one, what goes out first is all.
-    streaming: Option<Streaming>,
+    body: Option<Streaming>,
 }
 
 /// Waits for the first bytes of a connection and leaves them on the socket; there are none if it was closed.
@@ -61,7 +61,7 @@ pub(crate) async fn open(
     wire: &Arc<Wire>,
     socket: &TcpStream,
     mut peeked: Vec<u8>,
-) -> io::Result<Option<Lean>> {
+) -> io::Result<Option<RawStream>> {
     let Some(request) = request_in(&peeked) else { return Ok(None) };
     let local = socket.local_addr().ok().map(|local| local.ip());
     let named = (request.version, &request.uri, &request.headers);
@@ -73,18 +73,18 @@ pub(crate) async fn open(
         Err(problem) if problem.is_outage() => Err(problem),
         Ok(None) | Err(_) => return Ok(None),
     };
-    take(socket, &mut peeked).await?;
+    consume(socket, &mut peeked).await?;
     let class = RouteClass::of(&request.method, request.uri.path());
     wire.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
         Ok(reader) => {
-            let streaming = Streaming::new(wire, Shape::Sse, reader);
-            Lean { ahead: head(streaming.start_header()), streaming: Some(streaming) }
+            let body = Streaming::new(wire, Shape::Sse, reader);
+            RawStream { unsent: head(body.start_header()), body: Some(body) }
         }
         Err(problem) => {
-            let mut ahead = Vec::new();
-            put_problem(&mut ahead, problem, "connection: close\r\n").await?;
-            Lean { ahead, streaming: None }
+            let mut unsent = Vec::new();
+            write_problem(&mut unsent, problem, "connection: close\r\n").await?;
+            RawStream { unsent, body: None }
         }
     }))
 }
@@ -111,7 +111,7 @@ async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>,
     if let Some(run) = named("/v1/runs/") {
         let ask = Ask::of_request(request)?;
         let key = RunKey { tenant, id: from_segment("run", run)? };
-        let reader = if goes_on(&ask) { ask.read_run(wire, &key).await? } else { None };
+        let reader = if follows(&ask) { ask.read_run(wire, &key).await? } else { None };
         return Ok(reader.map(|reader| reader.limit(ask.limit)));
     }
     let (ask, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
@@ -119,7 +119,7 @@ async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>,
         (None, Some(thread)) => (social_app::ask_for_events(wire, request)?, thread),
         (None, None) => return Ok(None),
     };
-    if !goes_on(&ask) {
+    if !follows(&ask) {
         return Ok(None);
     }
     let key = ThreadKey { tenant, id: from_segment("thread", thread)? };
@@ -129,12 +129,12 @@ async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>,
 
 /// Tells whether the answer is a stream that waits for more. What ends by itself would gain nothing here, and
 /// lose its connection.
-fn goes_on(ask: &Ask) -> bool {
+fn follows(ask: &Ask) -> bool {
     ask.answer == Answer::Stream(Shape::Sse) && ask.follow
 }
 
 /// Takes bytes off a socket that were seen there.
-async fn take(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
+async fn consume(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
     while !seen.is_empty() {
         match socket.try_read(seen) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -165,27 +165,27 @@ fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
     head
 }
 
-impl Lean {
+impl RawStream {
     /// Writes what the reader gets until it ends, or until the client leaves.
     pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
-        let Some(streaming) = &mut self.streaming else {
+        let Some(body) = &mut self.body else {
             // Rare, and every reader would be as large as this.
-            Box::pin(write_all(&socket, [&self.ahead, b"", b""])).await?;
+            Box::pin(write_all(&socket, [&self.unsent, b"", b""])).await?;
             return SockRef::from(&socket).shutdown(Shutdown::Write);
         };
         loop {
             let frames = tokio::select! {
                 biased;
-                frames = streaming.next() => frames,
-                () = leaving(&socket) => return Ok(()),
+                frames = body.next() => frames,
+                () = client_leaves(&socket) => return Ok(()),
             };
             let Some(frames) = frames else { break };
-            write!(self.ahead, "{:X}\r\n", frames.len())?;
-            write_all(&socket, [&self.ahead, &frames, b"\r\n"]).await?;
-            self.ahead.clear();
-            self.ahead.shrink_to(LENGTH_BYTES);
+            write!(self.unsent, "{:X}\r\n", frames.len())?;
+            write_all(&socket, [&self.unsent, &frames, b"\r\n"]).await?;
+            self.unsent.clear();
+            self.unsent.shrink_to(LENGTH_BYTES);
         }
-        write_all(&socket, [&self.ahead, b"0\r\n\r\n", b""]).await?;
+        write_all(&socket, [&self.unsent, b"0\r\n\r\n", b""]).await?;
         SockRef::from(&socket).shutdown(Shutdown::Write)
     }
 }
@@ -201,7 +201,7 @@ async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
             Ok(count) => IoSlice::advance_slices(&mut left, count),
             Err(error) if error.kind() == ErrorKind::WouldBlock => tokio::select! {
                 writable = socket.writable() => writable?,
-                () = leaving(socket) => return Err(ErrorKind::ConnectionAborted.into()),
+                () = client_leaves(socket) => return Err(ErrorKind::ConnectionAborted.into()),
             },
             Err(error) => return Err(error),
         }
@@ -210,7 +210,7 @@ async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
 }
 
 /// Waits until the client is gone. One that sends more counts as gone: nothing it could say is expected.
-async fn leaving(socket: &TcpStream) {
+async fn client_leaves(socket: &TcpStream) {
     while socket.readable().await.is_ok() {
         match socket.try_read(&mut [0]) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}

@@ -26,40 +26,40 @@ async fn begun(raw: &mut Raw) -> Answer {
     answer
 }
 
-fn is_lean(headers: &HeaderMap) -> bool {
+fn is_raw_http(headers: &HeaderMap) -> bool {
     headers.get("connection").is_some_and(|connection| connection == "close")
 }
 
 #[tokio::test]
 async fn a_stream_is_the_same_with_hyper_and_without() {
     let served = with_a_run(|_| {}).await;
-    let (mut lean, mut ordinary) = (served.raw().await, served.raw().await);
-    lean.send(REQUEST).await.unwrap();
+    let (mut raw_http, mut ordinary) = (served.raw().await, served.raw().await);
+    raw_http.send(REQUEST).await.unwrap();
     // A head in pieces is left to hyper.
     ordinary.send(&REQUEST[..40]).await.unwrap();
     assert!(ordinary.answer_or_silence(Duration::from_millis(100)).await);
     ordinary.send(&REQUEST[40..]).await.unwrap();
     let mut told = Vec::new();
-    for (raw, expected) in [(&mut lean, true), (&mut ordinary, false)] {
+    for (raw, expected) in [(&mut raw_http, true), (&mut ordinary, false)] {
         let mut headers = raw.answer().await.unwrap().headers;
-        assert_eq!(is_lean(&headers), expected);
+        assert_eq!(is_raw_http(&headers), expected);
         assert!(headers.remove("date").is_some());
         headers.remove("connection");
         told.push((headers, raw.until(CAUGHT_UP).await));
     }
     assert_eq!(told[0], told[1]);
     served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
-    assert_eq!(lean.until("\r\n0\r\n\r\n").await, ordinary.until("\r\n0\r\n\r\n").await);
-    assert!(lean.answer().await.is_none(), "the connection is closed after the last chunk");
+    assert_eq!(raw_http.until("\r\n0\r\n\r\n").await, ordinary.until("\r\n0\r\n\r\n").await);
+    assert!(raw_http.answer().await.is_none(), "the connection is closed after the last chunk");
 }
 
 #[tokio::test]
-async fn every_path_to_a_stream_is_lean_and_other_answers_are_not() {
+async fn every_path_to_a_stream_is_served_as_raw_http_and_other_answers_are_not() {
     let served = with_a_run(|_| {}).await;
     let streams = ["/v1/runs/r/events?limit=9", "/v1/threads/t/events", "/api/v1/agent/runs/t/events"];
     for path in streams {
-        assert!(is_lean(&served.read(path, &[SSE]).await.headers), "{path}");
-        assert!(is_lean(&served.read(path, &[]).await.headers), "{path}");
+        assert!(is_raw_http(&served.read(path, &[SSE]).await.headers), "{path}");
+        assert!(is_raw_http(&served.read(path, &[]).await.headers), "{path}");
     }
     let others = [
         ("/v1/runs/r/events?follow=false", SSE, 200),
@@ -74,7 +74,7 @@ async fn every_path_to_a_stream_is_lean_and_other_answers_are_not() {
     ];
     for (path, header, status) in others {
         let stream = served.read(path, &[header]).await;
-        assert_eq!((stream.status.as_u16(), is_lean(&stream.headers)), (status, false), "{path} {header:?}");
+        assert_eq!((stream.status.as_u16(), is_raw_http(&stream.headers)), (status, false), "{path} {header:?}");
     }
 }
 
@@ -84,7 +84,7 @@ async fn a_second_request_behind_the_first_is_answered() {
     served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
     let mut raw = served.raw().await;
     raw.send(&[REQUEST, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"].concat()).await.unwrap();
-    assert!(!is_lean(&raw.answer().await.unwrap().headers));
+    assert!(!is_raw_http(&raw.answer().await.unwrap().headers));
     raw.until("\r\n0\r\n\r\n").await;
     assert_eq!(raw.answer().await.unwrap().status, 200);
 }
@@ -96,7 +96,7 @@ async fn a_connection_that_was_used_before_becomes_a_stream() {
     raw.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert_eq!(raw.answer().await.unwrap().status, 200);
     raw.send(REQUEST).await.unwrap();
-    assert!(!is_lean(&begun(&mut raw).await.headers));
+    assert!(!is_raw_http(&begun(&mut raw).await.headers));
 }
 
 #[tokio::test]
@@ -104,9 +104,9 @@ async fn http_2_reads_the_same_stream() {
     let served = with_a_run(|_| {}).await;
     served.post("/v1/runs/r/events", COMPLETED).await.written(1, 0);
     let request = || served.request(Method::GET, "/v1/runs/r/events", &[SSE]).body(Bytes::new()).unwrap();
-    let (lean, over_h2) = (served.send(request()).await, served.send_h2(request()).await);
-    assert!(is_lean(&lean.headers) && !lean.text.is_empty());
-    assert_eq!((over_h2.status, over_h2.text), (lean.status, lean.text));
+    let (raw_http, over_h2) = (served.send(request()).await, served.send_h2(request()).await);
+    assert!(is_raw_http(&raw_http.headers) && !raw_http.text.is_empty());
+    assert_eq!((over_h2.status, over_h2.text), (raw_http.status, raw_http.text));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_reader_that_leaves_gives_its_place_back_at_once() {
     for sends_more in [false, true] {
         let mut reader = served.raw().await;
         reader.send(REQUEST).await.unwrap();
-        assert!(is_lean(&begun(&mut reader).await.headers));
+        assert!(is_raw_http(&begun(&mut reader).await.headers));
         let others = served.get("/healthz");
         let mut others = std::pin::pin!(others);
         let waiting = tokio::time::timeout(Duration::from_millis(100), others.as_mut()).await;
@@ -140,7 +140,7 @@ async fn a_reader_that_stood_still_misses_nothing_and_holds_up_no_stop() {
     let mut slow = served.read("/v1/runs/r/events", &[SSE]).await;
     let mut stuck = served.raw().await;
     stuck.send(REQUEST).await.unwrap();
-    assert!(is_lean(&slow.headers) && is_lean(&begun(&mut stuck).await.headers));
+    assert!(is_raw_http(&slow.headers) && is_raw_http(&begun(&mut stuck).await.headers));
     // More than the kernel takes for a connection, on both of its ends.
     let piece = "x".repeat(64 << 10);
     for _ in 0..120 {
