@@ -151,8 +151,8 @@ impl Default for Config {
     }
 }
 
-/// What all requests share.
-pub(crate) struct Wire {
+/// State that all requests share.
+pub(crate) struct AppState {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) config: Config,
     /// Turns true when the server stops: streams end, open bodies are answered.
@@ -173,7 +173,7 @@ pub struct Server {
     listener: std::net::TcpListener,
     address: SocketAddr,
     stop: watch::Sender<bool>,
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
 }
 
 impl Server {
@@ -184,7 +184,7 @@ impl Server {
             .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
         let listener = listener::bind(config.listen)?;
         let address = listener.local_addr()?;
-        let wire = Wire {
+        let state = AppState {
             agents,
             webhooks: Arc::new(webhooks::Webhooks::new(&config.webhooks, log.clone())),
             metrics: Arc::default(),
@@ -196,7 +196,7 @@ impl Server {
             checks: Arc::new(Semaphore::new(limits::CHECKS)),
             start: fastrand::u64(..),
         };
-        Ok(Self { listener, address, stop, wire: Arc::new(wire) })
+        Ok(Self { listener, address, stop, state: Arc::new(state) })
     }
 
     /// Tells the address, with the port that was taken.
@@ -209,15 +209,15 @@ impl Server {
     /// Readers are told to go, and open bodies are answered with what was written of them. What is not finished
     /// within [`Config::grace`] is cut off.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { listener, stop, wire, .. } = self;
+        let Self { listener, stop, state, .. } = self;
         // Before anything happens that is to be told.
-        wire.webhooks.subscribe().await.map_err(io::Error::other)?;
-        wire.agents.recover_first().await;
-        let housekeeping = housekeeping::start(&wire);
-        let served = listener::serve(listener, &wire, shutdown, stop).await;
-        wire.agents.stopped().await;
+        state.webhooks.subscribe().await.map_err(io::Error::other)?;
+        state.agents.recover_first().await;
+        let housekeeping = housekeeping::start(&state);
+        let served = listener::serve(listener, &state, shutdown, stop).await;
+        state.agents.stopped().await;
         housekeeping.abort_all();
-        wire.log.close().await;
+        state.log.close().await;
         served
     }
 }

@@ -30,7 +30,7 @@ use tower_service::Service;
 use crate::metrics::RouteClass;
 use crate::prefixed::Prefixed;
 use crate::read::raw_http;
-use crate::{Wire, hosts, limits, origin, router, write};
+use crate::{AppState, hosts, limits, origin, router, write};
 
 /// Takes an address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -47,16 +47,16 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// Serves connections until `shutdown` is done, then says so through `stop` and waits for them to finish.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
-    wire: &Arc<Wire>,
+    state: &Arc<AppState>,
     shutdown: impl Future<Output = ()>,
     stop: watch::Sender<bool>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let most = wire.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+    let most = state.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
     let room = Arc::new(Semaphore::new(most));
     let (cut_off, cut) = watch::channel(false);
-    let builder = Arc::new(builder(wire.config.header_time));
-    let router = router::router(wire.clone());
+    let builder = Arc::new(builder(state.config.header_time));
+    let router = router::router(state.clone());
 
     let mut shutdown = pin!(shutdown);
     loop {
@@ -74,7 +74,7 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 prepare(&stream);
                 let begun = Arc::new(AtomicBool::new(false));
-                let entry = Entry { wire: wire.clone(), router: router.clone(), begun, place };
+                let entry = Entry { state: state.clone(), router: router.clone(), begun, place };
                 let (builder, cut) = (builder.clone(), cut.clone());
                 tokio::spawn(connection(stream, entry, builder, cut));
             }
@@ -84,7 +84,7 @@ pub(crate) async fn serve(
     drop(listener);
     stop.send_replace(true);
     let everyone = room.acquire_many(u32::try_from(most).unwrap_or(u32::MAX));
-    if tokio::time::timeout(wire.config.grace, everyone).await.is_err() {
+    if tokio::time::timeout(state.config.grace, everyone).await.is_err() {
         let left = most - room.available_permits();
         tracing::warn!(left, "cutting off connections that did not finish in time");
         cut_off.send_replace(true);
@@ -144,11 +144,11 @@ async fn connection(
     mut cut: watch::Receiver<bool>,
 ) {
     let opened = Instant::now();
-    let Some(peeked) = Box::pin(first_bytes(&stream, &entry.wire)).await else { return };
+    let Some(peeked) = Box::pin(first_bytes(&stream, &entry.state)).await else { return };
     if write::raw_http::accepts(&peeked) {
         drop(peeked);
         let left = tokio::select! {
-            left = Box::pin(write::raw_http::serve(&entry.wire, &mut stream)) => left,
+            left = Box::pin(write::raw_http::serve(&entry.state, &mut stream)) => left,
             _ = cut.wait_for(|cut| *cut) => return,
         };
         return match left {
@@ -160,7 +160,7 @@ async fn connection(
         };
     }
     let raw_stream = tokio::select! {
-        raw_stream = Box::pin(raw_http::open(&entry.wire, &stream, peeked)) => raw_stream,
+        raw_stream = Box::pin(raw_http::open(&entry.state, &stream, peeked)) => raw_stream,
         _ = cut.wait_for(|cut| *cut) => return,
     };
     let ended = match raw_stream {
@@ -184,12 +184,12 @@ async fn connection(
 }
 
 /// Waits for what a connection says first; none if it says nothing in time, or before the server stops.
-async fn first_bytes(stream: &TcpStream, wire: &Wire) -> Option<Vec<u8>> {
-    let mut stopping = wire.shutdown.clone();
+async fn first_bytes(stream: &TcpStream, state: &AppState) -> Option<Vec<u8>> {
+    let mut stopping = state.shutdown.clone();
     let peeked = tokio::select! {
         biased;
         peeked = raw_http::peek(stream) => peeked.ok(),
-        () = tokio::time::sleep(wire.config.header_time) => None,
+        () = tokio::time::sleep(state.config.header_time) => None,
         _ = stopping.wait_for(|stopping| *stopping) => None,
     };
     peeked.filter(|peeked| !peeked.is_empty())
@@ -203,10 +203,10 @@ async fn ordinary(
     mut cut: watch::Receiver<bool>,
     opened: Instant,
 ) {
-    let mut stopping = entry.wire.shutdown.clone();
+    let mut stopping = entry.state.shutdown.clone();
     let begun = entry.begun.clone();
     // hyper's own timer begins once it knows the version, for which a client may take its time.
-    let opening_ends = opened + entry.wire.config.header_time;
+    let opening_ends = opened + entry.state.config.header_time;
     let answering = Answering { local: stream.local_ip(), entry };
     let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), answering));
     let ended = tokio::select! {
@@ -249,7 +249,7 @@ pub(crate) struct Place(
 /// Where requests of one connection come in.
 #[derive(Clone)]
 struct Entry {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     router: Router,
     begun: Arc<AtomicBool>,
     place: Place,
@@ -268,21 +268,21 @@ impl hyper::service::Service<Request<Incoming>> for Answering {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Entry { wire, router, begun, place } = &self.entry;
+        let Entry { state, router, begun, place } = &self.entry;
         begun.store(true, Ordering::Relaxed);
         let class = RouteClass::of(request.method(), request.uri().path());
-        let metrics = wire.metrics.clone();
+        let metrics = state.metrics.clone();
         let named = (request.version(), request.uri(), request.headers());
-        let checked = hosts::check(&wire.config.allowed_hosts, self.local, named);
+        let checked = hosts::check(&state.config.allowed_hosts, self.local, named);
         if let Err(problem) = checked.and_then(|()| origin::check_request(&request)) {
             metrics.answered(class, problem.status());
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
         // The hottest request of all does without the router, and its body without a box.
         if let Some(run) = write::hot_run(request.method(), request.uri()) {
-            let (wire, run) = (wire.clone(), run.to_owned());
+            let (state, run) = (state.clone(), run.to_owned());
             return Box::pin(async move {
-                let response = write::to_run(wire, &run, request).await;
+                let response = write::to_run(state, &run, request).await;
                 metrics.answered(class, response.status());
                 Ok(response)
             });

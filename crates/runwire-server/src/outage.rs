@@ -11,7 +11,7 @@ use runwire_log::{Append, Appended, Created, Log, LogError, NewRun, RunInfo};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// Tells whether an error says that the store is away, which passes.
 ///
@@ -91,13 +91,13 @@ pub(crate) async fn create_run(
 }
 
 /// Appends for a producer that cannot send everything again at once: a few times, for a while.
-pub(crate) async fn append(wire: &Wire, append: Append) -> Result<Appended, LogError> {
+pub(crate) async fn append(state: &AppState, append: Append) -> Result<Appended, LogError> {
     let may_repeat = |error: &LogError| match error {
         LogError::Uncertain(_) => append.stamp.is_some(),
         error => is_outage(error),
     };
-    let attempt = || wire.log.append(append.clone());
-    try_until(&wire.shutdown, Some(wire.config.outage), may_repeat, attempt).await
+    let attempt = || state.log.append(append.clone());
+    try_until(&state.shutdown, Some(state.config.outage), may_repeat, attempt).await
 }
 
 async fn try_until<T, F>(

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::listener::Place;
 use crate::problem::Problem;
-use crate::{Wire, limits, origin};
+use crate::{AppState, limits, origin};
 
 /// The queue of messages to a client.
 pub(crate) type Outbox = mpsc::Sender<Message>;
@@ -38,7 +38,7 @@ pub(crate) trait Session: Send + 'static {
 
 /// Turns a request into a WebSocket whose messages a session takes.
 pub(crate) fn open<S: Session>(
-    wire: &Arc<Wire>,
+    state: &Arc<AppState>,
     place: Place,
     headers: &HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -47,17 +47,17 @@ pub(crate) fn open<S: Session>(
     let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
     origin::check(headers)?;
     let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
-    let wire = wire.clone();
+    let state = state.clone();
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(&wire, socket, session).await;
+        serve(&state, socket, session).await;
         drop(place);
     }))
 }
 
-async fn serve<S: Session>(wire: &Wire, socket: WebSocket, session: impl FnOnce(Outbox) -> S) {
+async fn serve<S: Session>(state: &AppState, socket: WebSocket, session: impl FnOnce(Outbox) -> S) {
     let (mut sink, mut stream) = socket.split();
     let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
-    let (mut shutdown, beat) = (wire.shutdown.clone(), wire.config.keep_alive);
+    let (mut shutdown, beat) = (state.shutdown.clone(), state.config.keep_alive);
     let writing = tokio::spawn(async move {
         loop {
             let message = tokio::select! {

@@ -13,7 +13,7 @@ use runwire_model::dialect::Dialect;
 
 use super::refusal;
 use super::start::{Fields, From, agent_of, follow, missing_field, start, tenant};
-use crate::Wire;
+use crate::AppState;
 use crate::feed::{Next, Shape};
 use crate::ids::RunAt;
 use crate::json_body::JsonBody;
@@ -22,7 +22,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{Answer, Ask, answer, json, last_event_id, page};
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/agent/stream", post(stream))
         .route("/api/agent/stream", post(stream))
@@ -31,7 +31,7 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
 
 /// Starts a run on a query, which is a parameter or a field, and streams its events.
 async fn stream(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     body: Result<JsonBody<Fields>, Problem>,
@@ -51,27 +51,27 @@ async fn stream(
             tenant: tenant(&headers),
             run_id: fields.id(&["run_id"])?,
             thread_id: fields.id(&["thread_id"])?,
-            agent: Some(agent_of(&wire, named)?),
+            agent: Some(agent_of(&state, named)?),
             message: Some(asked.ok_or_else(|| missing_field("query"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()
         };
-        let (run, _) = start(&wire, run).await?;
-        follow(wire, Dialect::Agio, &run, From::Cursor(None)).await
+        let (run, _) = start(&state, run).await?;
+        follow(state, Dialect::Agio, &run, From::Cursor(None)).await
     };
     started.await.unwrap_or_else(refusal::agio)
 }
 
 /// Answers with a page of events, or with SSE for whoever asks for it.
-async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+async fn events(State(state): State<Arc<AppState>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
     let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let as_stream = accept.is_some_and(|accept| accept.contains("text/event-stream"));
     let shape = if as_stream { Answer::Stream(Shape::Sse) } else { Answer::Page };
     let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
     let ask = Ask {
         answer: shape,
-        form: Some(wire.config.facades.form(Dialect::Agio)),
+        form: Some(state.config.facades.form(Dialect::Agio)),
         after,
         follow: as_stream,
         limit: None,
@@ -79,16 +79,16 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
         attach: false,
     };
     if as_stream {
-        let reader = ask.read_run(&wire, &run).await?;
-        return answer(wire, ask, reader).await;
+        let reader = ask.read_run(&state, &run).await?;
+        return answer(state, ask, reader).await;
     }
     let mut query = Query::parse(parts.uri.query());
     let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
     // Looked at before the events: of a run that is over here, the page misses none.
-    let is_open = !wire.log.run(&run).await?.status.is_closed();
+    let is_open = !state.log.run(&run).await?.status.is_closed();
     let mut skipped = 0;
-    let reader = match ask.read_run(&wire, &run).await? {
+    let reader = match ask.read_run(&state, &run).await? {
         Some(reader) if offset > 0 => {
             let mut skipping = reader.limit(Some(offset));
             loop {

@@ -22,9 +22,9 @@ use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::read::last_event_id;
-use crate::{Wire, ids, interactions};
+use crate::{AppState, ids, interactions};
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/api/v1/bot/chat", post(chat))
         .route("/api/v1/bot/form", post(form))
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
 ///
 /// The stream stays open while the run waits for a form, and goes on after its answer.
 async fn chat(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     version: Version,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
@@ -46,10 +46,10 @@ async fn chat(
         let JsonBody(mut fields) = body?;
         conversation = conversation_in(&mut fields)?;
         let agent = agent_in_query(query.as_deref())?;
-        let (run, begun) = chat_run(&wire, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
+        let (run, begun) = chat_run(&state, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
         let after = if begun { None } else { last_event_id(&headers)? };
         let from = if begun || after.is_some() { From::Cursor(after) } else { From::Present };
-        follow(wire, Dialect::EasyflowChat, &run, from).await
+        follow(state, Dialect::EasyflowChat, &run, from).await
     };
     let answered = answered.await;
     let answered = answered
@@ -59,7 +59,7 @@ async fn chat(
 
 /// Finds the run of a chat: a new one on a prompt, else the conversation's newest. Tells whether it is new.
 async fn chat_run(
-    wire: &Wire,
+    state: &AppState,
     tenant: &Arc<str>,
     agent: Option<String>,
     conversation: Option<String>,
@@ -68,20 +68,20 @@ async fn chat_run(
     let bot = fields.id(&["botId", "bot_id"])?.or(agent);
     let Some(prompt) = fields.text(&["prompt"])? else {
         let thread = thread_of(tenant, conversation.as_deref())?;
-        let run = newest_run(wire, &thread).await?;
+        let run = newest_run(state, &thread).await?;
         return Ok((RunKey { tenant: thread.tenant, id: run.run_id.into() }, false));
     };
     let run = NewRun {
         tenant: tenant.to_string(),
         run_id: None,
         thread_id: conversation,
-        agent: Some(agent_of(wire, bot)?),
+        agent: Some(agent_of(state, bot)?),
         message: Some(prompt),
         message_id: None,
         input: fields.into_input(),
         ..NewRun::default()
     };
-    Ok((start(wire, run).await?.0, true))
+    Ok((start(state, run).await?.0, true))
 }
 
 /// Gives a stream the head that the document lists (§2).
@@ -113,21 +113,21 @@ struct FormAnswered {
 
 /// Answers a form; the conversation's stream goes on with it.
 async fn form(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     JsonBody(mut fields): JsonBody<Fields>,
 ) -> Result<Json<FormAnswered>, Problem> {
     let form_id = form_in(&mut fields)?;
-    answer_form(&wire, &tenant_of(&headers), form_id, fields).await.map(Json)
+    answer_form(&state, &tenant_of(&headers), form_id, fields).await.map(Json)
 }
 
 /// Answers a form whose answer came over a socket; gives the message that says what became of it.
-pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: Fields) -> String {
+pub(crate) async fn answer_message(state: &AppState, tenant: &Arc<str>, mut fields: Fields) -> String {
     let form_id = match form_in(&mut fields) {
         Ok(form_id) => form_id,
         Err(problem) => return error_message(None, problem),
     };
-    match answer_form(wire, tenant, form_id.clone(), fields).await {
+    match answer_form(state, tenant, form_id.clone(), fields).await {
         Ok(answered) => json!({
             "op": "ack",
             "form_id": form_id,
@@ -153,20 +153,20 @@ fn error_message(form_id: Option<&str>, problem: Problem) -> String {
 }
 
 async fn answer_form(
-    wire: &Wire,
+    state: &AppState,
     tenant: &Arc<str>,
     form_id: String,
     mut fields: Fields,
 ) -> Result<FormAnswered, Problem> {
     let conversation = conversation_in(&mut fields)?;
     let thread = thread_of(tenant, conversation.as_deref())?;
-    let (run, asked) = find(wire, &thread, &form_id).await?;
+    let (run, asked) = find(state, &thread, &form_id).await?;
     let answer = match fields.text(&["decision"])?.as_deref() {
         Some("cancelled") => withdrawal_of(&asked.interaction_id),
         _ => answer_of(asked.kind, &asked.interaction_id, fields.json("values"))?,
     };
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.into() };
-    let (_, answered) = interactions::answer(wire, &key, answer).await?;
+    let (_, answered) = interactions::answer(state, &key, answer).await?;
     Ok(FormAnswered {
         conversation_id: thread.id.to_string(),
         form_id,
@@ -178,13 +178,13 @@ async fn answer_form(
 }
 
 /// Finds the question that a form's id means: the newest that is open, else the newest of that name.
-async fn find(wire: &Wire, thread: &ThreadKey, form_id: &str) -> Result<(RunInfo, InteractionInfo), Problem> {
+async fn find(state: &AppState, thread: &ThreadKey, form_id: &str) -> Result<(RunInfo, InteractionInfo), Problem> {
     let mut runs = Vec::new();
-    for id in wire.log.thread(thread).await?.open_runs.into_iter().rev() {
-        runs.push(wire.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?);
+    for id in state.log.thread(thread).await?.open_runs.into_iter().rev() {
+        runs.push(state.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?);
     }
     if runs.is_empty() {
-        runs.push(newest_run(wire, thread).await?);
+        runs.push(newest_run(state, thread).await?);
     }
     for must_be_open in [true, false] {
         for run in &runs {

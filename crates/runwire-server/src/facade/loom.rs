@@ -30,17 +30,17 @@ use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::socket::{self, Outbox};
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// What a message may be.
 const KINDS: &str = "run, answer, cancel, ping";
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/loom", get(upgrade))
 }
 
 async fn upgrade(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Extension(place): Extension<Place>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
@@ -48,9 +48,9 @@ async fn upgrade(
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
     let frames = OutFrames::in_query(query.as_deref())?;
-    let of = wire.clone();
-    let session = move |out| Session { wire: of, tenant, agent, frames, out, runs: HashMap::new() };
-    socket::open(&wire, place, &headers, upgrade, session)
+    let of = state.clone();
+    let session = move |out| Session { state: of, tenant, agent, frames, out, runs: HashMap::new() };
+    socket::open(&state, place, &headers, upgrade, session)
 }
 
 /// How the frames of runs are written.
@@ -73,7 +73,7 @@ impl OutFrames {
 }
 
 struct Session {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     tenant: Arc<str>,
     /// The agent of runs that name none.
     agent: Option<String>,
@@ -146,22 +146,22 @@ impl Session {
             tenant: self.tenant.to_string(),
             run_id: fields.id(&["run_id"])?,
             thread_id: fields.id(&["thread_id"])?,
-            agent: Some(agent_of(&self.wire, named)?),
+            agent: Some(agent_of(&self.state, named)?),
             message: Some(fields.text(&["message"])?.ok_or_else(|| missing_field("message"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()
         };
-        let (run, _) = start(&self.wire, run).await?;
-        let ask = ask(&self.wire, Dialect::Loom, From::Cursor(None));
+        let (run, _) = start(&self.state, run).await?;
+        let ask = ask(&self.state, Dialect::Loom, From::Cursor(None));
         let reader = match self.frames {
-            OutFrames::Wrapped => ask.read_run(&self.wire, &run).await?,
+            OutFrames::Wrapped => ask.read_run(&self.state, &run).await?,
             // The socket is one stream, in which a session may have several runs.
-            OutFrames::Plain => ask.read_run_in_thread(&self.wire, &run).await?,
+            OutFrames::Plain => ask.read_run_in_thread(&self.state, &run).await?,
         };
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
-        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let open = self.state.metrics.reader(Framing::WebSocket);
         let watching = watch(reader.patient(), id.clone(), self.frames, self.out.clone(), open);
         let watching = tokio::spawn(watching);
         self.runs.insert(id.text().to_owned(), (run, watching));
@@ -170,7 +170,7 @@ impl Session {
 
     /// Answers what a run of this socket waits for; its stream goes on with it.
     async fn answer(&mut self, id: &Json, fields: Fields) -> Result<String, Problem> {
-        let given = answer::answer(&self.wire, self.key(id)?, fields).await?;
+        let given = answer::answer(&self.state, self.key(id)?, fields).await?;
         Ok(message("answered", Some(id), |object| {
             object.str("interaction_id", &given.interaction);
             object.str("decision", given.decision.as_str());
@@ -179,7 +179,7 @@ impl Session {
 
     /// Asks a run of this socket to stop; its `run_end` tells when it has.
     async fn cancel(&mut self, id: &Json) -> Result<(), Problem> {
-        self.wire.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
+        self.state.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
         Ok(())
     }
 

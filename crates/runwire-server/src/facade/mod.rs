@@ -27,7 +27,7 @@ use axum::Router;
 use runwire_log::Form;
 use runwire_model::dialect::{Dialect, EncoderOptions, Slots};
 
-use crate::Wire;
+use crate::AppState;
 
 /// Which extension frames each façade shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Facades {
     }
 }
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .merge(social_app::routes())
         .merge(agio::routes())

@@ -9,7 +9,7 @@ use axum::routing::get;
 use http::request::Parts;
 use runwire_model::dialect::Dialect;
 
-use crate::Wire;
+use crate::AppState;
 use crate::feed::{Cursor, Shape};
 use crate::ids::ThreadAt;
 use crate::limits;
@@ -20,42 +20,42 @@ use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
 /// What stands before the id of a thread in every path here.
 pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/api/v1/agent/runs/{thread_id}/events", get(events))
         .route("/api/v1/agent/runs/{thread_id}/history", get(history))
 }
 
-fn ask(wire: &Wire, answer: Answer, after: Option<Cursor>) -> Ask {
-    let (form, follow) = (Some(wire.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
+fn ask(state: &AppState, answer: Answer, after: Option<Cursor>) -> Ask {
+    let (form, follow) = (Some(state.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
     Ask { answer, form, after, follow, limit: None, compact: false, attach: false }
 }
 
 /// Reads what a request for events asks for.
-pub(crate) fn ask_for_events(wire: &Wire, parts: &Parts) -> Result<Ask, Problem> {
-    Ok(ask(wire, Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
+pub(crate) fn ask_for_events(state: &AppState, parts: &Parts) -> Result<Ask, Problem> {
+    Ok(ask(state, Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
 }
 
 /// Replays what the thread has, then follows it; the stream stays open across runs.
 async fn events(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = ask_for_events(&wire, &parts)?;
-    let reader = ask.read_thread(&wire, &thread).await?;
-    answer(wire, ask, Some(reader)).await
+    let ask = ask_for_events(&state, &parts)?;
+    let reader = ask.read_thread(&state, &thread).await?;
+    answer(state, ask, Some(reader)).await
 }
 
 async fn history(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(parts.uri.query());
     let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    let reader = ask(&wire, Answer::Page, after).read_thread(&wire, &thread).await?;
+    let reader = ask(&state, Answer::Page, after).read_thread(&state, &thread).await?;
     let page = page(reader, limit).await?;
     let mut body =
         format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();

@@ -9,7 +9,7 @@ use runwire_log::{Created, NewRun, RunInfo, RunKey, RunQuery, ThreadKey};
 use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 
-use crate::Wire;
+use crate::AppState;
 use crate::feed::{Cursor, Shape};
 use crate::problem::Problem;
 use crate::read::{Answer, Ask, answer};
@@ -86,12 +86,12 @@ pub(super) fn missing_field(name: &str) -> Problem {
 }
 
 /// Finds the agent that a request means: the one that it names, else the default or the only one.
-pub(super) fn agent_of(wire: &Wire, named: Option<String>) -> Result<String, Problem> {
+pub(super) fn agent_of(state: &AppState, named: Option<String>) -> Result<String, Problem> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return if wire.agents.exists(&name) { Ok(name) } else { Err(wire.agents.unknown(&name)) };
+        return if state.agents.exists(&name) { Ok(name) } else { Err(state.agents.unknown(&name)) };
     }
-    wire.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
-        let names: Vec<_> = wire.agents.list().map(|agent| agent.name.as_str()).collect();
+    state.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
+        let names: Vec<_> = state.agents.list().map(|agent| agent.name.as_str()).collect();
         let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
         let detail = format!("the request names no agent of this server: {there_are}");
         Problem::new("agent_needed", detail).with("agents", names)
@@ -99,19 +99,19 @@ pub(super) fn agent_of(wire: &Wire, named: Option<String>) -> Result<String, Pro
 }
 
 /// Creates a run and starts its agent.
-pub(super) async fn start(wire: &Wire, run: NewRun) -> Result<(RunKey, Created<RunInfo>), Problem> {
+pub(super) async fn start(state: &AppState, run: NewRun) -> Result<(RunKey, Created<RunInfo>), Problem> {
     runs::check(&run)?;
     let tenant: Arc<str> = run.tenant.as_str().into();
-    let created = wire.agents.create(run).await?;
+    let created = state.agents.create(run).await?;
     Ok((RunKey::new(tenant, created.value.run_id.as_str()), created))
 }
 
 /// Finds the newest run of a thread.
-pub(super) async fn newest_run(wire: &Wire, thread: &ThreadKey) -> Result<RunInfo, Problem> {
-    wire.log.thread(thread).await?;
+pub(super) async fn newest_run(state: &AppState, thread: &ThreadKey) -> Result<RunInfo, Problem> {
+    state.log.thread(thread).await?;
     let (tenant, id) = (thread.tenant.to_string(), thread.id.to_string());
     let query = RunQuery { tenant, thread: Some(id), limit: 1, ..RunQuery::default() };
-    wire.log.runs(query).await?.pop().ok_or_else(|| {
+    state.log.runs(query).await?.pop().ok_or_else(|| {
         let detail = format!("the thread `{}` has no run to attach to", thread.id);
         Problem::new("run_unknown", detail).with("thread_id", &*thread.id)
     })
@@ -127,25 +127,25 @@ pub(super) enum From {
 }
 
 /// Asks for the SSE of a run, in a dialect's own form.
-pub(super) fn ask(wire: &Wire, dialect: Dialect, from: From) -> Ask {
+pub(super) fn ask(state: &AppState, dialect: Dialect, from: From) -> Ask {
     let (after, attach) = match from {
         From::Cursor(after) => (after, false),
         From::Present => (None, true),
     };
-    let form = Some(wire.config.facades.form(dialect));
+    let form = Some(state.config.facades.form(dialect));
     Ask { answer: Answer::Stream(Shape::Sse), form, after, follow: true, limit: None, compact: false, attach }
 }
 
 /// Answers with the SSE of a run.
 pub(super) async fn follow(
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     dialect: Dialect,
     run: &RunKey,
     from: From,
 ) -> Result<Response, Problem> {
-    let ask = ask(&wire, dialect, from);
-    let reader = ask.read_run(&wire, run).await?;
-    answer(wire, ask, reader).await
+    let ask = ask(&state, dialect, from);
+    let reader = ask.read_run(&state, run).await?;
+    answer(state, ask, reader).await
 }
 
 /// Reads `?agent=`, for front ends whose bodies have no place for it.

@@ -14,48 +14,48 @@ pub(crate) use check::{decisions, unreadable};
 pub use schema::{Schema, Unusable, Wrong};
 
 use crate::problem::Problem;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// Answers a question, whichever door the answer came through.
 pub(crate) async fn answer(
-    wire: &Wire,
+    state: &AppState,
     run: &RunKey,
     answer: Answer,
 ) -> Result<(Interaction, Answered), Problem> {
-    let mut asked = check(wire, run, &answer).await?;
-    let answered = wire.log.answer(run, answer).await?;
+    let mut asked = check(state, run, &answer).await?;
+    let answered = state.log.answer(run, answer).await?;
     asked.answer = Some(answered.answer.clone());
     Ok((asked, answered))
 }
 
 /// Answers several questions of a run in one record; where one answer does not fit, none is given.
 pub(crate) async fn answer_all(
-    wire: &Wire,
+    state: &AppState,
     run: &RunKey,
     answers: Vec<Answer>,
 ) -> Result<Vec<Answered>, Problem> {
     for answer in &answers {
-        check(wire, run, answer).await?;
+        check(state, run, answer).await?;
     }
-    Ok(wire.log.answer_all(run, answers).await?)
+    Ok(state.log.answer_all(run, answers).await?)
 }
 
 /// Finds the question of an answer, and refuses the answer if it does not fit.
-async fn check(wire: &Wire, run: &RunKey, answer: &Answer) -> Result<Interaction, Problem> {
+async fn check(state: &AppState, run: &RunKey, answer: &Answer) -> Result<Interaction, Problem> {
     check_size(answer)?;
-    let asked = find(wire, run, &answer.interaction_id).await?;
+    let asked = find(state, run, &answer.interaction_id).await?;
     // One that is settled takes no answer, but tells the one that it has.
     if asked.answer.is_none() {
-        check::fits(&wire.checks, &asked.question, answer).await?;
+        check::fits(&state.checks, &asked.question, answer).await?;
     }
     Ok(asked)
 }
 
 /// Finds the question that is answered. That a run has ended comes before what it asked.
-async fn find(wire: &Wire, run: &RunKey, interaction: &str) -> Result<Interaction, Problem> {
-    match wire.log.interaction(run, interaction).await {
+async fn find(state: &AppState, run: &RunKey, interaction: &str) -> Result<Interaction, Problem> {
+    match state.log.interaction(run, interaction).await {
         Err(unknown @ (LogError::InteractionUnknown { .. } | LogError::RunTrimmed { .. })) => {
-            let info = wire.log.run(run).await?;
+            let info = state.log.run(run).await?;
             match info.status.is_closed() {
                 true => {
                     Err(LogError::RunClosed { run: info.run_id, status: info.status, answer: None }.into())

@@ -12,28 +12,28 @@ use runwire_log::{Figures, Vitals};
 
 use super::text::{MEDIA_TYPE, Text};
 use super::{Framing, Metrics, RouteClass};
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// Tells how the server stands. A store that does not answer is told of too: the rest is worth knowing just then.
-pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'static str); 2], String) {
+pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &'static str); 2], String) {
     // Whoever scrapes does not wait for long, and a store that is silent is worth knowing.
-    let figures = tokio::time::timeout(limits::FIGURES_TIME, wire.log.figures()).await;
+    let figures = tokio::time::timeout(limits::FIGURES_TIME, state.log.figures()).await;
     let figures = figures.ok().and_then(Result::ok);
     let mut text = Text::default();
-    wire.metrics.tell(&mut text);
+    state.metrics.tell(&mut text);
     text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_some()));
     if let Some(figures) = &figures {
         tell_of_log(&mut text, figures);
     }
-    tell_of_cluster(&mut text, &wire.log.vitals());
-    let agents = wire.agents.busy();
+    tell_of_cluster(&mut text, &state.log.vitals());
+    let agents = state.agents.busy();
     text.gauge(
         "runwire_agent_runs_open",
         "Runs of agents of this server that are open: under way, waiting for their turn or for a person.",
         agents.open,
     );
     text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.under_way);
-    wire.webhooks.tell(&mut text, figures.as_ref());
+    state.webhooks.tell(&mut text, figures.as_ref());
     ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
 }
 

@@ -13,7 +13,7 @@ use super::{is_over, last_event_id};
 use crate::feed::{Cursor, NotACursor, Reader, Shape, View, Walk};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// What a reader asks for.
 #[derive(Debug, Clone)]
@@ -99,32 +99,32 @@ impl Ask {
     }
 
     /// Makes the reader of a run; none where the run has ended and everything was read.
-    pub(crate) async fn read_run(&self, wire: &Arc<Wire>, key: &RunKey) -> Result<Option<Reader>, Problem> {
-        self.reader_of_run(wire, key, false).await
+    pub(crate) async fn read_run(&self, state: &Arc<AppState>, key: &RunKey) -> Result<Option<Reader>, Problem> {
+        self.reader_of_run(state, key, false).await
     }
 
     /// Makes the reader of a run whose ordering values grow over the runs of its thread.
     pub(crate) async fn read_run_in_thread(
         &self,
-        wire: &Arc<Wire>,
+        state: &Arc<AppState>,
         key: &RunKey,
     ) -> Result<Option<Reader>, Problem> {
-        self.reader_of_run(wire, key, true).await
+        self.reader_of_run(state, key, true).await
     }
 
     async fn reader_of_run(
         &self,
-        wire: &Arc<Wire>,
+        state: &Arc<AppState>,
         key: &RunKey,
         in_thread: bool,
     ) -> Result<Option<Reader>, Problem> {
-        let run = wire.log.run(key).await?;
+        let run = state.log.run(key).await?;
         let thread = key.thread(run.thread_id.as_str());
         let view = View { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
         // The tail is taken before the store is read, so that nothing falls between the two.
-        let feed = wire.feeds.of(&wire.log, &view);
-        let info = wire.log.thread(&thread).await?;
-        let run = wire.log.run(key).await?;
+        let feed = state.feeds.of(&state.log, &view);
+        let info = state.log.thread(&thread).await?;
+        let run = state.log.run(key).await?;
         let after = self.after_in(info.head)?;
         if run.trimmed {
             let (run, oldest) = (run.run_id, info.oldest);
@@ -135,7 +135,7 @@ impl Ask {
         let start = Cursor::after(first_seq - 1);
         if let (true, Some(form)) = (self.attach, self.form) {
             let (walk, present) =
-                Walk::present(wire.log.clone(), view, form, key.id.clone(), Some(first_seq)).await?;
+                Walk::present(state.log.clone(), view, form, key.id.clone(), Some(first_seq)).await?;
             return Ok(Some(Reader::new(feed, start, self.follow).attach(walk, present)));
         }
         let at = after.unwrap_or(Cursor::START).max(start);
@@ -150,10 +150,10 @@ impl Ask {
     }
 
     /// Makes the reader of a thread.
-    pub(crate) async fn read_thread(&self, wire: &Arc<Wire>, key: &ThreadKey) -> Result<Reader, Problem> {
+    pub(crate) async fn read_thread(&self, state: &Arc<AppState>, key: &ThreadKey) -> Result<Reader, Problem> {
         let view = View { thread: key.clone(), run: None, in_thread: true, form: self.form };
-        let feed = wire.feeds.of(&wire.log, &view);
-        let info = wire.log.thread(key).await?;
+        let feed = state.feeds.of(&state.log, &view);
+        let info = state.log.thread(key).await?;
         let after = self.after_in(info.head)?;
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
             let detail =

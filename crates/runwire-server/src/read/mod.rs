@@ -20,35 +20,35 @@ pub(crate) use ask::{Ask, after_of, cursor_of};
 pub(crate) use page::page;
 pub(crate) use stream::{Retell, retold, stream};
 
-use crate::Wire;
+use crate::AppState;
 use crate::feed::{Cursor, Next, Reader};
 use crate::ids::{RunAt, ThreadAt};
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/v1/runs/{run}/events", get(of_run))
         .route("/v1/threads/{thread}/events", get(of_thread))
 }
 
-async fn of_run(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+async fn of_run(State(state): State<Arc<AppState>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
     let ask = Ask::of_request(&parts)?;
-    let reader = ask.read_run(&wire, &run).await?;
-    answer(wire, ask, reader).await
+    let reader = ask.read_run(&state, &run).await?;
+    answer(state, ask, reader).await
 }
 
 async fn of_thread(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let ask = Ask::of_request(&parts)?;
-    let reader = ask.read_thread(&wire, &thread).await?;
-    answer(wire, ask, Some(reader)).await
+    let reader = ask.read_thread(&state, &thread).await?;
+    answer(state, ask, Some(reader)).await
 }
 
 /// Answers with a page or a stream; without a reader there is nothing more to read.
-pub(crate) async fn answer(wire: Arc<Wire>, ask: Ask, reader: Option<Reader>) -> Result<Response, Problem> {
+pub(crate) async fn answer(state: Arc<AppState>, ask: Ask, reader: Option<Reader>) -> Result<Response, Problem> {
     match (ask.answer, reader) {
         (Answer::Page, reader) => {
             let page = match reader {
@@ -58,7 +58,7 @@ pub(crate) async fn answer(wire: Arc<Wire>, ask: Ask, reader: Option<Reader>) ->
             Ok(json(page.into_body()))
         }
         (Answer::Stream(_), None) => Ok(StatusCode::NO_CONTENT.into_response()),
-        (Answer::Stream(shape), Some(reader)) => Ok(stream(&wire, shape, reader.limit(ask.limit))),
+        (Answer::Stream(shape), Some(reader)) => Ok(stream(&state, shape, reader.limit(ask.limit))),
     }
 }
 

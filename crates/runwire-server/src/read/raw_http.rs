@@ -33,7 +33,7 @@ use crate::ids::from_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::write::raw_http::write_problem;
-use crate::{Wire, hosts, limits};
+use crate::{AppState, hosts, limits};
 
 /// Bytes that the length of a chunk takes at most, with its line end.
 const LENGTH_BYTES: usize = 18;
@@ -58,27 +58,27 @@ pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
 
 /// Takes a connection over if the bytes that came first ask for a stream; else leaves them on the socket.
 pub(crate) async fn open(
-    wire: &Arc<Wire>,
+    state: &Arc<AppState>,
     socket: &TcpStream,
     mut peeked: Vec<u8>,
 ) -> io::Result<Option<RawStream>> {
     let Some(request) = request_in(&peeked) else { return Ok(None) };
     let local = socket.local_addr().ok().map(|local| local.ip());
     let named = (request.version, &request.uri, &request.headers);
-    if hosts::check(&wire.config.allowed_hosts, local, named).is_err() {
+    if hosts::check(&state.config.allowed_hosts, local, named).is_err() {
         return Ok(None);
     }
-    let reader = match reader_for(wire, &request).await {
+    let reader = match reader_for(state, &request).await {
         Ok(Some(reader)) => Ok(reader),
         Err(problem) if problem.is_outage() => Err(problem),
         Ok(None) | Err(_) => return Ok(None),
     };
     consume(socket, &mut peeked).await?;
     let class = RouteClass::of(&request.method, request.uri.path());
-    wire.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
+    state.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
         Ok(reader) => {
-            let body = Streaming::new(wire, Shape::Sse, reader);
+            let body = Streaming::new(state, Shape::Sse, reader);
             RawStream { unsent: head(body.start_header()), body: Some(body) }
         }
         Err(problem) => {
@@ -104,26 +104,26 @@ fn request_in(bytes: &[u8]) -> Option<Parts> {
 
 /// Makes the reader that a request asks for. There is none where anything but a stream is the answer: a refusal
 /// too is hyper's to write, after the router has come to it once more.
-async fn reader_for(wire: &Arc<Wire>, request: &Parts) -> Result<Option<Reader>, Problem> {
+async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<Reader>, Problem> {
     let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
     let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
     let tenant = tenant_of(&request.headers);
     if let Some(run) = named("/v1/runs/") {
         let ask = Ask::of_request(request)?;
         let key = RunKey { tenant, id: from_segment("run", run)? };
-        let reader = if follows(&ask) { ask.read_run(wire, &key).await? } else { None };
+        let reader = if follows(&ask) { ask.read_run(state, &key).await? } else { None };
         return Ok(reader.map(|reader| reader.limit(ask.limit)));
     }
     let (ask, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
         (Some(thread), _) => (Ask::of_request(request)?, thread),
-        (None, Some(thread)) => (social_app::ask_for_events(wire, request)?, thread),
+        (None, Some(thread)) => (social_app::ask_for_events(state, request)?, thread),
         (None, None) => return Ok(None),
     };
     if !follows(&ask) {
         return Ok(None);
     }
     let key = ThreadKey { tenant, id: from_segment("thread", thread)? };
-    let reader = ask.read_thread(wire, &key).await?;
+    let reader = ask.read_thread(state, &key).await?;
     Ok(Some(reader.limit(ask.limit)))
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::feed::{Cursor, Next, Reader, Segment, Shape};
 use crate::metrics::OpenReader;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// The header that tells where a stream begins which was asked for from the end.
 const START_HEADER: HeaderName = HeaderName::from_static("runwire-cursor");
@@ -25,13 +25,13 @@ const START_HEADER: HeaderName = HeaderName::from_static("runwire-cursor");
 pub(crate) type Retell = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
 
 /// Answers with everything that a reader gets, until it ends.
-pub(crate) fn stream(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Response {
-    respond(shape, Streaming::new(wire, shape, reader))
+pub(crate) fn stream(state: &Arc<AppState>, shape: Shape, reader: Reader) -> Response {
+    respond(shape, Streaming::new(state, shape, reader))
 }
 
 /// Answers with the SSE of a reader, whose frames are told in a way of its own.
-pub(crate) fn retold(wire: &Arc<Wire>, reader: Reader, retell: Retell) -> Response {
-    let streaming = Streaming { retell: Some(retell), ..Streaming::new(wire, Shape::Sse, reader) };
+pub(crate) fn retold(state: &Arc<AppState>, reader: Reader, retell: Retell) -> Response {
+    let streaming = Streaming { retell: Some(retell), ..Streaming::new(state, Shape::Sse, reader) };
     respond(Shape::Sse, streaming)
 }
 
@@ -83,9 +83,9 @@ pub(super) struct Streaming {
 }
 
 impl Streaming {
-    pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
-        let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
-        let open = wire.metrics.reader(shape.into());
+    pub(super) fn new(state: &Arc<AppState>, shape: Shape, reader: Reader) -> Self {
+        let (shutdown, keep_alive) = (state.shutdown.clone(), state.config.keep_alive);
+        let open = state.metrics.reader(shape.into());
         // What the client does not know counts as not told.
         let told = if reader.start_to_tell().is_some() { Cursor::START } else { reader.at() };
         let reader = reader.patient();

@@ -11,7 +11,7 @@ use runwire_model::event::RunStarted;
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunView;
-use crate::Wire;
+use crate::AppState;
 use crate::agents::{AgentKind, start_in};
 use crate::demo::{self, Words};
 use crate::ids::{self, RunAt};
@@ -52,7 +52,7 @@ impl From<Words> for WordsView {
 
 /// Lists the agents.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<AgentList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -65,13 +65,13 @@ pub(crate) async fn list(
             name: agent.name.clone(),
             kind: agent.kind.name(),
             dialect: agent.kind.dialect(),
-            default: wire.agents.default() == Some(agent.name.as_str()),
+            default: state.agents.default() == Some(agent.name.as_str()),
             title: demo.map(|demo| demo.title.into()),
             description: demo.map(|demo| demo.description.into()),
             examples: demo.map(|demo| demo.examples).into_iter().flatten().copied().map(Into::into).collect(),
         }
     };
-    Ok(Json(AgentList { agents: wire.agents.list().map(view).collect() }))
+    Ok(Json(AgentList { agents: state.agents.list().map(view).collect() }))
 }
 
 /// What the run that repeats another is called.
@@ -83,36 +83,36 @@ pub(crate) struct RetryRequest {
 
 /// Starts the agent of a run again, on the same input, as a new run of the same thread.
 pub(crate) async fn retry(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let created = again(&wire, &run, request.run_id).await?;
+    let created = again(&state, &run, request.run_id).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }
 
 /// Starts the agent of a run that has ended again, whichever door that was asked for through.
 pub(crate) async fn again(
-    wire: &Wire,
+    state: &AppState,
     run: &RunKey,
     run_id: Option<String>,
 ) -> Result<Created<RunInfo>, Problem> {
     run_id.as_deref().map_or(Ok(()), |id| ids::check("run_id", id))?;
-    let info = wire.log.run(run).await?;
+    let info = state.log.run(run).await?;
     let Some(agent) = info.agent.clone() else {
         let detail = format!("the run `{}` names no agent that could be started again", run.id);
         return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
     };
-    if !wire.agents.exists(&agent) {
-        return Err(wire.agents.unknown(&agent));
+    if !state.agents.exists(&agent) {
+        return Err(state.agents.unknown(&agent));
     }
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());
     }
-    let started = start_of(wire, run, &info).await?;
+    let started = start_of(state, run, &info).await?;
     let again = NewRun {
         tenant: run.tenant.to_string(),
         run_id,
@@ -124,18 +124,18 @@ pub(crate) async fn again(
         input: started.input,
         ..NewRun::default()
     };
-    wire.agents.create(again).await
+    state.agents.create(again).await
 }
 
 /// Finds the start of a run that has ended: it says what its agent was given.
-async fn start_of(wire: &Wire, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
+async fn start_of(state: &AppState, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
     let thread = run.thread(info.thread_id.as_str());
     let first = info.first_seq.unwrap_or(1);
     if info.trimmed {
-        let oldest = wire.log.thread(&thread).await?.oldest;
+        let oldest = state.log.thread(&thread).await?.oldest;
         return Err(LogError::RunTrimmed { run: run.id.to_string(), oldest }.into());
     }
-    let page = wire.log.read(&thread, first.saturating_sub(1)).await?;
+    let page = state.log.read(&thread, first.saturating_sub(1)).await?;
     let stored = page.records.iter().find(|stored| stored.record.seq == first && *stored.run == *run.id);
     let bodies = stored.into_iter().flat_map(|stored| &stored.record.entries).map(|entry| &entry.event.body);
     start_in(bodies).cloned().ok_or_else(|| {

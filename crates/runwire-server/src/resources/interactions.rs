@@ -18,7 +18,7 @@ use crate::interactions::{self, decisions};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// A question, as it is shown.
 #[derive(Debug, Serialize)]
@@ -134,7 +134,7 @@ pub(crate) struct InteractionList {
 
 /// Lists the questions that wait for a person.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -154,8 +154,8 @@ pub(crate) async fn list(
         limit,
     };
     query.finish()?;
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let page = wire.log.interactions(asked).await?;
+    fresh::unless_known(&state, &tenant, &headers, async {
+        let page = state.log.interactions(asked).await?;
         let next = page.next.map(|place| format!("{}-{}", place.asked_at.0, place.number));
         Ok(InteractionList { interactions: page.interactions.into_iter().map(Into::into).collect(), next })
     })
@@ -171,13 +171,13 @@ fn place_of(text: &str) -> Result<InboxPlace, Problem> {
 
 /// Shows a question, open or not.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     InteractionAt(interaction): InteractionAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<InteractionView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.interaction(&run, &interaction).await?.into()))
+    Ok(Json(state.log.interaction(&run, &interaction).await?.into()))
 }
 
 /// What a person says.
@@ -217,13 +217,13 @@ const PEOPLES: [Decision; 4] =
 
 /// Answers a question; the same answer again is told as it is.
 pub(crate) async fn answer(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     InteractionAt(interaction): InteractionAt,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<AnswerRequest>,
 ) -> Result<Json<InteractionView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let (asked, _) = interactions::answer(&wire, &run, request.to(&interaction)?).await?;
+    let (asked, _) = interactions::answer(&state, &run, request.to(&interaction)?).await?;
     Ok(Json(asked.into()))
 }

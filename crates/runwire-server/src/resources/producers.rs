@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use http::HeaderMap;
 use runwire_log::{LogError, ProducerInfo, ThreadKey};
 
-use crate::Wire;
+use crate::AppState;
 use crate::auth::tenant_of;
 use crate::ids::{ProducerAt, RunAt, ThreadAt};
 use crate::problem::Problem;
@@ -15,25 +15,25 @@ use crate::query::Query;
 
 /// Tells how far a producer of a thread that is written as a whole is.
 pub(crate) async fn show_of_thread(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     ProducerAt(producer): ProducerAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let known = wire.log.thread_producer(&thread, &producer).await?;
+    let known = state.log.thread_producer(&thread, &producer).await?;
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 
 /// Tells how far a producer is whose frames name their threads.
 pub(crate) async fn show_of_tenant(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ProducerAt(producer): ProducerAt,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let known = match wire.log.thread_producer(&ThreadKey::of_tenant(tenant_of(&headers)), &producer).await {
+    let known = match state.log.thread_producer(&ThreadKey::of_tenant(tenant_of(&headers)), &producer).await {
         // Nobody has written so yet.
         Err(LogError::ThreadUnknown(_)) => None,
         known => known?,
@@ -43,12 +43,12 @@ pub(crate) async fn show_of_tenant(
 
 /// Tells a producer's epoch and the index of the frame that it must send next.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     ProducerAt(producer): ProducerAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let known = wire.log.producer(&run, &producer).await?;
+    let known = state.log.producer(&run, &producer).await?;
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }

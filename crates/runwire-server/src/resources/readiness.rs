@@ -9,15 +9,15 @@ use runwire_log::{Away, Dependency, Health};
 use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::Wire;
+use crate::AppState;
 use crate::problem::{Problem, tell_operator};
 
 /// Tells whether the store can be read and written. Without its tail a server is slower, and ready all the same.
-pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>, Problem> {
-    if *wire.shutdown.borrow() {
+pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Value>, Problem> {
+    if *state.shutdown.borrow() {
         return Err(Problem::new("shutting_down", "the server is stopping"));
     }
-    let Health { store, tail } = wire.log.health().await;
+    let Health { store, tail } = state.log.health().await;
     let tail_shown = tail.as_ref().map(|tail| shown(tail, |away| &away.reason));
     // Why a store is away may name files, hosts and users, which are the operator's business alone.
     let store_shown = shown(&store, |_| "the server's log says why");

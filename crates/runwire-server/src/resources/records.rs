@@ -23,11 +23,11 @@ use crate::ids::{self, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::write::drop_slowly;
-use crate::{Wire, limits, media};
+use crate::{AppState, limits, media};
 
 /// Gives everything that is stored of a thread, or of a run in it, as lines that [`import`] takes.
 pub(crate) async fn export(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -35,8 +35,8 @@ pub(crate) async fn export(
     let after = query.number("after", 0..=usize::MAX)?.map(|after| after as u64);
     let part = Part { run: query.id("run")?, after };
     query.finish()?;
-    let first = wire.log.export(&thread, &part).await?;
-    let rest = Rest { wire, thread, part, page: Some(first) };
+    let first = state.log.export(&thread, &part).await?;
+    let rest = Rest { state, thread, part, page: Some(first) };
     let body = futures_util::stream::try_unfold(rest, |mut rest| async move {
         let lines = rest.next().await?;
         Ok::<_, io::Error>(lines.map(|lines| (lines, rest)))
@@ -49,7 +49,7 @@ pub(crate) async fn export(
 
 /// What is left of an export.
 struct Rest {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     thread: ThreadKey,
     part: Part,
     page: Option<Exported>,
@@ -64,11 +64,11 @@ impl Rest {
             line::write(&mut lines, piece);
         }
         if let Some(next) = next {
-            if *self.wire.shutdown.borrow() {
+            if *self.state.shutdown.borrow() {
                 return Err(io::Error::other("the server is stopping"));
             }
             self.part.after = Some(next);
-            let page = self.wire.log.export(&self.thread, &self.part).await;
+            let page = self.state.log.export(&self.thread, &self.part).await;
             self.page = Some(page.map_err(|error| {
                 tracing::debug!(%error, "an export was cut");
                 io::Error::other("the export was cut")
@@ -90,7 +90,7 @@ pub(crate) struct Taken {
 
 /// Takes in the lines of a thread that moves here.
 pub(crate) async fn import(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -100,7 +100,7 @@ pub(crate) async fn import(
         drop_slowly(body);
         return problem.into_response();
     }
-    let mut intake = Intake::new(wire, thread);
+    let mut intake = Intake::new(state, thread);
     match intake.read(&mut body).await {
         Ok(()) => Json(intake.taken).into_response(),
         Err(problem) => {
@@ -127,7 +127,7 @@ fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Lines that come in, cut into pieces that the log takes at once.
 struct Intake {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     thread: ThreadKey,
     lines: Lines,
     pieces: Vec<Numbered>,
@@ -138,14 +138,14 @@ struct Intake {
 }
 
 impl Intake {
-    fn new(wire: Arc<Wire>, thread: ThreadKey) -> Self {
+    fn new(state: Arc<AppState>, thread: ThreadKey) -> Self {
         let lines = Lines::default();
-        Self { wire, thread, lines, pieces: Vec::new(), weight: 0, flying: None, taken: Taken::default() }
+        Self { state, thread, lines, pieces: Vec::new(), weight: 0, flying: None, taken: Taken::default() }
     }
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Problem> {
-        let mut stopping = self.wire.shutdown.clone();
-        let patience: Duration = self.wire.config.body_idle;
+        let mut stopping = self.state.shutdown.clone();
+        let patience: Duration = self.state.config.body_idle;
         loop {
             let frame = tokio::select! {
                 biased;
@@ -197,8 +197,8 @@ impl Intake {
         self.weight = 0;
         let pieces = std::mem::take(&mut self.pieces);
         if !pieces.is_empty() {
-            let (wire, thread) = (self.wire.clone(), self.thread.clone());
-            self.flying = Some(tokio::spawn(async move { wire.log.import(&thread, pieces).await }));
+            let (state, thread) = (self.state.clone(), self.thread.clone());
+            self.flying = Some(tokio::spawn(async move { state.log.import(&thread, pieces).await }));
         }
         Ok(())
     }

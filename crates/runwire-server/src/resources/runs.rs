@@ -18,7 +18,7 @@ use crate::ids::{self, RunAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// A run, as it is shown.
 #[derive(Debug, Serialize)]
@@ -163,7 +163,7 @@ pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
 
 /// Creates a run; the same words again give the same run.
 pub(crate) async fn create(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
@@ -178,15 +178,15 @@ pub(crate) async fn create(
         ..NewRun::default()
     };
     check(&run)?;
-    let hint = run.agent.as_deref().and_then(|name| label_hint(&wire, name));
-    let created = wire.agents.create(run).await?;
+    let hint = run.agent.as_deref().and_then(|name| label_hint(&state, name));
+    let created = state.agents.create(run).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(RunView { hint, ..created.value.into() })))
 }
 
 /// Says that a name is only a label, where it looks like that of an agent.
-fn label_hint(wire: &Wire, name: &str) -> Option<String> {
-    let meant = wire.agents.meant_by(name)?;
+fn label_hint(state: &AppState, name: &str) -> Option<String> {
+    let meant = state.agents.meant_by(name)?;
     Some(format!("no agent of this server is called `{name}`, so none was started; is `{meant}` meant?"))
 }
 
@@ -200,7 +200,7 @@ pub(crate) struct RunList {
 
 /// Lists runs.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -219,8 +219,8 @@ pub(crate) async fn list(
         limit: limit + 1,
     };
     query.finish()?;
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
+    fresh::unless_known(&state, &tenant, &headers, async {
+        let (runs, next) = page_of(state.log.runs(asked).await?, limit, |run| &run.run_id);
         Ok(RunList { runs: runs.into_iter().map(RunView::in_list).collect(), next })
     })
     .await
@@ -246,12 +246,12 @@ fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
 
 /// Shows a run.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<RunView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.run(&run).await?.into()))
+    Ok(Json(state.log.run(&run).await?.into()))
 }
 
 /// What a producer learns by saying that it lives.
@@ -263,12 +263,12 @@ pub(crate) struct Beat {
 
 /// Renews a run's lease.
 pub(crate) async fn heartbeat(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Beat>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let run = wire.log.heartbeat(&run).await?;
+    let run = state.log.heartbeat(&run).await?;
     Ok(Json(Beat { status: run.status, cancel_requested: run.summary.cancel_requested }))
 }
 
@@ -281,7 +281,7 @@ pub(crate) struct CancelRequest {
 
 /// Asks a run to stop; a closed one is shown as it is.
 pub(crate) async fn cancel(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RunAt(run): RunAt,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<CancelRequest>,
@@ -292,5 +292,5 @@ pub(crate) async fn cancel(
         return Err(Problem::new("too_large", detail).with("field", "reason"));
     }
     let cancel = Cancel { reason: request.reason, by: None };
-    Ok(Json(wire.log.cancel(&run, cancel).await?.run.into()))
+    Ok(Json(state.log.cancel(&run, cancel).await?.run.into()))
 }

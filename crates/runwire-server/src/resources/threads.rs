@@ -16,7 +16,7 @@ use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// A thread, as it is shown.
 #[derive(Debug, Serialize)]
@@ -73,14 +73,14 @@ pub(crate) struct ThreadRequest {
 
 /// Creates a thread; the same words again give the same thread.
 pub(crate) async fn create(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<ThreadRequest>,
 ) -> Result<(StatusCode, Json<ThreadView>), Problem> {
     request.thread_id.as_deref().map_or(Ok(()), |id| ids::check("thread_id", id))?;
     let tenant = tenant_of(&headers).to_string();
     let thread = NewThread { tenant, thread_id: request.thread_id, parallel: request.parallel };
-    let created = wire.log.create_thread(thread).await?;
+    let created = state.log.create_thread(thread).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }
@@ -95,7 +95,7 @@ pub(crate) struct ThreadList {
 
 /// Lists threads.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -104,8 +104,8 @@ pub(crate) async fn list(
     let before = query.id("before")?;
     query.finish()?;
     let tenant = tenant_of(&headers);
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let threads = wire.log.threads(&tenant, before.as_deref(), limit + 1).await?;
+    fresh::unless_known(&state, &tenant, &headers, async {
+        let threads = state.log.threads(&tenant, before.as_deref(), limit + 1).await?;
         let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
         Ok(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next })
     })
@@ -114,23 +114,23 @@ pub(crate) async fn list(
 
 /// Shows a thread.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ThreadView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.thread(&thread).await?.into()))
+    Ok(Json(state.log.thread(&thread).await?.into()))
 }
 
 /// Deletes a thread and everything of it.
 pub(crate) async fn remove(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let mut query = Query::parse(query.as_deref());
     let force = query.flag("force")?.unwrap_or(false);
     query.finish()?;
-    wire.log.delete_thread(&thread, force).await?;
+    state.log.delete_thread(&thread, force).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use serde::Serialize;
 
-use crate::Wire;
+use crate::AppState;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::webhooks::WebhookView;
@@ -19,10 +19,10 @@ pub(crate) struct WebhookList {
 
 /// Lists the webhooks, each with what waits for it and what became of the rest.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<WebhookList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let figures = wire.log.figures().await?;
-    Ok(Json(WebhookList { webhooks: wire.webhooks.views(&figures) }))
+    let figures = state.log.figures().await?;
+    Ok(Json(WebhookList { webhooks: state.webhooks.views(&figures) }))
 }

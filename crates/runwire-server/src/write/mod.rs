@@ -27,7 +27,7 @@ use crate::auth::tenant_of;
 use crate::ids::{self, RunAt, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits, media};
+use crate::{AppState, limits, media};
 use arrival::is_small;
 pub(crate) use linger::drop_slowly;
 use session::Session;
@@ -53,23 +53,23 @@ struct Writing {
 }
 
 /// Writes to a run.
-pub(crate) async fn run(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, request: Request) -> Response {
-    write(wire, Target::Run(run), request).await
+pub(crate) async fn run(State(state): State<Arc<AppState>>, RunAt(run): RunAt, request: Request) -> Response {
+    write(state, Target::Run(run), request).await
 }
 
 /// Writes to the runs of a thread that the frames name.
 pub(crate) async fn thread(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     ThreadAt(thread): ThreadAt,
     request: Request,
 ) -> Response {
-    write(wire, Target::Thread(thread), request).await
+    write(state, Target::Thread(thread), request).await
 }
 
 /// Writes to the threads and runs that the frames name.
-pub(crate) async fn tenant(State(wire): State<Arc<Wire>>, request: Request) -> Response {
+pub(crate) async fn tenant(State(state): State<Arc<AppState>>, request: Request) -> Response {
     let tenant = tenant_of(request.headers());
-    write(wire, Target::Tenant(tenant), request).await
+    write(state, Target::Tenant(tenant), request).await
 }
 
 /// Finds the run, as the path spells it, if the request writes to one.
@@ -83,20 +83,20 @@ pub(crate) fn hot_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
 
 /// Writes to the run that [`hot_run`] found.
 pub(crate) async fn to_run<B: ByteBody>(
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     segment: &str,
     request: http::Request<B>,
 ) -> Response {
     match ids::from_segment("run", segment) {
         Ok(id) => {
             let run = RunKey { tenant: tenant_of(request.headers()), id };
-            write(wire, Target::Run(run), request).await
+            write(state, Target::Run(run), request).await
         }
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Request<B>) -> Response {
+async fn write<B: ByteBody>(state: Arc<AppState>, target: Target, request: http::Request<B>) -> Response {
     let writing = match Writing::of(target, request.uri().query(), request.headers()) {
         Ok(writing) => writing,
         Err(problem) => {
@@ -106,10 +106,10 @@ async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Requ
     };
     let body = request.into_body();
     if is_small(&body) {
-        return take_in(wire, writing, body).await;
+        return take_in(state, writing, body).await;
     }
     // hyper drops what answers a request when the client goes away. What has arrived is written all the same.
-    match tokio::spawn(take_in(wire, writing, body)).await {
+    match tokio::spawn(take_in(state, writing, body)).await {
         Ok(response) => response,
         Err(error) => {
             tracing::error!(%error, "a body was not written to its end");
@@ -118,8 +118,8 @@ async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Requ
     }
 }
 
-async fn take_in<B: ByteBody>(wire: Arc<Wire>, writing: Writing, mut body: B) -> Response {
-    match Session::new(&wire, writing).take_in(&mut body).await {
+async fn take_in<B: ByteBody>(state: Arc<AppState>, writing: Writing, mut body: B) -> Response {
+    match Session::new(&state, writing).take_in(&mut body).await {
         Ok(written) => written.into_response(),
         Err(problem) => {
             drop_slowly(body);

@@ -27,7 +27,7 @@ use crate::auth::tenant_of;
 use crate::head::{Head, body_length};
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
-use crate::{Wire, hosts, ids, limits, origin};
+use crate::{AppState, hosts, ids, limits, origin};
 
 /// How every request begins that can be served here.
 const REQUEST_PREFIX: &[u8] = b"POST /v1/runs/";
@@ -55,27 +55,27 @@ enum NextAction {
 }
 
 /// Serves a connection until it ends, or until hyper has to go on with the bytes that are given back.
-pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
+pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let local = socket.local_addr().ok().map(|local| local.ip());
-    let mut stopping = wire.shutdown.clone();
+    let mut stopping = state.shutdown.clone();
     let mut stopped = pin!(stopping.wait_for(|stopping| *stopping));
     let mut bytes = Vec::with_capacity(limits::PEEKED_BYTES);
     let mut answer = Vec::new();
     let mut begun = Instant::now();
     // Set anew only when it rings: a timer for every request would cost more than its parsing.
-    let mut timer = pin!(sleep_until(begun + wire.config.header_time));
+    let mut timer = pin!(sleep_until(begun + state.config.header_time));
     loop {
         let in_head = match next(&bytes) {
             NextAction::HandOver => return Ok(Some(bytes)),
             NextAction::Answer { request, body } => {
                 let end = body.end;
-                let written = append_body(wire, local, &request, &bytes[body]).await;
+                let written = append_body(state, local, &request, &bytes[body]).await;
                 let status = written.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
-                wire.metrics.answered(RouteClass::Write, status);
-                let last = *wire.shutdown.borrow();
+                state.metrics.answered(RouteClass::Write, status);
+                let last = *state.shutdown.borrow();
                 answer.clear();
                 write_response(&mut answer, written, last).await?;
-                send(socket, &answer, wire.config.header_time).await?;
+                send(socket, &answer, state.config.header_time).await?;
                 if last {
                     return Ok(None);
                 }
@@ -106,7 +106,7 @@ pub(crate) async fn serve(wire: &Arc<Wire>, socket: &mut TcpStream) -> io::Resul
                 _ => {}
             },
             () = &mut timer => {
-                let timeout_after = if was_idle { limits::IDLE_TIME } else { wire.config.header_time };
+                let timeout_after = if was_idle { limits::IDLE_TIME } else { state.config.header_time };
                 let due = begun + timeout_after;
                 if Instant::now() >= due {
                     return Ok(None);
@@ -138,17 +138,17 @@ fn next(bytes: &[u8]) -> NextAction {
 }
 
 async fn append_body(
-    wire: &Wire,
+    state: &AppState,
     local: Option<IpAddr>,
     request: &Parts,
     body: &[u8],
 ) -> Result<Written, Problem> {
-    hosts::check(&wire.config.allowed_hosts, local, (request.version, &request.uri, &request.headers))?;
+    hosts::check(&state.config.allowed_hosts, local, (request.version, &request.uri, &request.headers))?;
     origin::check(&request.headers)?;
     let run = super::hot_run(&request.method, &request.uri).unwrap_or_default();
     let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_segment("run", run)? };
     let writing = Writing::of(Target::Run(run), request.uri.query(), &request.headers)?;
-    Session::new(wire, writing).take_in_whole(body).await
+    Session::new(state, writing).take_in_whole(body).await
 }
 
 async fn write_response(answer: &mut Vec<u8>, written: Result<Written, Problem>, last: bool) -> io::Result<()> {

@@ -17,7 +17,7 @@ use super::intake::{Filled, Intake};
 use super::{ByteBody, Writing};
 use crate::outage::{self, is_outage};
 use crate::problem::Problem;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// How long the bytes of an open body may take that were sent before the server began to stop.
 const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
@@ -65,7 +65,7 @@ impl Written {
 
 /// The writing of one body.
 pub(super) struct Session<'a> {
-    wire: &'a Wire,
+    state: &'a AppState,
     writing: Writing,
     intake: Intake,
     /// Frames that are cut and not yet written: those that wait for one that tells the dialect.
@@ -86,9 +86,9 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(wire: &'a Wire, writing: Writing) -> Self {
+    pub(super) fn new(state: &'a AppState, writing: Writing) -> Self {
         Self {
-            wire,
+            state,
             intake: Intake::new(writing.framing),
             batch: FrameBatch::default(),
             decided: writing.dialect.is_some(),
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
     async fn create_thread(&self) -> Result<(), Problem> {
         if let (true, Target::Thread(thread)) = (self.writing.parallel, &self.writing.target) {
             let (tenant, thread_id) = (thread.tenant.to_string(), Some(thread.id.to_string()));
-            self.wire.log.create_thread(NewThread { tenant, thread_id, parallel: true }).await?;
+            self.state.log.create_thread(NewThread { tenant, thread_id, parallel: true }).await?;
         }
         Ok(())
     }
@@ -161,10 +161,10 @@ impl<'a> Session<'a> {
             }
         }
         self.is_open = true;
-        let mut stopping = self.wire.shutdown.clone();
-        let wire = self.wire;
+        let mut stopping = self.state.shutdown.clone();
+        let state = self.state;
         let mut open =
-            self.writing.stamp.as_ref().map(|stamp| wire.bodies.enter(&self.writing.target, stamp));
+            self.writing.stamp.as_ref().map(|stamp| state.bodies.enter(&self.writing.target, stamp));
         loop {
             let arrival = tokio::select! {
                 biased;
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
         if let Some(ended) = self.ended.take() {
             return ended;
         }
-        let patience = sleep_until(self.last_sign + self.wire.config.body_idle);
+        let patience = sleep_until(self.last_sign + self.state.config.body_idle);
         tokio::select! {
             biased;
             arrival = arrival(body) => arrival,
@@ -270,11 +270,11 @@ impl<'a> Session<'a> {
             check: self.writing.check,
             whole: self.writing.whole,
         };
-        let (wire, is_open) = (self.wire, self.is_open);
+        let (state, is_open) = (self.state, self.is_open);
         let appending = async move {
             match is_open {
-                true => outage::append(wire, append).await,
-                false => wire.log.append(append).await,
+                true => outage::append(state, append).await,
+                false => state.log.append(append).await,
             }
         };
         let appended = match rest {
@@ -294,7 +294,7 @@ impl<'a> Session<'a> {
                     written.add_threads(appended.threads);
                 }
                 if let Some(stamp) = &self.writing.stamp {
-                    self.wire.bodies.fence(&self.writing.target, stamp);
+                    self.state.bodies.fence(&self.writing.target, stamp);
                 }
                 appended.fault.map_or(Ok(()), |fault| Err(self.told_where_to(fault.into())))
             }
@@ -347,13 +347,13 @@ impl<'a> Session<'a> {
         }
         let now = Instant::now();
         self.last_sign = now;
-        if self.renewed.is_some_and(|renewed| now - renewed < self.wire.config.beat) {
+        if self.renewed.is_some_and(|renewed| now - renewed < self.state.config.beat) {
             return;
         }
         self.renewed = Some(now);
         // A run that does not exist yet has no lease, and a store that fails will say so to the next write.
         match &self.writing.target {
-            Target::Run(run) => drop(self.wire.log.heartbeat(run).await),
+            Target::Run(run) => drop(self.state.log.heartbeat(run).await),
             Target::Thread(thread) => self.renew_thread(thread).await,
             Target::Tenant(_) => {
                 for thread in self.threads() {
@@ -364,10 +364,10 @@ impl<'a> Session<'a> {
     }
 
     async fn renew_thread(&self, thread: &ThreadKey) {
-        let open = self.wire.log.thread(thread).await.map(|thread| thread.open_runs);
+        let open = self.state.log.thread(thread).await.map(|thread| thread.open_runs);
         for run in open.unwrap_or_default() {
             let run = runwire_log::RunKey::new(thread.tenant.clone(), run);
-            drop(self.wire.log.heartbeat(&run).await);
+            drop(self.state.log.heartbeat(&run).await);
         }
     }
 
@@ -381,7 +381,7 @@ impl<'a> Session<'a> {
     /// Tells whether any of the threads that the body has written to has an open run.
     async fn has_open_run(&self) -> Result<bool, LogError> {
         for thread in self.threads() {
-            match self.wire.log.thread(&thread).await {
+            match self.state.log.thread(&thread).await {
                 Ok(thread) if thread.open_runs.is_empty() => {}
                 Ok(_) => return Ok(true),
                 Err(error) if is_outage(&error) => return Err(error),
@@ -395,9 +395,9 @@ impl<'a> Session<'a> {
     /// Gives up a quiet body whose run is not open; any other may be quiet for as long as it likes.
     async fn check_run(&mut self) -> Result<(), Problem> {
         let open = match &self.writing.target {
-            Target::Run(run) => self.wire.log.run(run).await.map(|run| !run.status.is_closed()),
+            Target::Run(run) => self.state.log.run(run).await.map(|run| !run.status.is_closed()),
             Target::Thread(thread) => {
-                self.wire.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
+                self.state.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
             }
             Target::Tenant(_) => self.has_open_run().await,
         };
@@ -407,7 +407,7 @@ impl<'a> Session<'a> {
             Err(error) => is_outage(error),
         };
         if !may_be_open {
-            let quiet = self.wire.config.body_idle.as_secs();
+            let quiet = self.state.config.body_idle.as_secs();
             let detail = format!("nothing came for {quiet} s, and there is no open run to wait for");
             return Err(Problem::new("body_idle", detail));
         }
@@ -432,8 +432,8 @@ impl<'a> Session<'a> {
     /// Tells how far the run or thread is that a body without frames was for.
     async fn unwritten(&self) -> Result<Written, Problem> {
         let last_seq = match &self.writing.target {
-            Target::Run(run) => self.wire.log.run(run).await.map(|run| run.last_seq),
-            Target::Thread(thread) => self.wire.log.thread(thread).await.map(|thread| thread.head),
+            Target::Run(run) => self.state.log.run(run).await.map(|run| run.last_seq),
+            Target::Thread(thread) => self.state.log.thread(thread).await.map(|thread| thread.head),
             Target::Tenant(_) => return Ok(Written { threads: Some(Vec::new()), ..Written::default() }),
         };
         match last_seq {

@@ -32,30 +32,30 @@ use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::socket::{self, Outbox};
 use crate::write::check_of;
-use crate::{Wire, ids, interactions, limits, outage};
+use crate::{AppState, ids, interactions, limits, outage};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/v1/ws", get(upgrade))
 }
 
 async fn upgrade(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Extension(place): Extension<Place>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let (tenant, of) = (tenant_of(&headers), wire.clone());
+    let (tenant, of) = (tenant_of(&headers), state.clone());
     let session = |out: Outbox| {
         let producing = Producing::new(&of, out.clone());
-        Session { wire: of, tenant, out, subscriptions: HashMap::new(), producing }
+        Session { state: of, tenant, out, subscriptions: HashMap::new(), producing }
     };
-    socket::open(&wire, place, &headers, upgrade, session)
+    socket::open(&state, place, &headers, upgrade, session)
 }
 
 struct Session {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     tenant: Arc<str>,
     out: Outbox,
     subscriptions: HashMap<String, JoinHandle<()>>,
@@ -142,11 +142,11 @@ impl Session {
             attach: incoming.attach()? && !incoming.raw && after.is_none(),
         };
         let reader = match (&incoming.run, &incoming.thread) {
-            (Some(run), None) => ask.check_attach()?.read_run(&self.wire, &self.run(run)?).await?,
+            (Some(run), None) => ask.check_attach()?.read_run(&self.state, &self.run(run)?).await?,
             (None, Some(thread)) => {
                 ids::check("thread", thread)?;
                 let key = ThreadKey { tenant: self.tenant.clone(), id: thread.as_str().into() };
-                Some(ask.read_thread(&self.wire, &key).await?)
+                Some(ask.read_thread(&self.state, &key).await?)
             }
             _ => return Err(bad("`subscribe` needs a `run` or a `thread`, not both")),
         };
@@ -154,7 +154,7 @@ impl Session {
             let _ = self.say(signal("end", Some(id))).await;
             return Ok(());
         };
-        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let open = self.state.metrics.reader(Framing::WebSocket);
         let pump = pump(reader.outlive_responses().patient(), id.to_owned(), self.out.clone(), open);
         self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
         Ok(())
@@ -199,7 +199,7 @@ impl Session {
             check: check_of(incoming.strict),
             whole: incoming.whole.unwrap_or_default(),
         };
-        let appended = match outage::append(&self.wire, append).await {
+        let appended = match outage::append(&self.state, append).await {
             Ok(appended) => appended,
             Err(error) if outage::is_outage(&error) => {
                 return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
@@ -223,7 +223,7 @@ impl Session {
             return Err(bad("`answer` needs a `run` and an `interaction`"));
         };
         let answer = AnswerRequest { decision, values, reason }.to(&interaction)?;
-        let (asked, answered) = interactions::answer(&self.wire, &self.run(&run)?, answer).await?;
+        let (asked, answered) = interactions::answer(&self.state, &self.run(&run)?, answer).await?;
         let asked = serde_json::to_string(&InteractionView::from(asked)).unwrap_or_default();
         let (accepted, duplicates) = if answered.new { (1, 0) } else { (0, 1) };
         Ok(format!(
@@ -236,7 +236,7 @@ impl Session {
     /// Takes an answer in the form that EasyFlow's document has for it (§12).
     async fn answer_form(&mut self, text: &str) -> bool {
         match Fields::of_message(text) {
-            Ok(fields) => self.say(easyflow::answer_message(&self.wire, &self.tenant, fields).await).await,
+            Ok(fields) => self.say(easyflow::answer_message(&self.state, &self.tenant, fields).await).await,
             Err(problem) => self.say(error(None, problem)).await,
         }
     }
@@ -248,7 +248,7 @@ impl Session {
             return Err(Problem::new("too_large", detail).with("field", "reason"));
         }
         let cancel = Cancel { reason: incoming.reason.clone(), by: None };
-        let Cancelled { run, new } = self.wire.log.cancel(&self.run(run)?, cancel).await?;
+        let Cancelled { run, new } = self.state.log.cancel(&self.run(run)?, cancel).await?;
         let accepted = u8::from(new);
         Ok(format!(
             r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":0,"last_seq":{},"status":"{}"}}"#,
@@ -259,7 +259,7 @@ impl Session {
 
     async fn retry(&mut self, id: &str, incoming: Incoming) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`retry` needs a `run`")) };
-        let created = again(&self.wire, &self.run(run)?, incoming.run_id).await?;
+        let created = again(&self.state, &self.run(run)?, incoming.run_id).await?;
         let (accepted, duplicates) = if created.new { (1, 0) } else { (0, 1) };
         let (run, status) = (Value::from(created.value.run_id), created.value.status.as_str());
         let last_seq = created.value.last_seq;

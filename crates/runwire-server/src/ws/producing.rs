@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use crate::agents::signals::{Follower, news_in};
 use crate::outage::{is_outage, outlast};
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// The runs and threads that a socket has written to, the newest last.
 pub(super) struct Producing {
@@ -35,8 +35,8 @@ impl Drop for Written {
 }
 
 impl Producing {
-    pub(super) fn new(wire: &Wire, out: mpsc::Sender<Message>) -> Self {
-        Self { log: wire.log.clone(), out, shutdown: wire.shutdown.clone(), written: VecDeque::new() }
+    pub(super) fn new(state: &AppState, out: mpsc::Sender<Message>) -> Self {
+        Self { log: state.log.clone(), out, shutdown: state.shutdown.clone(), written: VecDeque::new() }
     }
 
     /// Notes that something was written, up to a record, and begins to tell what people say to it.

@@ -24,33 +24,33 @@ use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::read::{answer, last_event_id, retold};
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 use input::RunInput;
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/ag-ui/{agent}", post(run)).route("/ag-ui/{agent}/{thread}", get(attach))
 }
 
 /// Tells the present of the thread's newest run, then follows it to its end or its next question.
 async fn attach(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Path((agent, _)): Path<(String, String)>,
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    has_agent(&wire, &thread, agent).await?;
-    let run = newest_run(&wire, &thread).await?;
+    has_agent(&state, &thread, agent).await?;
+    let run = newest_run(&state, &thread).await?;
     let after = last_event_id(&parts.headers)?;
     let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
-    let ask = ask(&wire, Dialect::AgUi, from);
-    let reader = ask.read_run(&wire, &run).await?.map(Reader::one_response);
-    answer(wire, ask, reader).await
+    let ask = ask(&state, Dialect::AgUi, from);
+    let reader = ask.read_run(&state, &run).await?.map(Reader::one_response);
+    answer(state, ask, reader).await
 }
 
 /// Refuses the name of an agent that the server does not have, unless a run of the thread is labelled so.
-async fn has_agent(wire: &Wire, thread: &ThreadKey, agent: String) -> Result<(), Problem> {
-    if wire.agents.exists(&agent) {
+async fn has_agent(state: &AppState, thread: &ThreadKey, agent: String) -> Result<(), Problem> {
+    if state.agents.exists(&agent) {
         return Ok(());
     }
     let query = RunQuery {
@@ -60,15 +60,15 @@ async fn has_agent(wire: &Wire, thread: &ThreadKey, agent: String) -> Result<(),
         limit: 1,
         ..RunQuery::default()
     };
-    match wire.log.runs(query).await?.is_empty() {
-        true => Err(wire.agents.unknown(&agent)),
+    match state.log.runs(query).await?.is_empty() {
+        true => Err(state.agents.unknown(&agent)),
         false => Ok(()),
     }
 }
 
 /// Starts a run, or goes on with one that waits for the answers in `resume`.
 async fn run(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Path(agent): Path<String>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<Json, { limits::CONVERSATION_BYTES }>,
@@ -77,32 +77,32 @@ async fn run(
     for (name, id) in [("threadId", &input.thread), ("runId", &input.run)] {
         ids::check(name, id)?;
     }
-    let agent = agent_of(&wire, Some(agent))?;
+    let agent = agent_of(&state, Some(agent))?;
     let tenant = crate::auth::tenant_of(&headers);
     let thread = ThreadKey { tenant: tenant.clone(), id: input.thread.as_str().into() };
     let shown = input.run.clone();
     let (run, from) = match input.resume.is_empty() {
-        true => begin(&wire, &thread, agent, input).await?,
-        false => resume::resume(&wire, &thread, &input.resume).await?,
+        true => begin(&state, &thread, agent, input).await?,
+        false => resume::resume(&state, &thread, &input.resume).await?,
     };
-    let reader = match ask(&wire, Dialect::AgUi, from).read_run(&wire, &run).await? {
+    let reader = match ask(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
         Some(reader) => Some(reader),
         // Nothing follows: its end is told with everything else.
-        None => ask(&wire, Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
+        None => ask(&state, Dialect::AgUi, From::Present).read_run(&state, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
-    Ok(retold(&wire, reader.one_response(), retell::as_run(shown)))
+    Ok(retold(&state, reader.one_response(), retell::as_run(shown)))
 }
 
 /// Starts a run; one that has this id already is attached to, since only its answer can have got lost.
 async fn begin(
-    wire: &Wire,
+    state: &AppState,
     thread: &ThreadKey,
     agent: String,
     input: RunInput,
 ) -> Result<(RunKey, From), Problem> {
     let key = RunKey { tenant: thread.tenant.clone(), id: input.run.as_str().into() };
-    match wire.log.run(&key).await {
+    match state.log.run(&key).await {
         Ok(run) if run.thread_id == *thread.id && run.agent.as_ref() == Some(&agent) => {
             return Ok((key, From::Present));
         }
@@ -110,7 +110,7 @@ async fn begin(
         Err(LogError::RunUnknown(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let mut known = messages_of(wire, thread).await?;
+    let mut known = messages_of(state, thread).await?;
     // A message that is sent again is another one to the thread, which has each id once.
     let message_id = input.message_id.filter(|id| known.iter().all(|message| message.id != *id));
     if let (Some(id), Some(content)) = (message_id.clone(), input.message.clone()) {
@@ -126,16 +126,16 @@ async fn begin(
         input: Some(abridged(input.whole, &known, limits::INPUT_BYTES)),
         ..NewRun::default()
     };
-    let (key, created) = start::start(wire, run).await?;
+    let (key, created) = start::start(state, run).await?;
     Ok((key, if created.new { From::Cursor(None) } else { From::Present }))
 }
 
 /// Tells the messages of a thread, which may not be there yet.
-async fn messages_of(wire: &Wire, thread: &ThreadKey) -> Result<Vec<ChatMessage>, Problem> {
-    let head = match wire.log.thread(thread).await {
+async fn messages_of(state: &AppState, thread: &ThreadKey) -> Result<Vec<ChatMessage>, Problem> {
+    let head = match state.log.thread(thread).await {
         Ok(known) => known.head,
         Err(LogError::ThreadUnknown(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    Ok(wire.log.before(thread, head + 1).await?.messages())
+    Ok(state.log.before(thread, head + 1).await?.messages())
 }

@@ -3,7 +3,7 @@
 use runwire_log::{Answer, LogError, RunInfo, RunKey, ThreadKey};
 
 use super::input::{ResumeEntry, ResumeStatus};
-use crate::Wire;
+use crate::AppState;
 use crate::facade::answers::{answer_of, withdrawal_of};
 use crate::facade::start::{From, newest_run};
 use crate::feed::Cursor;
@@ -15,11 +15,11 @@ use crate::problem::Problem;
 /// The answers are given together, or none of them is. A request that is repeated finds its answers given, which is
 /// no obstacle; whoever says something else is told what won.
 pub(super) async fn resume(
-    wire: &Wire,
+    state: &AppState,
     thread: &ThreadKey,
     entries: &[ResumeEntry],
 ) -> Result<(RunKey, From), Problem> {
-    let run = asking_run(wire, thread, entries).await?;
+    let run = asking_run(state, thread, entries).await?;
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.as_str().into() };
     check_covered(&run, entries)?;
     let mut answers = Vec::new();
@@ -37,12 +37,12 @@ pub(super) async fn resume(
         if asked.is_open() {
             answers.push(answer);
         } else {
-            check_settled(wire, &run, &key, &answer).await?;
+            check_settled(state, &run, &key, &answer).await?;
         }
     }
     let answered = match answers.is_empty() {
         true => None,
-        false => interactions::answer_all(wire, &key, answers).await?.pop(),
+        false => interactions::answer_all(state, &key, answers).await?.pop(),
     };
     // The client has read up to its questions. If more was written than these and the answers, it has missed that.
     let is_told = newest_asked(&run, entries) == Some(run.last_seq)
@@ -81,8 +81,8 @@ fn newest_asked(run: &RunInfo, entries: &[ResumeEntry]) -> Option<u64> {
 }
 
 /// Refuses an answer to a question that has another one.
-async fn check_settled(wire: &Wire, run: &RunInfo, key: &RunKey, answer: &Answer) -> Result<(), Problem> {
-    let won = wire.log.interaction(key, &answer.interaction_id).await?.answer;
+async fn check_settled(state: &AppState, run: &RunInfo, key: &RunKey, answer: &Answer) -> Result<(), Problem> {
+    let won = state.log.interaction(key, &answer.interaction_id).await?.answer;
     let Some(won) = won.filter(|won| !answer.is(won)) else { return Ok(()) };
     let (won, status) = (Box::new(won), run.status);
     Err(match status.is_closed() {
@@ -93,12 +93,12 @@ async fn check_settled(wire: &Wire, run: &RunInfo, key: &RunKey, answer: &Answer
 }
 
 /// Finds the run that asked: one that is open, else the newest, whose questions have been settled.
-async fn asking_run(wire: &Wire, thread: &ThreadKey, entries: &[ResumeEntry]) -> Result<RunInfo, Problem> {
-    for id in wire.log.thread(thread).await?.open_runs.into_iter().rev() {
-        let run = wire.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?;
+async fn asking_run(state: &AppState, thread: &ThreadKey, entries: &[ResumeEntry]) -> Result<RunInfo, Problem> {
+    for id in state.log.thread(thread).await?.open_runs.into_iter().rev() {
+        let run = state.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?;
         if entries.iter().any(|entry| run.summary.interaction(&entry.interrupt_id).is_some()) {
             return Ok(run);
         }
     }
-    newest_run(wire, thread).await
+    newest_run(state, thread).await
 }

@@ -25,23 +25,23 @@ use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
 use crate::socket::{self, Outbox};
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 pub(super) async fn upgrade(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Extension(place): Extension<Place>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
-    let of = wire.clone();
-    let session = |out| Session { wire: of, tenant, agent, out, runs: HashMap::new() };
-    socket::open(&wire, place, &headers, upgrade, session)
+    let of = state.clone();
+    let session = |out| Session { state: of, tenant, agent, out, runs: HashMap::new() };
+    socket::open(&state, place, &headers, upgrade, session)
 }
 
 struct Session {
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
     tenant: Arc<str>,
     /// The agent of chats that name none.
     agent: Option<String>,
@@ -57,7 +57,7 @@ impl socket::Session for Session {
             Err(problem) => return self.refuse(problem).await,
         };
         if fields.has("form_id") || fields.has("formId") {
-            let answer = super::answer_message(&self.wire, &self.tenant, fields).await;
+            let answer = super::answer_message(&self.state, &self.tenant, fields).await;
             return self.say(answer).await;
         }
         let conversation = match conversation_in(&mut fields) {
@@ -97,13 +97,13 @@ impl Session {
             return Err(Problem::new("too_many_subscriptions", detail));
         }
         let agent = self.agent.clone();
-        let (run, begun) = chat_run(&self.wire, &self.tenant, agent, conversation.clone(), fields).await?;
+        let (run, begun) = chat_run(&self.state, &self.tenant, agent, conversation.clone(), fields).await?;
         let from = if begun { From::Cursor(None) } else { From::Present };
-        let Some(reader) = ask(&self.wire, Dialect::EasyflowChat, from).read_run(&self.wire, &run).await?
+        let Some(reader) = ask(&self.state, Dialect::EasyflowChat, from).read_run(&self.state, &run).await?
         else {
             return Ok(());
         };
-        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let open = self.state.metrics.reader(Framing::WebSocket);
         let conversation = conversation.unwrap_or_default();
         let sending = tokio::spawn(send(reader.patient(), conversation, self.out.clone(), open));
         if let Some(before) = self.runs.insert(run.id.to_string(), sending) {

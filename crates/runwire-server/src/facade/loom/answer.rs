@@ -8,7 +8,7 @@ use crate::facade::start::{Fields, bad_field};
 use crate::limits;
 use crate::problem::Problem;
 use crate::resources::interactions::AnswerRequest;
-use crate::{Wire, interactions};
+use crate::{AppState, interactions};
 
 /// An answer that was given.
 pub(super) struct Given {
@@ -17,7 +17,7 @@ pub(super) struct Given {
 }
 
 /// Gives the answer that a message holds; the question is the one that it names, else the only one that is open.
-pub(super) async fn answer(wire: &Wire, run: &RunKey, mut fields: Fields) -> Result<Given, Problem> {
+pub(super) async fn answer(state: &AppState, run: &RunKey, mut fields: Fields) -> Result<Given, Problem> {
     let named = fields.text(&["interaction_id"])?;
     let call = fields.text(&["call_id"])?;
     let request = AnswerRequest {
@@ -27,9 +27,9 @@ pub(super) async fn answer(wire: &Wire, run: &RunKey, mut fields: Fields) -> Res
     };
     let interaction = match named {
         Some(interaction) => interaction,
-        None => question(wire, run, call.as_deref()).await?,
+        None => question(state, run, call.as_deref()).await?,
     };
-    let (_, answered) = interactions::answer(wire, run, request.to(&interaction)?).await?;
+    let (_, answered) = interactions::answer(state, run, request.to(&interaction)?).await?;
     Ok(Given { interaction, decision: answered.answer.decision })
 }
 
@@ -45,14 +45,14 @@ fn decision(fields: &mut Fields) -> Result<Option<String>, Problem> {
     Ok(said.or_else(|| implied.map(ToOwned::to_owned)))
 }
 
-async fn question(wire: &Wire, run: &RunKey, call: Option<&str>) -> Result<String, Problem> {
+async fn question(state: &AppState, run: &RunKey, call: Option<&str>) -> Result<String, Problem> {
     let query = InteractionQuery {
         tenant: run.tenant.to_string(),
         run: Some(run.id.to_string()),
         limit: limits::LIST_ITEMS,
         ..InteractionQuery::default()
     };
-    let mut open = wire.log.interactions(query).await?.interactions;
+    let mut open = state.log.interactions(query).await?.interactions;
     if let Some(call) = call {
         open.retain(|asked| asked.question.call_id.as_deref() == Some(call));
     }
