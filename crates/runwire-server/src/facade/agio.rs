@@ -12,9 +12,9 @@ use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
 
 use super::refusal;
-use super::start::{Fields, From, agent_of, follow, missing_field, start, tenant};
+use super::start::{Fields, StartAt, agent_of, follow, missing_field, start, tenant};
 use crate::AppState;
-use crate::feed::{Next, Shape};
+use crate::feed::{Next, StreamFormat};
 use crate::ids::RunAt;
 use crate::json_body::JsonBody;
 use crate::limits;
@@ -58,16 +58,20 @@ async fn stream(
             ..NewRun::default()
         };
         let (run, _) = start(&state, run).await?;
-        follow(state, Dialect::Agio, &run, From::Cursor(None)).await
+        follow(state, Dialect::Agio, &run, StartAt::Cursor(None)).await
     };
     started.await.unwrap_or_else(refusal::agio)
 }
 
 /// Answers with a page of events, or with SSE for whoever asks for it.
-async fn events(State(state): State<Arc<AppState>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+async fn events(
+    State(state): State<Arc<AppState>>,
+    RunAt(run): RunAt,
+    parts: Parts,
+) -> Result<Response, Problem> {
     let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let as_stream = accept.is_some_and(|accept| accept.contains("text/event-stream"));
-    let shape = if as_stream { Answer::Stream(Shape::Sse) } else { Answer::Page };
+    let shape = if as_stream { Answer::Stream(StreamFormat::Sse) } else { Answer::Page };
     let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
     let ask = Ask {
         answer: shape,

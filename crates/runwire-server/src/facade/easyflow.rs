@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::answers::{answer_of, withdrawal_of};
 use super::refusal;
-use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, newest_run, start};
+use super::start::{Fields, StartAt, agent_in_query, agent_of, follow, missing_field, newest_run, start};
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -46,9 +46,10 @@ async fn chat(
         let JsonBody(mut fields) = body?;
         conversation = conversation_in(&mut fields)?;
         let agent = agent_in_query(query.as_deref())?;
-        let (run, begun) = chat_run(&state, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
+        let (run, begun) =
+            chat_run(&state, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
         let after = if begun { None } else { last_event_id(&headers)? };
-        let from = if begun || after.is_some() { From::Cursor(after) } else { From::Present };
+        let from = if begun || after.is_some() { StartAt::Cursor(after) } else { StartAt::Snapshot };
         follow(state, Dialect::EasyflowChat, &run, from).await
     };
     let answered = answered.await;
@@ -178,7 +179,11 @@ async fn answer_form(
 }
 
 /// Finds the question that a form's id means: the newest that is open, else the newest of that name.
-async fn find(state: &AppState, thread: &ThreadKey, form_id: &str) -> Result<(RunInfo, InteractionInfo), Problem> {
+async fn find(
+    state: &AppState,
+    thread: &ThreadKey,
+    form_id: &str,
+) -> Result<(RunInfo, InteractionInfo), Problem> {
     let mut runs = Vec::new();
     for id in state.log.thread(thread).await?.open_runs.into_iter().rev() {
         runs.push(state.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?);

@@ -22,9 +22,9 @@ use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
 use tokio::task::JoinHandle;
 
-use super::start::{Fields, From, agent_in_query, agent_of, ask, missing_field, start};
+use super::start::{Fields, StartAt, agent_in_query, agent_of, ask, missing_field, start};
 use crate::auth::tenant_of;
-use crate::feed::{Next, Reader};
+use crate::feed::{FeedReader, Next};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
@@ -153,7 +153,7 @@ impl Session {
             ..NewRun::default()
         };
         let (run, _) = start(&self.state, run).await?;
-        let ask = ask(&self.state, Dialect::Loom, From::Cursor(None));
+        let ask = ask(&self.state, Dialect::Loom, StartAt::Cursor(None));
         let reader = match self.frames {
             OutFrames::Wrapped => ask.read_run(&self.state, &run).await?,
             // The socket is one stream, in which a session may have several runs.
@@ -162,7 +162,7 @@ impl Session {
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
         let open = self.state.metrics.reader(Framing::WebSocket);
-        let watching = watch(reader.patient(), id.clone(), self.frames, self.out.clone(), open);
+        let watching = watch(reader.wait_out_outages(), id.clone(), self.frames, self.out.clone(), open);
         let watching = tokio::spawn(watching);
         self.runs.insert(id.text().to_owned(), (run, watching));
         Ok(())
@@ -190,7 +190,7 @@ impl Session {
 }
 
 /// Tells a run to its end.
-async fn watch(mut reader: Reader, id: Json, frames: OutFrames, out: Outbox, _open: OpenReader) {
+async fn watch(mut reader: FeedReader, id: Json, frames: OutFrames, out: Outbox, _open: OpenReader) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {

@@ -10,7 +10,7 @@ use http::request::Parts;
 use runwire_model::dialect::Dialect;
 
 use crate::AppState;
-use crate::feed::{Cursor, Shape};
+use crate::feed::{FeedCursor, StreamFormat};
 use crate::ids::ThreadAt;
 use crate::limits;
 use crate::problem::Problem;
@@ -26,14 +26,14 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
         .route("/api/v1/agent/runs/{thread_id}/history", get(history))
 }
 
-fn ask(state: &AppState, answer: Answer, after: Option<Cursor>) -> Ask {
+fn ask(state: &AppState, answer: Answer, after: Option<FeedCursor>) -> Ask {
     let (form, follow) = (Some(state.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
     Ask { answer, form, after, follow, limit: None, compact: false, attach: false }
 }
 
 /// Reads what a request for events asks for.
 pub(crate) fn ask_for_events(state: &AppState, parts: &Parts) -> Result<Ask, Problem> {
-    Ok(ask(state, Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
+    Ok(ask(state, Answer::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
 }
 
 /// Replays what the thread has, then follows it; the stream stays open across runs.

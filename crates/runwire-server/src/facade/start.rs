@@ -10,7 +10,7 @@ use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 
 use crate::AppState;
-use crate::feed::{Cursor, Shape};
+use crate::feed::{FeedCursor, StreamFormat};
 use crate::problem::Problem;
 use crate::read::{Answer, Ask, answer};
 use crate::resources::runs;
@@ -119,21 +119,29 @@ pub(super) async fn newest_run(state: &AppState, thread: &ThreadKey) -> Result<R
 
 /// Where a stream of a façade begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum StartAt {
     /// With the run's first frame, or after a cursor.
-    Cursor(Option<Cursor>),
-    /// With the present, told in one go.
-    Present,
+    Cursor(Option<FeedCursor>),
+    /// With a snapshot of the run as it is now.
+    Snapshot,
 }
 
 /// Asks for the SSE of a run, in a dialect's own form.
-pub(super) fn ask(state: &AppState, dialect: Dialect, from: From) -> Ask {
+pub(super) fn ask(state: &AppState, dialect: Dialect, from: StartAt) -> Ask {
     let (after, attach) = match from {
-        From::Cursor(after) => (after, false),
-        From::Present => (None, true),
+        StartAt::Cursor(after) => (after, false),
+        StartAt::Snapshot => (None, true),
     };
     let form = Some(state.config.facades.form(dialect));
-    Ask { answer: Answer::Stream(Shape::Sse), form, after, follow: true, limit: None, compact: false, attach }
+    Ask {
+        answer: Answer::Stream(StreamFormat::Sse),
+        form,
+        after,
+        follow: true,
+        limit: None,
+        compact: false,
+        attach,
+    }
 }
 
 /// Answers with the SSE of a run.
@@ -141,7 +149,7 @@ pub(super) async fn follow(
     state: Arc<AppState>,
     dialect: Dialect,
     run: &RunKey,
-    from: From,
+    from: StartAt,
 ) -> Result<Response, Problem> {
     let ask = ask(&state, dialect, from);
     let reader = ask.read_run(&state, run).await?;

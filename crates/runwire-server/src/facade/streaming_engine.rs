@@ -11,7 +11,7 @@ use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
 
 use super::refusal;
-use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, start, tenant};
+use super::start::{Fields, StartAt, agent_in_query, agent_of, follow, missing_field, start, tenant};
 use crate::AppState;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -41,7 +41,7 @@ async fn chat(
             ..NewRun::default()
         };
         let (run, _) = start(&state, run).await?;
-        follow(state, Dialect::StreamingEngine, &run, From::Cursor(None)).await
+        follow(state, Dialect::StreamingEngine, &run, StartAt::Cursor(None)).await
     };
     started.await.unwrap_or_else(refusal::streaming_engine)
 }

@@ -18,7 +18,7 @@ use std::time::{Instant, SystemTime};
 
 use http::{Method, StatusCode};
 
-use crate::feed::Shape;
+use crate::feed::StreamFormat;
 pub(crate) use show::show;
 pub(crate) use text::Text;
 
@@ -87,12 +87,12 @@ impl Framing {
         [(Self::Sse, "sse"), (Self::Ndjson, "ndjson"), (Self::Text, "text"), (Self::WebSocket, "websocket")];
 }
 
-impl From<Shape> for Framing {
-    fn from(shape: Shape) -> Self {
+impl From<StreamFormat> for Framing {
+    fn from(shape: StreamFormat) -> Self {
         match shape {
-            Shape::Sse => Self::Sse,
-            Shape::Ndjson | Shape::NdjsonWithCursors => Self::Ndjson,
-            Shape::Plain => Self::Text,
+            StreamFormat::Sse => Self::Sse,
+            StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => Self::Ndjson,
+            StreamFormat::Plain => Self::Text,
         }
     }
 }

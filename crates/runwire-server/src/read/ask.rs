@@ -10,7 +10,7 @@ use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
 use super::accept::{self, Answer};
 use super::{is_over, last_event_id};
-use crate::feed::{Cursor, NotACursor, Reader, Shape, View, Walk};
+use crate::feed::{FeedCursor, FeedEncoder, FeedKey, FeedReader, InvalidCursor, StreamFormat};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
@@ -21,7 +21,7 @@ pub(crate) struct Ask {
     pub(crate) answer: Answer,
     /// The dialect; without one, the bytes as they came.
     pub(crate) form: Option<Form>,
-    pub(crate) after: Option<Cursor>,
+    pub(crate) after: Option<FeedCursor>,
     pub(crate) follow: bool,
     pub(crate) limit: Option<usize>,
     pub(crate) compact: bool,
@@ -56,7 +56,9 @@ impl Ask {
         let answer = accept::answer(headers, is_text)?;
         let with_cursors = query.flag("cursors")?.unwrap_or(false);
         let answer = match answer {
-            Answer::Stream(Shape::Ndjson) if with_cursors => Answer::Stream(Shape::NdjsonWithCursors),
+            Answer::Stream(StreamFormat::Ndjson) if with_cursors => {
+                Answer::Stream(StreamFormat::NdjsonWithCursors)
+            }
             answer => answer,
         };
         let after = query.take("after")?.map(|after| after_of(&after)).transpose()?;
@@ -99,7 +101,11 @@ impl Ask {
     }
 
     /// Makes the reader of a run; none where the run has ended and everything was read.
-    pub(crate) async fn read_run(&self, state: &Arc<AppState>, key: &RunKey) -> Result<Option<Reader>, Problem> {
+    pub(crate) async fn read_run(
+        &self,
+        state: &Arc<AppState>,
+        key: &RunKey,
+    ) -> Result<Option<FeedReader>, Problem> {
         self.reader_of_run(state, key, false).await
     }
 
@@ -108,7 +114,7 @@ impl Ask {
         &self,
         state: &Arc<AppState>,
         key: &RunKey,
-    ) -> Result<Option<Reader>, Problem> {
+    ) -> Result<Option<FeedReader>, Problem> {
         self.reader_of_run(state, key, true).await
     }
 
@@ -117,12 +123,13 @@ impl Ask {
         state: &Arc<AppState>,
         key: &RunKey,
         in_thread: bool,
-    ) -> Result<Option<Reader>, Problem> {
+    ) -> Result<Option<FeedReader>, Problem> {
         let run = state.log.run(key).await?;
         let thread = key.thread(run.thread_id.as_str());
-        let view = View { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
+        let feed_key =
+            FeedKey { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
         // The tail is taken before the store is read, so that nothing falls between the two.
-        let feed = state.feeds.of(&state.log, &view);
+        let feed = state.feeds.of(&state.log, &feed_key);
         let info = state.log.thread(&thread).await?;
         let run = state.log.run(key).await?;
         let after = self.after_in(info.head)?;
@@ -132,27 +139,32 @@ impl Ask {
         }
         // A run that nothing was written to begins after what the thread has now.
         let first_seq = run.first_seq.unwrap_or(info.head + 1);
-        let start = Cursor::after(first_seq - 1);
+        let start = FeedCursor::after(first_seq - 1);
         if let (true, Some(form)) = (self.attach, self.form) {
-            let (walk, present) =
-                Walk::present(state.log.clone(), view, form, key.id.clone(), Some(first_seq)).await?;
-            return Ok(Some(Reader::new(feed, start, self.follow).attach(walk, present)));
+            let (encoder, snapshot) =
+                FeedEncoder::snapshot(state.log.clone(), feed_key, form, key.id.clone(), Some(first_seq))
+                    .await?;
+            return Ok(Some(FeedReader::new(feed, start, self.follow).attach(encoder, snapshot)));
         }
-        let at = after.unwrap_or(Cursor::START).max(start);
+        let at = after.unwrap_or(FeedCursor::START).max(start);
         if is_at_end(&run, at) {
-            let mut probe = Reader::new(feed.clone(), at, false);
+            let mut probe = FeedReader::new(feed.clone(), at, false);
             if at.seq > run.last_seq || is_over(&mut probe).await?.is_none() {
                 return Ok(None);
             }
         }
-        let reader = Reader::new(feed, at, self.follow).compact(self.compact);
-        Ok(Some(reader.tell_start(self.is_from_end())))
+        let reader = FeedReader::new(feed, at, self.follow).compact(self.compact);
+        Ok(Some(reader.announce_start(self.is_from_end())))
     }
 
     /// Makes the reader of a thread.
-    pub(crate) async fn read_thread(&self, state: &Arc<AppState>, key: &ThreadKey) -> Result<Reader, Problem> {
-        let view = View { thread: key.clone(), run: None, in_thread: true, form: self.form };
-        let feed = state.feeds.of(&state.log, &view);
+    pub(crate) async fn read_thread(
+        &self,
+        state: &Arc<AppState>,
+        key: &ThreadKey,
+    ) -> Result<FeedReader, Problem> {
+        let feed_key = FeedKey { thread: key.clone(), run: None, in_thread: true, form: self.form };
+        let feed = state.feeds.of(&state.log, &feed_key);
         let info = state.log.thread(key).await?;
         let after = self.after_in(info.head)?;
         if let Some(form) = self.form.filter(|form| info.parallel && !form.dialect.names_its_run()) {
@@ -166,23 +178,23 @@ impl Ask {
         let at = match after {
             Some(after) => after,
             // From the start means from the oldest that is kept.
-            None => Cursor::after(info.oldest - 1),
+            None => FeedCursor::after(info.oldest - 1),
         };
         if at.whole_records() + 1 < info.oldest {
             return Err(LogError::CursorTrimmed { after: at.seq, oldest: info.oldest }.into());
         }
-        let reader = Reader::new(feed, at, self.follow).compact(self.compact && !info.parallel);
-        Ok(reader.tell_start(self.is_from_end()))
+        let reader = FeedReader::new(feed, at, self.follow).compact(self.compact && !info.parallel);
+        Ok(reader.announce_start(self.is_from_end()))
     }
 
     fn is_from_end(&self) -> bool {
-        self.after == Some(Cursor::END)
+        self.after == Some(FeedCursor::END)
     }
 
     /// Tells the place to begin after in a thread whose last record is `head`.
-    fn after_in(&self, head: u64) -> Result<Option<Cursor>, Problem> {
+    fn after_in(&self, head: u64) -> Result<Option<FeedCursor>, Problem> {
         match self.after {
-            Some(Cursor::END) => Ok(Some(Cursor::after(head))),
+            Some(FeedCursor::END) => Ok(Some(FeedCursor::after(head))),
             Some(after) if !after.is_valid_for(self.form.map_or(0, Form::first_frame)) => {
                 let detail = format!(
                     "`{after}` was given in another dialect, or with other `fidelity` or `slots`; read on with those, or \
@@ -200,18 +212,18 @@ impl Ask {
 }
 
 /// Tells whether a place lies in or after the last record of a run that has ended.
-fn is_at_end(run: &RunInfo, at: Cursor) -> bool {
+fn is_at_end(run: &RunInfo, at: FeedCursor) -> bool {
     run.status.is_closed() && at.seq >= run.last_seq
 }
 
 /// Reads `after`: a cursor, or `end`.
-pub(crate) fn after_of(text: &str) -> Result<Cursor, Problem> {
-    if text == "end" { Ok(Cursor::END) } else { cursor_of("after", text) }
+pub(crate) fn after_of(text: &str) -> Result<FeedCursor, Problem> {
+    if text == "end" { Ok(FeedCursor::END) } else { cursor_of("after", text) }
 }
 
 /// Reads a cursor.
-pub(crate) fn cursor_of(place: &str, text: &str) -> Result<Cursor, Problem> {
-    text.parse().map_err(|NotACursor| {
+pub(crate) fn cursor_of(place: &str, text: &str) -> Result<FeedCursor, Problem> {
+    text.parse().map_err(|InvalidCursor| {
         let shown: String = text.chars().take(64).collect();
         let detail =
             format!("`{shown}` is no cursor; one is `seq` or `seq-k`, as `id:` has it; `0` is the start, and `after=end` the end");

@@ -2,8 +2,8 @@
 
 mod accept;
 mod ask;
-pub(crate) mod raw_http;
 mod page;
+pub(crate) mod raw_http;
 mod stream;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) use page::page;
 pub(crate) use stream::{Retell, retold, stream};
 
 use crate::AppState;
-use crate::feed::{Cursor, Next, Reader};
+use crate::feed::{FeedCursor, FeedReader, Next};
 use crate::ids::{RunAt, ThreadAt};
 use crate::problem::Problem;
 
@@ -31,7 +31,11 @@ pub(crate) fn routes() -> Router<Arc<AppState>> {
         .route("/v1/threads/{thread}/events", get(of_thread))
 }
 
-async fn of_run(State(state): State<Arc<AppState>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+async fn of_run(
+    State(state): State<Arc<AppState>>,
+    RunAt(run): RunAt,
+    parts: Parts,
+) -> Result<Response, Problem> {
     let ask = Ask::of_request(&parts)?;
     let reader = ask.read_run(&state, &run).await?;
     answer(state, ask, reader).await
@@ -48,7 +52,11 @@ async fn of_thread(
 }
 
 /// Answers with a page or a stream; without a reader there is nothing more to read.
-pub(crate) async fn answer(state: Arc<AppState>, ask: Ask, reader: Option<Reader>) -> Result<Response, Problem> {
+pub(crate) async fn answer(
+    state: Arc<AppState>,
+    ask: Ask,
+    reader: Option<FeedReader>,
+) -> Result<Response, Problem> {
     match (ask.answer, reader) {
         (Answer::Page, reader) => {
             let page = match reader {
@@ -72,7 +80,7 @@ pub(crate) fn json(body: Vec<u8>) -> Response {
 }
 
 /// Tells whether nothing follows a place in a run that has ended.
-pub(crate) async fn is_over(reader: &mut Reader) -> Result<Option<Next>, Problem> {
+pub(crate) async fn is_over(reader: &mut FeedReader) -> Result<Option<Next>, Problem> {
     loop {
         match reader.next().await? {
             Next::Ended => return Ok(None),
@@ -83,7 +91,7 @@ pub(crate) async fn is_over(reader: &mut Reader) -> Result<Option<Next>, Problem
 }
 
 /// Reads `Last-Event-ID`; an empty one is none.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<Cursor>, Problem> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<FeedCursor>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     cursor_of("Last-Event-ID", value.to_str().unwrap_or("bytes that are no text")).map(Some)
 }

@@ -1,6 +1,6 @@
 //! A page: frames and their cursors, as JSON.
 
-use crate::feed::{Cursor, Next, Reader};
+use crate::feed::{FeedCursor, FeedReader, Next};
 use crate::limits;
 use crate::problem::Problem;
 
@@ -13,11 +13,11 @@ pub(crate) struct Page {
     pub(crate) frames: Vec<u8>,
     pub(crate) count: usize,
     /// Where the next page begins; none at the end, unless the end was asked for.
-    pub(crate) next: Option<Cursor>,
+    pub(crate) next: Option<FeedCursor>,
 }
 
 /// Gathers frames until there are enough, or no more.
-pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> {
+pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<Page, Problem> {
     let mut reader = reader.limit(Some(limit));
     let mut page = Page::default();
     let mut at = reader.at();
@@ -35,7 +35,7 @@ pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> 
             page.wrapped.extend_from_slice(&segment.with_cursor(frame));
             segment.write_json(frame, &mut page.frames);
             page.count += 1;
-            at = frame.place;
+            at = frame.position;
             if page.wrapped.len() >= limits::PAGE_BYTES {
                 page.next = Some(at);
                 return Ok(page);
@@ -43,7 +43,7 @@ pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> 
         }
     }
     if page.count == 0 {
-        page.next = reader.start_to_tell();
+        page.next = reader.start_to_announce();
     }
     if page.count == limit {
         // The page is full: does anything follow?

@@ -27,7 +27,7 @@ use super::stream::{Streaming, headers};
 use super::{Answer, Ask};
 use crate::auth::tenant_of;
 use crate::facade::social_app;
-use crate::feed::{Reader, Shape};
+use crate::feed::{FeedReader, StreamFormat};
 use crate::head::Head;
 use crate::ids::from_segment;
 use crate::metrics::RouteClass;
@@ -78,7 +78,7 @@ pub(crate) async fn open(
     state.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
         Ok(reader) => {
-            let body = Streaming::new(state, Shape::Sse, reader);
+            let body = Streaming::new(state, StreamFormat::Sse, reader);
             RawStream { unsent: head(body.start_header()), body: Some(body) }
         }
         Err(problem) => {
@@ -104,7 +104,7 @@ fn request_in(bytes: &[u8]) -> Option<Parts> {
 
 /// Makes the reader that a request asks for. There is none where anything but a stream is the answer: a refusal
 /// too is hyper's to write, after the router has come to it once more.
-async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<Reader>, Problem> {
+async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<FeedReader>, Problem> {
     let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
     let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
     let tenant = tenant_of(&request.headers);
@@ -130,7 +130,7 @@ async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<Rea
 /// Tells whether the answer is a stream that waits for more. What ends by itself would gain nothing here, and
 /// lose its connection.
 fn follows(ask: &Ask) -> bool {
-    ask.answer == Answer::Stream(Shape::Sse) && ask.follow
+    ask.answer == Answer::Stream(StreamFormat::Sse) && ask.follow
 }
 
 /// Takes bytes off a socket that were seen there.
@@ -154,7 +154,7 @@ fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
             head.extend_from_slice(piece);
         }
     };
-    for (name, value) in headers(Shape::Sse).into_iter().chain(start) {
+    for (name, value) in headers(StreamFormat::Sse).into_iter().chain(start) {
         field(name.as_str(), value.as_bytes());
     }
     field("transfer-encoding", b"chunked");

@@ -14,7 +14,7 @@ use runwire_log::LogError;
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
-use crate::feed::{Cursor, Next, Reader, Segment, Shape};
+use crate::feed::{FeedCursor, FeedReader, Next, Segment, StreamFormat};
 use crate::metrics::OpenReader;
 use crate::{AppState, limits};
 
@@ -25,17 +25,17 @@ const START_HEADER: HeaderName = HeaderName::from_static("runwire-cursor");
 pub(crate) type Retell = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
 
 /// Answers with everything that a reader gets, until it ends.
-pub(crate) fn stream(state: &Arc<AppState>, shape: Shape, reader: Reader) -> Response {
+pub(crate) fn stream(state: &Arc<AppState>, shape: StreamFormat, reader: FeedReader) -> Response {
     respond(shape, Streaming::new(state, shape, reader))
 }
 
 /// Answers with the SSE of a reader, whose frames are told in a way of its own.
-pub(crate) fn retold(state: &Arc<AppState>, reader: Reader, retell: Retell) -> Response {
-    let streaming = Streaming { retell: Some(retell), ..Streaming::new(state, Shape::Sse, reader) };
-    respond(Shape::Sse, streaming)
+pub(crate) fn retold(state: &Arc<AppState>, reader: FeedReader, retell: Retell) -> Response {
+    let streaming = Streaming { retell: Some(retell), ..Streaming::new(state, StreamFormat::Sse, reader) };
+    respond(StreamFormat::Sse, streaming)
 }
 
-fn respond(shape: Shape, streaming: Streaming) -> Response {
+fn respond(shape: StreamFormat, streaming: Streaming) -> Response {
     let start = streaming.start_header();
     let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
         let bytes = streaming.next().await?;
@@ -48,11 +48,11 @@ fn respond(shape: Shape, streaming: Streaming) -> Response {
 }
 
 /// Lists what the head of a stream's answer says.
-pub(super) fn headers(shape: Shape) -> [(HeaderName, HeaderValue); 3] {
+pub(super) fn headers(shape: StreamFormat) -> [(HeaderName, HeaderValue); 3] {
     let media = match shape {
-        Shape::Sse => "text/event-stream",
-        Shape::Ndjson | Shape::NdjsonWithCursors => "application/x-ndjson",
-        Shape::Plain => "text/plain; charset=utf-8",
+        StreamFormat::Sse => "text/event-stream",
+        StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => "application/x-ndjson",
+        StreamFormat::Plain => "text/plain; charset=utf-8",
     };
     [
         (CONTENT_TYPE, HeaderValue::from_static(media)),
@@ -70,12 +70,12 @@ enum Woke {
 
 /// What a stream says, piece by piece.
 pub(super) struct Streaming {
-    reader: Reader,
-    shape: Shape,
+    reader: FeedReader,
+    shape: StreamFormat,
     shutdown: watch::Receiver<bool>,
     keep_alive: Duration,
     /// The last cursor that the client was told.
-    told: Cursor,
+    told: FeedCursor,
     ended: bool,
     /// Counted for as long as it is read.
     _open: OpenReader,
@@ -83,18 +83,18 @@ pub(super) struct Streaming {
 }
 
 impl Streaming {
-    pub(super) fn new(state: &Arc<AppState>, shape: Shape, reader: Reader) -> Self {
+    pub(super) fn new(state: &Arc<AppState>, shape: StreamFormat, reader: FeedReader) -> Self {
         let (shutdown, keep_alive) = (state.shutdown.clone(), state.config.keep_alive);
         let open = state.metrics.reader(shape.into());
         // What the client does not know counts as not told.
-        let told = if reader.start_to_tell().is_some() { Cursor::START } else { reader.at() };
-        let reader = reader.patient();
+        let told = if reader.start_to_announce().is_some() { FeedCursor::START } else { reader.at() };
+        let reader = reader.wait_out_outages();
         Self { reader, shape, shutdown, keep_alive, told, ended: false, _open: open, retell: None }
     }
 
     /// Makes the header that tells a client where its stream begins, if it does not know.
     pub(super) fn start_header(&self) -> Option<(HeaderName, HeaderValue)> {
-        let start = self.reader.start_to_tell()?.to_string();
+        let start = self.reader.start_to_announce()?.to_string();
         Some((START_HEADER, HeaderValue::try_from(start).ok()?))
     }
 
@@ -128,10 +128,10 @@ impl Streaming {
                         None => segment.bytes(self.shape, from, to),
                     });
                 }
-                Ok(Next::CaughtUp) if self.shape == Shape::Sse => {
-                    return Some(match self.reader.start_to_tell() {
+                Ok(Next::CaughtUp) if self.shape == StreamFormat::Sse => {
+                    return Some(match self.reader.start_to_announce() {
                         // Else a client that is cut off before the next frame would not know where it was.
-                        Some(at) if self.told == Cursor::START => {
+                        Some(at) if self.told == FeedCursor::START => {
                             self.told = at;
                             format!("id: {at}\n\n: caught-up\n\n").into()
                         }
@@ -157,15 +157,15 @@ impl Streaming {
     fn beat(&mut self) -> Option<Bytes> {
         match self.shape {
             // social-app's document has the comment alone (§2).
-            Shape::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
+            StreamFormat::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
                 Some(Bytes::from_static(b": keep-alive\n\n"))
             }
-            Shape::Sse => {
+            StreamFormat::Sse => {
                 self.told = self.reader.at();
                 Some(format!(": keep-alive\nid: {}\n\n", self.told).into())
             }
-            Shape::Ndjson | Shape::NdjsonWithCursors => Some(Bytes::from_static(b"\n")),
-            Shape::Plain => None,
+            StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => Some(Bytes::from_static(b"\n")),
+            StreamFormat::Plain => None,
         }
     }
 
@@ -175,9 +175,9 @@ impl Streaming {
         let at = self.reader.at();
         let untold = at.seq > self.told.seq;
         match (self.shape, untold, self.reader.is_run_over()) {
-            (Shape::Sse, true, true) => Some(format!("id: {at}\n\n: end\n\n").into()),
-            (Shape::Sse, true, false) => Some(format!("id: {at}\n\n").into()),
-            (Shape::Sse, false, true) => Some(Bytes::from_static(b": end\n\n")),
+            (StreamFormat::Sse, true, true) => Some(format!("id: {at}\n\n: end\n\n").into()),
+            (StreamFormat::Sse, true, false) => Some(format!("id: {at}\n\n").into()),
+            (StreamFormat::Sse, false, true) => Some(Bytes::from_static(b": end\n\n")),
             _ => None,
         }
     }
@@ -186,6 +186,6 @@ impl Streaming {
     fn farewell(&self) -> Option<Bytes> {
         let span = limits::RETRY_MILLIS.end - limits::RETRY_MILLIS.start;
         let millis = limits::RETRY_MILLIS.start + RandomState::new().hash_one(self.told.seq) % span;
-        (self.shape == Shape::Sse).then(|| format!("retry: {millis}\n\n").into())
+        (self.shape == StreamFormat::Sse).then(|| format!("retry: {millis}\n\n").into())
     }
 }

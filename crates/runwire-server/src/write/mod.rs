@@ -6,8 +6,8 @@
 
 mod arrival;
 mod intake;
-pub(crate) mod raw_http;
 mod linger;
+pub(crate) mod raw_http;
 mod session;
 
 use std::fmt::Display;

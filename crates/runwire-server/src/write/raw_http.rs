@@ -128,7 +128,9 @@ fn next(bytes: &[u8]) -> NextAction {
         Head::Whole(request, end) => match body_length(&request.headers) {
             Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => NextAction::HandOver,
             Some(_) if super::hot_run(&request.method, &request.uri).is_none() => NextAction::HandOver,
-            Some(length) if end + length <= bytes.len() => NextAction::Answer { request, body: end..end + length },
+            Some(length) if end + length <= bytes.len() => {
+                NextAction::Answer { request, body: end..end + length }
+            }
             Some(_) => NextAction::Wait { head: false },
             None => NextAction::HandOver,
         },
@@ -151,7 +153,11 @@ async fn append_body(
     Session::new(state, writing).take_in_whole(body).await
 }
 
-async fn write_response(answer: &mut Vec<u8>, written: Result<Written, Problem>, last: bool) -> io::Result<()> {
+async fn write_response(
+    answer: &mut Vec<u8>,
+    written: Result<Written, Problem>,
+    last: bool,
+) -> io::Result<()> {
     let closing = if last { "connection: close\r\n" } else { "" };
     match written {
         Ok(written) => {

@@ -9,7 +9,7 @@ use runwire_model::run::WholePolicy;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::feed::Cursor;
+use crate::feed::FeedCursor;
 use crate::limits::MESSAGE_ID_BYTES;
 use crate::problem::Problem;
 use crate::read::after_of;
@@ -128,7 +128,7 @@ impl Incoming {
         })
     }
 
-    pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
+    pub(super) fn after(&self) -> Result<Option<FeedCursor>, Problem> {
         self.after.as_deref().map(after_of).transpose()
     }
 

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use crate::auth::tenant_of;
 use crate::facade::easyflow;
 use crate::facade::start::Fields;
-use crate::feed::{Next, Reader, Shape};
+use crate::feed::{FeedReader, Next, StreamFormat};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
@@ -133,7 +133,7 @@ impl Session {
         let form = Form::with(dialect, incoming.options()?);
         let after = incoming.after()?;
         let ask = Ask {
-            answer: Answer::Stream(Shape::NdjsonWithCursors),
+            answer: Answer::Stream(StreamFormat::NdjsonWithCursors),
             form: (!incoming.raw).then_some(form),
             after,
             follow: true,
@@ -155,7 +155,7 @@ impl Session {
             return Ok(());
         };
         let open = self.state.metrics.reader(Framing::WebSocket);
-        let pump = pump(reader.outlive_responses().patient(), id.to_owned(), self.out.clone(), open);
+        let pump = pump(reader.until_run_ends().wait_out_outages(), id.to_owned(), self.out.clone(), open);
         self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
         Ok(())
     }
@@ -275,7 +275,7 @@ impl Session {
 }
 
 /// Sends everything that a reader gets.
-async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
+async fn pump(mut reader: FeedReader, id: String, out: Outbox, _open: OpenReader) {
     loop {
         let next = match reader.next().await {
             Ok(next) => next,
@@ -296,7 +296,7 @@ async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
                 }
             }
             Next::CaughtUp => {
-                let told = match reader.start_to_tell() {
+                let told = match reader.start_to_announce() {
                     Some(at) => format!(r#"{{"op":"caught_up","id":{id},"cursor":"{at}"}}"#),
                     None => signal("caught_up", Some(&id)),
                 };

@@ -74,7 +74,11 @@ async fn every_path_to_a_stream_is_served_as_raw_http_and_other_answers_are_not(
     ];
     for (path, header, status) in others {
         let stream = served.read(path, &[header]).await;
-        assert_eq!((stream.status.as_u16(), is_raw_http(&stream.headers)), (status, false), "{path} {header:?}");
+        assert_eq!(
+            (stream.status.as_u16(), is_raw_http(&stream.headers)),
+            (status, false),
+            "{path} {header:?}"
+        );
     }
 }
 

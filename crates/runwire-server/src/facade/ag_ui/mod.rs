@@ -17,9 +17,9 @@ use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::record::{ChatMessage, Earlier};
 
-use super::start::{self, From, agent_of, ask, newest_run};
+use super::start::{self, StartAt, agent_of, ask, newest_run};
 use crate::agents::conversation::abridged;
-use crate::feed::Reader;
+use crate::feed::FeedReader;
 use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -41,10 +41,10 @@ async fn attach(
     has_agent(&state, &thread, agent).await?;
     let run = newest_run(&state, &thread).await?;
     let after = last_event_id(&parts.headers)?;
-    let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
+    let from = after.map_or(StartAt::Snapshot, |after| StartAt::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
     let ask = ask(&state, Dialect::AgUi, from);
-    let reader = ask.read_run(&state, &run).await?.map(Reader::one_response);
+    let reader = ask.read_run(&state, &run).await?.map(FeedReader::until_first_response);
     answer(state, ask, reader).await
 }
 
@@ -88,10 +88,10 @@ async fn run(
     let reader = match ask(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
         Some(reader) => Some(reader),
         // Nothing follows: its end is told with everything else.
-        None => ask(&state, Dialect::AgUi, From::Present).read_run(&state, &run).await?,
+        None => ask(&state, Dialect::AgUi, StartAt::Snapshot).read_run(&state, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
-    Ok(retold(&state, reader.one_response(), retell::as_run(shown)))
+    Ok(retold(&state, reader.until_first_response(), retell::as_run(shown)))
 }
 
 /// Starts a run; one that has this id already is attached to, since only its answer can have got lost.
@@ -100,11 +100,11 @@ async fn begin(
     thread: &ThreadKey,
     agent: String,
     input: RunInput,
-) -> Result<(RunKey, From), Problem> {
+) -> Result<(RunKey, StartAt), Problem> {
     let key = RunKey { tenant: thread.tenant.clone(), id: input.run.as_str().into() };
     match state.log.run(&key).await {
         Ok(run) if run.thread_id == *thread.id && run.agent.as_ref() == Some(&agent) => {
-            return Ok((key, From::Present));
+            return Ok((key, StartAt::Snapshot));
         }
         Ok(run) => return Err(LogError::RunExists(run.run_id).into()),
         Err(LogError::RunUnknown(_)) => {}
@@ -127,7 +127,7 @@ async fn begin(
         ..NewRun::default()
     };
     let (key, created) = start::start(state, run).await?;
-    Ok((key, if created.new { From::Cursor(None) } else { From::Present }))
+    Ok((key, if created.new { StartAt::Cursor(None) } else { StartAt::Snapshot }))
 }
 
 /// Tells the messages of a thread, which may not be there yet.

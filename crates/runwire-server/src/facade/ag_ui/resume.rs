@@ -5,8 +5,8 @@ use runwire_log::{Answer, LogError, RunInfo, RunKey, ThreadKey};
 use super::input::{ResumeEntry, ResumeStatus};
 use crate::AppState;
 use crate::facade::answers::{answer_of, withdrawal_of};
-use crate::facade::start::{From, newest_run};
-use crate::feed::Cursor;
+use crate::facade::start::{StartAt, newest_run};
+use crate::feed::FeedCursor;
 use crate::interactions;
 use crate::problem::Problem;
 
@@ -18,7 +18,7 @@ pub(super) async fn resume(
     state: &AppState,
     thread: &ThreadKey,
     entries: &[ResumeEntry],
-) -> Result<(RunKey, From), Problem> {
+) -> Result<(RunKey, StartAt), Problem> {
     let run = asking_run(state, thread, entries).await?;
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.as_str().into() };
     check_covered(&run, entries)?;
@@ -47,7 +47,10 @@ pub(super) async fn resume(
     // The client has read up to its questions. If more was written than these and the answers, it has missed that.
     let is_told = newest_asked(&run, entries) == Some(run.last_seq)
         && answered.is_some_and(|answered| answered.run.last_seq == run.last_seq + 1);
-    Ok((key, if is_told { From::Cursor(Some(Cursor::after(run.last_seq))) } else { From::Present }))
+    Ok((
+        key,
+        if is_told { StartAt::Cursor(Some(FeedCursor::after(run.last_seq))) } else { StartAt::Snapshot },
+    ))
 }
 
 /// Refuses a list that answers a question twice, or leaves out one that the client knows.
@@ -81,7 +84,12 @@ fn newest_asked(run: &RunInfo, entries: &[ResumeEntry]) -> Option<u64> {
 }
 
 /// Refuses an answer to a question that has another one.
-async fn check_settled(state: &AppState, run: &RunInfo, key: &RunKey, answer: &Answer) -> Result<(), Problem> {
+async fn check_settled(
+    state: &AppState,
+    run: &RunInfo,
+    key: &RunKey,
+    answer: &Answer,
+) -> Result<(), Problem> {
     let won = state.log.interaction(key, &answer.interaction_id).await?.answer;
     let Some(won) = won.filter(|won| !answer.is(won)) else { return Ok(()) };
     let (won, status) = (Box::new(won), run.status);
@@ -93,7 +101,11 @@ async fn check_settled(state: &AppState, run: &RunInfo, key: &RunKey, answer: &A
 }
 
 /// Finds the run that asked: one that is open, else the newest, whose questions have been settled.
-async fn asking_run(state: &AppState, thread: &ThreadKey, entries: &[ResumeEntry]) -> Result<RunInfo, Problem> {
+async fn asking_run(
+    state: &AppState,
+    thread: &ThreadKey,
+    entries: &[ResumeEntry],
+) -> Result<RunInfo, Problem> {
     for id in state.log.thread(thread).await?.open_runs.into_iter().rev() {
         let run = state.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?;
         if entries.iter().any(|entry| run.summary.interaction(&entry.interrupt_id).is_some()) {

@@ -19,8 +19,8 @@ use tokio::task::JoinHandle;
 use super::{chat_run, conversation_in};
 use crate::auth::tenant_of;
 use crate::facade::refusal::easyflow_frame;
-use crate::facade::start::{Fields, From, agent_in_query, ask};
-use crate::feed::{Next, Reader};
+use crate::facade::start::{Fields, StartAt, agent_in_query, ask};
+use crate::feed::{FeedReader, Next};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
@@ -98,14 +98,14 @@ impl Session {
         }
         let agent = self.agent.clone();
         let (run, begun) = chat_run(&self.state, &self.tenant, agent, conversation.clone(), fields).await?;
-        let from = if begun { From::Cursor(None) } else { From::Present };
+        let from = if begun { StartAt::Cursor(None) } else { StartAt::Snapshot };
         let Some(reader) = ask(&self.state, Dialect::EasyflowChat, from).read_run(&self.state, &run).await?
         else {
             return Ok(());
         };
         let open = self.state.metrics.reader(Framing::WebSocket);
         let conversation = conversation.unwrap_or_default();
-        let sending = tokio::spawn(send(reader.patient(), conversation, self.out.clone(), open));
+        let sending = tokio::spawn(send(reader.wait_out_outages(), conversation, self.out.clone(), open));
         if let Some(before) = self.runs.insert(run.id.to_string(), sending) {
             before.abort();
         }
@@ -114,7 +114,7 @@ impl Session {
 }
 
 /// Sends the frames of a run to its end.
-async fn send(mut reader: Reader, conversation: String, out: Outbox, _open: OpenReader) {
+async fn send(mut reader: FeedReader, conversation: String, out: Outbox, _open: OpenReader) {
     let problem = loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
