@@ -20,7 +20,7 @@ use crate::json_body::JsonBody;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{Answer, Ask, answer, json, last_event_id, page};
+use crate::read::{ReadParams, ResponseFormat, json, last_event_id, page, respond};
 
 pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
@@ -71,10 +71,10 @@ async fn events(
 ) -> Result<Response, Problem> {
     let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let as_stream = accept.is_some_and(|accept| accept.contains("text/event-stream"));
-    let shape = if as_stream { Answer::Stream(StreamFormat::Sse) } else { Answer::Page };
+    let format = if as_stream { ResponseFormat::Stream(StreamFormat::Sse) } else { ResponseFormat::Page };
     let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
-    let ask = Ask {
-        answer: shape,
+    let params = ReadParams {
+        format,
         form: Some(state.config.facades.form(Dialect::Agio)),
         after,
         follow: as_stream,
@@ -83,8 +83,8 @@ async fn events(
         attach: false,
     };
     if as_stream {
-        let reader = ask.read_run(&state, &run).await?;
-        return answer(state, ask, reader).await;
+        let reader = params.read_run(&state, &run).await?;
+        return respond(state, params, reader).await;
     }
     let mut query = Query::parse(parts.uri.query());
     let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
@@ -92,7 +92,7 @@ async fn events(
     // Looked at before the events: of a run that is over here, the page misses none.
     let is_open = !state.log.run(&run).await?.status.is_closed();
     let mut skipped = 0;
-    let reader = match ask.read_run(&state, &run).await? {
+    let reader = match params.read_run(&state, &run).await? {
         Some(reader) if offset > 0 => {
             let mut skipping = reader.limit(Some(offset));
             loop {

@@ -22,7 +22,7 @@ use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
 use tokio::task::JoinHandle;
 
-use super::start::{Fields, StartAt, agent_in_query, agent_of, ask, missing_field, start};
+use super::start::{Fields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
 use crate::auth::tenant_of;
 use crate::feed::{FeedReader, Next};
 use crate::listener::Place;
@@ -153,11 +153,11 @@ impl Session {
             ..NewRun::default()
         };
         let (run, _) = start(&self.state, run).await?;
-        let ask = ask(&self.state, Dialect::Loom, StartAt::Cursor(None));
+        let params = read_params(&self.state, Dialect::Loom, StartAt::Cursor(None));
         let reader = match self.frames {
-            OutFrames::Wrapped => ask.read_run(&self.state, &run).await?,
+            OutFrames::Wrapped => params.read_run(&self.state, &run).await?,
             // The socket is one stream, in which a session may have several runs.
-            OutFrames::Plain => ask.read_run_in_thread(&self.state, &run).await?,
+            OutFrames::Plain => params.read_run_in_thread(&self.state, &run).await?,
         };
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;

@@ -15,7 +15,7 @@ use crate::ids::ThreadAt;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
+use crate::read::{ReadParams, ResponseFormat, cursor_of, json, last_event_id, page, respond};
 
 /// What stands before the id of a thread in every path here.
 pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
@@ -26,14 +26,15 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
         .route("/api/v1/agent/runs/{thread_id}/history", get(history))
 }
 
-fn ask(state: &AppState, answer: Answer, after: Option<FeedCursor>) -> Ask {
-    let (form, follow) = (Some(state.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
-    Ask { answer, form, after, follow, limit: None, compact: false, attach: false }
+fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCursor>) -> ReadParams {
+    let (form, follow) =
+        (Some(state.config.facades.form(Dialect::SocialApp)), format != ResponseFormat::Page);
+    ReadParams { format, form, after, follow, limit: None, compact: false, attach: false }
 }
 
 /// Reads what a request for events asks for.
-pub(crate) fn ask_for_events(state: &AppState, parts: &Parts) -> Result<Ask, Problem> {
-    Ok(ask(state, Answer::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
+pub(crate) fn events_params(state: &AppState, parts: &Parts) -> Result<ReadParams, Problem> {
+    Ok(read_params(state, ResponseFormat::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
 }
 
 /// Replays what the thread has, then follows it; the stream stays open across runs.
@@ -42,9 +43,9 @@ async fn events(
     ThreadAt(thread): ThreadAt,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = ask_for_events(&state, &parts)?;
-    let reader = ask.read_thread(&state, &thread).await?;
-    answer(state, ask, Some(reader)).await
+    let params = events_params(&state, &parts)?;
+    let reader = params.read_thread(&state, &thread).await?;
+    respond(state, params, Some(reader)).await
 }
 
 async fn history(
@@ -55,7 +56,7 @@ async fn history(
     let mut query = Query::parse(parts.uri.query());
     let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    let reader = ask(&state, Answer::Page, after).read_thread(&state, &thread).await?;
+    let reader = read_params(&state, ResponseFormat::Page, after).read_thread(&state, &thread).await?;
     let page = page(reader, limit).await?;
     let mut body =
         format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();

@@ -12,7 +12,7 @@ use runwire_model::dialect::Dialect;
 use crate::AppState;
 use crate::feed::{FeedCursor, StreamFormat};
 use crate::problem::Problem;
-use crate::read::{Answer, Ask, answer};
+use crate::read::{ReadParams, ResponseFormat, respond};
 use crate::resources::runs;
 
 /// The fields of a façade's JSON body; what nobody takes is handed on to the agent.
@@ -127,14 +127,14 @@ pub(super) enum StartAt {
 }
 
 /// Asks for the SSE of a run, in a dialect's own form.
-pub(super) fn ask(state: &AppState, dialect: Dialect, from: StartAt) -> Ask {
+pub(super) fn read_params(state: &AppState, dialect: Dialect, from: StartAt) -> ReadParams {
     let (after, attach) = match from {
         StartAt::Cursor(after) => (after, false),
         StartAt::Snapshot => (None, true),
     };
     let form = Some(state.config.facades.form(dialect));
-    Ask {
-        answer: Answer::Stream(StreamFormat::Sse),
+    ReadParams {
+        format: ResponseFormat::Stream(StreamFormat::Sse),
         form,
         after,
         follow: true,
@@ -151,9 +151,9 @@ pub(super) async fn follow(
     run: &RunKey,
     from: StartAt,
 ) -> Result<Response, Problem> {
-    let ask = ask(&state, dialect, from);
-    let reader = ask.read_run(&state, run).await?;
-    answer(state, ask, reader).await
+    let params = read_params(&state, dialect, from);
+    let reader = params.read_run(&state, run).await?;
+    respond(state, params, reader).await
 }
 
 /// Reads `?agent=`, for front ends whose bodies have no place for it.

@@ -88,8 +88,8 @@ impl Framing {
 }
 
 impl From<StreamFormat> for Framing {
-    fn from(shape: StreamFormat) -> Self {
-        match shape {
+    fn from(format: StreamFormat) -> Self {
+        match format {
             StreamFormat::Sse => Self::Sse,
             StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => Self::Ndjson,
             StreamFormat::Plain => Self::Text,

@@ -1,15 +1,14 @@
-//! Readers without hyper: most connections of a server that fans out are streams that say nothing for minutes.
+//! Streams served without hyper: most connections of a server that fans out are idle for minutes.
 //!
-//! hyper keeps a buffer of 8 KiB each way for as long as a connection lives, and its state machine for both
-//! versions beside it. A reader that follows a run needs none of it once its request is read: its frames are
-//! shared bytes that lie in the feed. So the first request of a connection is looked at before hyper is, and if
-//! it asks for nothing but a stream of events that goes on, the connection is served here: with the same
-//! question, the same reader and the same frames, written straight to the socket in chunks.
+//! hyper keeps a buffer of 8 KiB each way for the life of a connection, and the state machines of both HTTP
+//! versions. A reader that follows a run needs neither once its request is parsed: its frames are shared bytes in
+//! the feed. So the first request of a connection is peeked at before hyper sees it. If it asks for a stream that
+//! follows a run or thread, the connection is served here: with the same parameters, the same reader and the same
+//! frames, written to the socket as HTTP chunks.
 //!
-//! Only what is beyond doubt is taken. The request is looked at without being consumed, so whatever is unusual
-//! about it (a head in pieces, a body, a second request behind it, a refusal, an answer that is no stream) is
-//! left on the socket as it came, and hyper answers it in the ordinary way. Only that the store is away is said
-//! here: it has been waited for long enough.
+//! Peeking does not consume the request, so anything unusual (a partial head, a body, a pipelined request, an error,
+//! a response that is no stream) stays on the socket for hyper. Only an unavailable store is reported here: the
+//! request has waited for it long enough.
 
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::Shutdown;
@@ -23,32 +22,32 @@ use runwire_log::{RunKey, ThreadKey};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-use super::stream::{Streaming, headers};
-use super::{Answer, Ask};
+use super::stream::{StreamBody, headers};
+use super::{ReadParams, ResponseFormat};
 use crate::auth::tenant_of;
 use crate::facade::social_app;
 use crate::feed::{FeedReader, StreamFormat};
-use crate::head::Head;
 use crate::ids::from_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
+use crate::request_head::RequestHead;
 use crate::write::raw_http::write_problem;
 use crate::{AppState, hosts, limits};
 
-/// Bytes that the length of a chunk takes at most, with its line end.
+/// Upper bound for the bytes of a chunk's length line.
 const LENGTH_BYTES: usize = 18;
 
-/// An answer that only has to be written.
+/// A response that is written directly to the socket.
 pub(crate) struct RawStream {
-    /// What goes out before the next frames: at first the head of the answer, then the length of each chunk.
+    /// Bytes to write before the next frames: first the response head, then the length of each chunk.
     unsent: Vec<u8>,
-    /// The stream that has its reader; without one, what goes out first is all.
-    body: Option<Streaming>,
+    /// The stream; none for an error response, which is all in `unsent`.
+    body: Option<StreamBody>,
 }
 
-/// Waits for the first bytes of a connection and leaves them on the socket; there are none if it was closed.
+/// Waits for the first bytes of a connection and leaves them on the socket; empty if it was closed.
 pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
-    // A connection that says nothing does not get a buffer yet.
+    // No buffer is allocated before there is something to read.
     socket.readable().await?;
     let mut bytes = vec![0; limits::PEEKED_BYTES];
     let count = socket.peek(&mut bytes).await?;
@@ -56,7 +55,7 @@ pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Takes a connection over if the bytes that came first ask for a stream; else leaves them on the socket.
+/// Takes over a connection whose first bytes ask for a stream; otherwise leaves them on the socket.
 pub(crate) async fn open(
     state: &Arc<AppState>,
     socket: &TcpStream,
@@ -78,7 +77,7 @@ pub(crate) async fn open(
     state.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
         Ok(reader) => {
-            let body = Streaming::new(state, StreamFormat::Sse, reader);
+            let body = StreamBody::new(state, StreamFormat::Sse, reader);
             RawStream { unsent: head(body.start_header()), body: Some(body) }
         }
         Err(problem) => {
@@ -89,51 +88,53 @@ pub(crate) async fn open(
     }))
 }
 
-/// Reads the request if it is whole, alone, without a body, and asks for nothing that hyper would have to do.
+/// Parses a request that is complete, not pipelined, without a body, and needs nothing of hyper.
 fn request_in(bytes: &[u8]) -> Option<Parts> {
     if !bytes.starts_with(b"GET /") {
         return None;
     }
-    match Head::of(bytes) {
-        Head::Whole(request, end) if end == bytes.len() && !request.headers.contains_key(CONTENT_LENGTH) => {
+    match RequestHead::of(bytes) {
+        RequestHead::Whole(request, end)
+            if end == bytes.len() && !request.headers.contains_key(CONTENT_LENGTH) =>
+        {
             Some(request)
         }
         _ => None,
     }
 }
 
-/// Makes the reader that a request asks for. There is none where anything but a stream is the answer: a refusal
-/// too is hyper's to write, after the router has come to it once more.
+/// Creates the reader of a request; none if the response is not a stream. Errors are left to hyper, too: the router
+/// gets to them again.
 async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<FeedReader>, Problem> {
     let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
     let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
     let tenant = tenant_of(&request.headers);
     if let Some(run) = named("/v1/runs/") {
-        let ask = Ask::of_request(request)?;
+        let params = ReadParams::of_request(request)?;
         let key = RunKey { tenant, id: from_segment("run", run)? };
-        let reader = if follows(&ask) { ask.read_run(state, &key).await? } else { None };
-        return Ok(reader.map(|reader| reader.limit(ask.limit)));
+        let reader = if follows(&params) { params.read_run(state, &key).await? } else { None };
+        return Ok(reader.map(|reader| reader.limit(params.limit)));
     }
-    let (ask, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
-        (Some(thread), _) => (Ask::of_request(request)?, thread),
-        (None, Some(thread)) => (social_app::ask_for_events(state, request)?, thread),
+    let (params, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
+        (Some(thread), _) => (ReadParams::of_request(request)?, thread),
+        (None, Some(thread)) => (social_app::events_params(state, request)?, thread),
         (None, None) => return Ok(None),
     };
-    if !follows(&ask) {
+    if !follows(&params) {
         return Ok(None);
     }
     let key = ThreadKey { tenant, id: from_segment("thread", thread)? };
-    let reader = ask.read_thread(state, &key).await?;
-    Ok(Some(reader.limit(ask.limit)))
+    let reader = params.read_thread(state, &key).await?;
+    Ok(Some(reader.limit(params.limit)))
 }
 
-/// Tells whether the answer is a stream that waits for more. What ends by itself would gain nothing here, and
-/// lose its connection.
-fn follows(ask: &Ask) -> bool {
-    ask.answer == Answer::Stream(StreamFormat::Sse) && ask.follow
+/// Returns true if the response is a stream that follows. One that ends by itself would gain nothing here, and would
+/// lose its keep-alive connection.
+fn follows(params: &ReadParams) -> bool {
+    params.format == ResponseFormat::Stream(StreamFormat::Sse) && params.follow
 }
 
-/// Takes bytes off a socket that were seen there.
+/// Consumes the peeked bytes.
 async fn consume(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
     while !seen.is_empty() {
         match socket.try_read(seen) {
@@ -146,7 +147,7 @@ async fn consume(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the head of the answer.
+/// Writes the response head.
 fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
     let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
     let mut field = |name: &str, value: &[u8]| {
@@ -158,7 +159,7 @@ fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
         field(name.as_str(), value.as_bytes());
     }
     field("transfer-encoding", b"chunked");
-    // Nothing reads a second request from this socket.
+    // No second request is read from this socket.
     field("connection", b"close");
     field("date", httpdate::fmt_http_date(SystemTime::now()).as_bytes());
     head.extend_from_slice(b"\r\n");
@@ -166,10 +167,10 @@ fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
 }
 
 impl RawStream {
-    /// Writes what the reader gets until it ends, or until the client leaves.
+    /// Writes the stream until it ends or the client disconnects.
     pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
         let Some(body) = &mut self.body else {
-            // Rare, and every reader would be as large as this.
+            // Boxed because it is rare: inline it would add to the size of every idle reader.
             Box::pin(write_all(&socket, [&self.unsent, b"", b""])).await?;
             return SockRef::from(&socket).shutdown(Shutdown::Write);
         };
@@ -190,7 +191,7 @@ impl RawStream {
     }
 }
 
-/// Writes pieces one after the other; a reader that stands still waits here, alone.
+/// Writes all pieces; backpressure of a slow client stops only its own stream here.
 async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
     let mut slices = pieces.map(IoSlice::new);
     let mut left = &mut slices[..];
@@ -209,7 +210,7 @@ async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the client is gone. One that sends more counts as gone: nothing it could say is expected.
+/// Waits until the client disconnects. One that sends more bytes counts as disconnected: none are expected.
 async fn client_leaves(socket: &TcpStream) {
     while socket.readable().await.is_ok() {
         match socket.try_read(&mut [0]) {
@@ -226,7 +227,7 @@ mod tests {
     const HEAD: &str = "GET /v1/runs/r/events?after=1 HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 2\r\n\r\n";
 
     #[test]
-    fn a_request_that_is_whole_and_alone_is_read() {
+    fn a_complete_request_without_a_follower_is_parsed() {
         let request = request_in(HEAD.as_bytes()).unwrap();
         assert_eq!(request.uri, "/v1/runs/r/events?after=1");
         assert_eq!(request.headers["host"], "x");
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_unusual_is_left_to_hyper() {
+    fn unusual_requests_are_left_to_hyper() {
         let unusual = [
             HEAD[..HEAD.len() - 1].to_owned(),
             format!("{HEAD}G"),

@@ -24,9 +24,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Writing;
 use super::session::{Session, Written};
 use crate::auth::tenant_of;
-use crate::head::{Head, body_length};
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
+use crate::request_head::{RequestHead, body_length};
 use crate::{AppState, hosts, ids, limits, origin};
 
 /// How every request begins that can be served here.
@@ -124,8 +124,8 @@ fn next(bytes: &[u8]) -> NextAction {
     if bytes[..known] != begins[..known] {
         return NextAction::HandOver;
     }
-    match Head::of(bytes) {
-        Head::Whole(request, end) => match body_length(&request.headers) {
+    match RequestHead::of(bytes) {
+        RequestHead::Whole(request, end) => match body_length(&request.headers) {
             Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => NextAction::HandOver,
             Some(_) if super::hot_run(&request.method, &request.uri).is_none() => NextAction::HandOver,
             Some(length) if end + length <= bytes.len() => {
@@ -134,8 +134,8 @@ fn next(bytes: &[u8]) -> NextAction {
             Some(_) => NextAction::Wait { head: false },
             None => NextAction::HandOver,
         },
-        Head::Partial if bytes.len() < limits::HEAD_BYTES => NextAction::Wait { head: true },
-        Head::Partial | Head::Unusual => NextAction::HandOver,
+        RequestHead::Partial if bytes.len() < limits::HEAD_BYTES => NextAction::Wait { head: true },
+        RequestHead::Partial | RequestHead::Unusual => NextAction::HandOver,
     }
 }
 

@@ -27,7 +27,7 @@ use crate::feed::{FeedReader, Next, StreamFormat};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
 use crate::problem::Problem;
-use crate::read::{Answer, Ask};
+use crate::read::{ReadParams, ResponseFormat};
 use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::socket::{self, Outbox};
@@ -132,8 +132,8 @@ impl Session {
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
         let form = Form::with(dialect, incoming.options()?);
         let after = incoming.after()?;
-        let ask = Ask {
-            answer: Answer::Stream(StreamFormat::NdjsonWithCursors),
+        let params = ReadParams {
+            format: ResponseFormat::Stream(StreamFormat::NdjsonWithCursors),
             form: (!incoming.raw).then_some(form),
             after,
             follow: true,
@@ -142,11 +142,11 @@ impl Session {
             attach: incoming.attach()? && !incoming.raw && after.is_none(),
         };
         let reader = match (&incoming.run, &incoming.thread) {
-            (Some(run), None) => ask.check_attach()?.read_run(&self.state, &self.run(run)?).await?,
+            (Some(run), None) => params.check_attach()?.read_run(&self.state, &self.run(run)?).await?,
             (None, Some(thread)) => {
                 ids::check("thread", thread)?;
                 let key = ThreadKey { tenant: self.tenant.clone(), id: thread.as_str().into() };
-                Some(ask.read_thread(&self.state, &key).await?)
+                Some(params.read_thread(&self.state, &key).await?)
             }
             _ => return Err(bad("`subscribe` needs a `run` or a `thread`, not both")),
         };

@@ -17,13 +17,13 @@ use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::record::{ChatMessage, Earlier};
 
-use super::start::{self, StartAt, agent_of, ask, newest_run};
+use super::start::{self, StartAt, agent_of, newest_run, read_params};
 use crate::agents::conversation::abridged;
 use crate::feed::FeedReader;
 use crate::ids::{self, ThreadAt};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
-use crate::read::{answer, last_event_id, retold};
+use crate::read::{last_event_id, respond, rewritten_stream};
 use crate::{AppState, limits};
 use input::RunInput;
 
@@ -43,9 +43,9 @@ async fn attach(
     let after = last_event_id(&parts.headers)?;
     let from = after.map_or(StartAt::Snapshot, |after| StartAt::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
-    let ask = ask(&state, Dialect::AgUi, from);
-    let reader = ask.read_run(&state, &run).await?.map(FeedReader::until_first_response);
-    answer(state, ask, reader).await
+    let params = read_params(&state, Dialect::AgUi, from);
+    let reader = params.read_run(&state, &run).await?.map(FeedReader::until_first_response);
+    respond(state, params, reader).await
 }
 
 /// Refuses the name of an agent that the server does not have, unless a run of the thread is labelled so.
@@ -85,13 +85,13 @@ async fn run(
         true => begin(&state, &thread, agent, input).await?,
         false => resume::resume(&state, &thread, &input.resume).await?,
     };
-    let reader = match ask(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
+    let reader = match read_params(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
         Some(reader) => Some(reader),
         // Nothing follows: its end is told with everything else.
-        None => ask(&state, Dialect::AgUi, StartAt::Snapshot).read_run(&state, &run).await?,
+        None => read_params(&state, Dialect::AgUi, StartAt::Snapshot).read_run(&state, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
-    Ok(retold(&state, reader.until_first_response(), retell::as_run(shown)))
+    Ok(rewritten_stream(&state, reader.until_first_response(), retell::as_run(shown)))
 }
 
 /// Starts a run; one that has this id already is attached to, since only its answer can have got lost.

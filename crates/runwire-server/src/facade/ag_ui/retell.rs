@@ -8,7 +8,7 @@ use runwire_model::framing::{Framing, write_frame};
 use runwire_model::json::{Object, ObjectWriter};
 
 use crate::feed::Segment;
-use crate::read::Retell;
+use crate::read::FrameRewriter;
 
 const STARTED: &[u8] = br#"{"type":"RUN_STARTED""#;
 const FINISHED: &[u8] = br#"{"type":"RUN_FINISHED""#;
@@ -16,7 +16,7 @@ const FINISHED: &[u8] = br#"{"type":"RUN_FINISHED""#;
 const OURS: &str = "runwire";
 
 /// Tells a run under another id.
-pub(super) fn as_run(shown: String) -> Retell {
+pub(super) fn as_run(shown: String) -> FrameRewriter {
     Box::new(move |segment, from, to| write(segment, from, to, &shown))
 }
 

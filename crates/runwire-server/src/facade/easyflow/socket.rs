@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::{chat_run, conversation_in};
 use crate::auth::tenant_of;
 use crate::facade::refusal::easyflow_frame;
-use crate::facade::start::{Fields, StartAt, agent_in_query, ask};
+use crate::facade::start::{Fields, StartAt, agent_in_query, read_params};
 use crate::feed::{FeedReader, Next};
 use crate::listener::Place;
 use crate::metrics::{Framing, OpenReader};
@@ -99,7 +99,8 @@ impl Session {
         let agent = self.agent.clone();
         let (run, begun) = chat_run(&self.state, &self.tenant, agent, conversation.clone(), fields).await?;
         let from = if begun { StartAt::Cursor(None) } else { StartAt::Snapshot };
-        let Some(reader) = ask(&self.state, Dialect::EasyflowChat, from).read_run(&self.state, &run).await?
+        let Some(reader) =
+            read_params(&self.state, Dialect::EasyflowChat, from).read_run(&self.state, &run).await?
         else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! What a reader asks for, turned into a reader that stands at the right place.
+//! The parameters of a read request, parsed from query and headers, and the reader that they describe.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use runwire_log::{Form, LogError, RunInfo, RunKey, ThreadKey};
 use runwire_model::attach::offers_attach;
 use runwire_model::dialect::{Dialect, EncoderOptions, Fidelity, Slots};
 
-use super::accept::{self, Answer};
-use super::{is_over, last_event_id};
+use super::accept::{self, ResponseFormat};
+use super::{last_event_id, next_unread};
 use crate::feed::{FeedCursor, FeedEncoder, FeedKey, FeedReader, InvalidCursor, StreamFormat};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
 
-/// What a reader asks for.
+/// Parameters of a read.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    pub(crate) answer: Answer,
-    /// The dialect; without one, the bytes as they came.
+pub(crate) struct ReadParams {
+    pub(crate) format: ResponseFormat,
+    /// The dialect and its options; none for raw bytes.
     pub(crate) form: Option<Form>,
     pub(crate) after: Option<FeedCursor>,
     pub(crate) follow: bool,
@@ -28,14 +28,14 @@ pub(crate) struct Ask {
     pub(crate) attach: bool,
 }
 
-impl Ask {
-    /// Reads query and headers.
+impl ReadParams {
+    /// Parses query and headers.
     pub(crate) fn of_request(parts: &Parts) -> Result<Self, Problem> {
         let mut query = Query::parse(parts.uri.query());
-        let ask = Self::of_query(&mut query, &parts.headers)?;
+        let params = Self::of_query(&mut query, &parts.headers)?;
         query.finish()?;
-        ask.check_attach()?;
-        Ok(ask)
+        params.check_attach()?;
+        Ok(params)
     }
 
     fn of_query(query: &mut Query<'_>, headers: &HeaderMap) -> Result<Self, Problem> {
@@ -53,13 +53,13 @@ impl Ask {
         };
         let form = Form::with(dialect.unwrap_or(Dialect::Runwire), EncoderOptions { fidelity, slots });
         let is_text = !raw && form.dialect == Dialect::Text;
-        let answer = accept::answer(headers, is_text)?;
+        let format = accept::response_format(headers, is_text)?;
         let with_cursors = query.flag("cursors")?.unwrap_or(false);
-        let answer = match answer {
-            Answer::Stream(StreamFormat::Ndjson) if with_cursors => {
-                Answer::Stream(StreamFormat::NdjsonWithCursors)
+        let format = match format {
+            ResponseFormat::Stream(StreamFormat::Ndjson) if with_cursors => {
+                ResponseFormat::Stream(StreamFormat::NdjsonWithCursors)
             }
-            answer => answer,
+            format => format,
         };
         let after = query.take("after")?.map(|after| after_of(&after)).transpose()?;
         let last = last_event_id(headers)?;
@@ -74,21 +74,21 @@ impl Ask {
             return Err(Problem::bad_query("raw", detail));
         }
         let follow = query.flag("follow")?;
-        let most = if answer == Answer::Page { limits::PAGE_FRAMES } else { 1 << 40 };
+        let most = if format == ResponseFormat::Page { limits::PAGE_FRAMES } else { 1 << 40 };
         Ok(Self {
-            answer,
+            format,
             form: (!raw).then_some(form),
-            // A browser that reconnects says where it was; that is newer than what its address says.
+            // A reconnecting browser sends `Last-Event-ID`, which is newer than the cursor in its URL.
             after: last.or(after),
-            follow: follow.unwrap_or(true) && answer != Answer::Page,
+            follow: follow.unwrap_or(true) && format != ResponseFormat::Page,
             limit: query.number("limit", 1..=most)?,
             compact,
-            // Whoever has a cursor has the past, and only misses the rest.
+            // A client with a cursor needs no snapshot.
             attach: attach && last.or(after).is_none(),
         })
     }
 
-    /// Refuses to attach in a dialect whose clients have no way to take the present in one go.
+    /// Refuses `attach` in dialects that have no snapshot frames.
     pub(crate) fn check_attach(&self) -> Result<&Self, Problem> {
         match self.form.filter(|form| self.attach && !offers_attach(form.dialect)) {
             Some(form) => Err(attach_not_offered(form.dialect)),
@@ -100,7 +100,7 @@ impl Ask {
         self.limit.unwrap_or(limits::PAGE_FRAMES_DEFAULT)
     }
 
-    /// Makes the reader of a run; none where the run has ended and everything was read.
+    /// Creates the reader of a run; none if the run has ended and everything was read.
     pub(crate) async fn read_run(
         &self,
         state: &Arc<AppState>,
@@ -109,7 +109,7 @@ impl Ask {
         self.reader_of_run(state, key, false).await
     }
 
-    /// Makes the reader of a run whose ordering values grow over the runs of its thread.
+    /// Creates the reader of a run whose ordering values count over all runs of its thread.
     pub(crate) async fn read_run_in_thread(
         &self,
         state: &Arc<AppState>,
@@ -128,7 +128,7 @@ impl Ask {
         let thread = key.thread(run.thread_id.as_str());
         let feed_key =
             FeedKey { thread: thread.clone(), run: Some(key.id.clone()), in_thread, form: self.form };
-        // The tail is taken before the store is read, so that nothing falls between the two.
+        // The feed subscribes to the tail before the store is read, so that no commit is missed in between.
         let feed = state.feeds.of(&state.log, &feed_key);
         let info = state.log.thread(&thread).await?;
         let run = state.log.run(key).await?;
@@ -137,7 +137,7 @@ impl Ask {
             let (run, oldest) = (run.run_id, info.oldest);
             return Err(LogError::RunTrimmed { run, oldest }.into());
         }
-        // A run that nothing was written to begins after what the thread has now.
+        // A run without records starts after the thread's last record.
         let first_seq = run.first_seq.unwrap_or(info.head + 1);
         let start = FeedCursor::after(first_seq - 1);
         if let (true, Some(form)) = (self.attach, self.form) {
@@ -149,7 +149,7 @@ impl Ask {
         let at = after.unwrap_or(FeedCursor::START).max(start);
         if is_at_end(&run, at) {
             let mut probe = FeedReader::new(feed.clone(), at, false);
-            if at.seq > run.last_seq || is_over(&mut probe).await?.is_none() {
+            if at.seq > run.last_seq || next_unread(&mut probe).await?.is_none() {
                 return Ok(None);
             }
         }
@@ -157,7 +157,7 @@ impl Ask {
         Ok(Some(reader.announce_start(self.is_from_end())))
     }
 
-    /// Makes the reader of a thread.
+    /// Creates the reader of a thread.
     pub(crate) async fn read_thread(
         &self,
         state: &Arc<AppState>,
@@ -177,7 +177,7 @@ impl Ask {
         }
         let at = match after {
             Some(after) => after,
-            // From the start means from the oldest that is kept.
+            // The start is the oldest record that retention has kept.
             None => FeedCursor::after(info.oldest - 1),
         };
         if at.whole_records() + 1 < info.oldest {
@@ -191,7 +191,7 @@ impl Ask {
         self.after == Some(FeedCursor::END)
     }
 
-    /// Tells the place to begin after in a thread whose last record is `head`.
+    /// Returns the start cursor in a thread whose last record is `head`.
     fn after_in(&self, head: u64) -> Result<Option<FeedCursor>, Problem> {
         match self.after {
             Some(FeedCursor::END) => Ok(Some(FeedCursor::after(head))),
@@ -211,17 +211,17 @@ impl Ask {
     }
 }
 
-/// Tells whether a place lies in or after the last record of a run that has ended.
+/// Returns true if a cursor lies in or after the last record of an ended run.
 fn is_at_end(run: &RunInfo, at: FeedCursor) -> bool {
     run.status.is_closed() && at.seq >= run.last_seq
 }
 
-/// Reads `after`: a cursor, or `end`.
+/// Parses `after`: a cursor or `end`.
 pub(crate) fn after_of(text: &str) -> Result<FeedCursor, Problem> {
     if text == "end" { Ok(FeedCursor::END) } else { cursor_of("after", text) }
 }
 
-/// Reads a cursor.
+/// Parses a cursor; `place` names the parameter or header in the error.
 pub(crate) fn cursor_of(place: &str, text: &str) -> Result<FeedCursor, Problem> {
     text.parse().map_err(|InvalidCursor| {
         let shown: String = text.chars().take(64).collect();

@@ -1,6 +1,7 @@
-//! The head of an HTTP/1.1 request, read where hyper is not asked (`read/raw_http.rs`, `write/raw_http.rs`).
+//! Parses the head of an HTTP/1.1 request for connections that bypass hyper (`read/raw_http.rs`,
+//! `write/raw_http.rs`).
 //!
-//! Only what is beyond doubt is read: whoever sees [`Head::Unusual`] leaves the request to hyper as it came.
+//! Only plain requests are parsed; callers leave a [`RequestHead::Unusual`] one to hyper.
 
 use std::mem::MaybeUninit;
 
@@ -10,22 +11,22 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use crate::limits;
 
-/// What the first bytes of a request are.
+/// The parsed first bytes of a request.
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives for a moment, and a box for every request would cost"
 )]
-pub(crate) enum Head {
-    /// A whole head, and where it ends.
+pub(crate) enum RequestHead {
+    /// A complete head and its length in bytes.
     Whole(Parts, usize),
-    /// The beginning of one.
+    /// An incomplete head.
     Partial,
-    /// Something that hyper has to judge.
+    /// A head that hyper has to handle.
     Unusual,
 }
 
-impl Head {
-    /// Reads the head that bytes begin with.
+impl RequestHead {
+    /// Parses the head at the start of some bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut fields = [const { MaybeUninit::uninit() }; limits::HEADERS];
         let mut head = httparse::Request::new(&mut []);
@@ -41,7 +42,7 @@ impl Head {
     }
 }
 
-/// Makes a request of a head, if it is one of HTTP/1.1 that asks for nothing out of the ordinary.
+/// Converts a head to a request, if it is plain HTTP/1.1.
 fn parts_of(head: &httparse::Request<'_, '_>) -> Option<Parts> {
     let path = head.path.filter(|path| path.starts_with('/') && head.version == Some(1))?;
     let (mut parts, ()) = Request::new(()).into_parts();
@@ -62,7 +63,7 @@ fn parts_of(head: &httparse::Request<'_, '_>) -> Option<Parts> {
     Some(parts)
 }
 
-/// Tells how long the body of a request is that says so; none where hyper has to find out.
+/// Returns the `Content-Length`, if there is exactly one valid value.
 pub(crate) fn body_length(headers: &HeaderMap) -> Option<usize> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let length = lengths.next()?.to_str().ok()?;
@@ -77,20 +78,20 @@ mod tests {
     const HEAD: &str = "POST /v1/runs/r/events?end=true HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
 
     #[test]
-    fn a_whole_head_is_read_to_its_end() {
+    fn a_complete_head_is_parsed_to_its_end() {
         let bytes = format!("{HEAD}{{}}");
-        let Head::Whole(parts, end) = Head::of(bytes.as_bytes()) else { panic!("not whole") };
+        let RequestHead::Whole(parts, end) = RequestHead::of(bytes.as_bytes()) else { panic!("not whole") };
         assert_eq!((parts.method, end), (Method::POST, HEAD.len()));
         assert_eq!(parts.uri, "/v1/runs/r/events?end=true");
         assert_eq!(parts.headers["host"], "x");
         assert_eq!(body_length(&parts.headers), Some(2));
         for end in 0..HEAD.len() {
-            assert!(matches!(Head::of(&HEAD.as_bytes()[..end]), Head::Partial), "{end}");
+            assert!(matches!(RequestHead::of(&HEAD.as_bytes()[..end]), RequestHead::Partial), "{end}");
         }
     }
 
     #[test]
-    fn whatever_is_unusual_is_left_to_hyper() {
+    fn unusual_heads_are_left_to_hyper() {
         let with = |field: &str| HEAD.replace("Host: x", field);
         let unusual = [
             HEAD.replace("HTTP/1.1", "HTTP/1.0"),
@@ -107,7 +108,7 @@ mod tests {
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         ];
         for head in unusual {
-            assert!(matches!(Head::of(head.as_bytes()), Head::Unusual), "{head}");
+            assert!(matches!(RequestHead::of(head.as_bytes()), RequestHead::Unusual), "{head}");
         }
     }
 
