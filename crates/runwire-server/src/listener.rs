@@ -279,10 +279,10 @@ impl hyper::service::Service<Request<Incoming>> for Answering {
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
         // The hottest request of all does without the router, and its body without a box.
-        if let Some(run) = write::hot_run(request.method(), request.uri()) {
+        if let Some(run) = write::fast_path_run(request.method(), request.uri()) {
             let (state, run) = (state.clone(), run.to_owned());
             return Box::pin(async move {
-                let response = write::to_run(state, &run, request).await;
+                let response = write::write_fast_path(state, &run, request).await;
                 metrics.answered(class, response.status());
                 Ok(response)
             });

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::ending::Ending;
 use super::http::own_words;
-use crate::write::check_of;
+use crate::write::check_mode;
 use crate::{limits, outage};
 
 /// What the agent is called as a producer.
@@ -132,7 +132,7 @@ impl Delivery {
 
     /// Refuses frames of the agent that its dialect's document does not allow.
     pub(super) fn strict(mut self, strict: bool) -> Self {
-        self.agent.check = check_of(strict);
+        self.agent.check = check_mode(strict);
         self
     }
 

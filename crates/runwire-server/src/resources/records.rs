@@ -22,7 +22,7 @@ use super::lines::Lines;
 use crate::ids::{self, ThreadAt};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::write::drop_slowly;
+use crate::write::drain_and_close;
 use crate::{AppState, limits, media};
 
 /// Gives everything that is stored of a thread, or of a run in it, as lines that [`import`] takes.
@@ -97,14 +97,14 @@ pub(crate) async fn import(
     mut body: Body,
 ) -> Response {
     if let Err(problem) = check(query.as_deref(), &headers) {
-        drop_slowly(body);
+        drain_and_close(body);
         return problem.into_response();
     }
     let mut intake = Intake::new(state, thread);
     match intake.read(&mut body).await {
         Ok(()) => Json(intake.taken).into_response(),
         Err(problem) => {
-            drop_slowly(body);
+            drain_and_close(body);
             // What is under way is durable, too, and is counted.
             let _ = intake.land().await;
             let Taken { imported, skipped, last_seq, .. } = intake.taken;

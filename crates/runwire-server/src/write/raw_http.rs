@@ -1,9 +1,9 @@
-//! Writers without hyper: a producer that sends an event a request pays for its request, not for its event.
+//! Writes served without hyper: for a producer that sends one event per request, HTTP costs more than the append.
 //!
-//! A connection that begins by writing to a run is served here for as long as it does nothing else: request by
-//! request, each read whole, appended, and answered with one write. As soon as anything about a request is
-//! unusual (another path, a body that is long, chunked or late, a head that hyper should judge), the connection
-//! goes to hyper for good, together with the bytes that were read and not yet answered.
+//! A connection that starts with a write to a run is served here while it does nothing else: each request is read
+//! completely, appended, and answered with one write. As soon as a request is unusual (another path, a body that is
+//! long, chunked or late, a head that hyper should parse), the connection is handed over to hyper for good, with the
+//! bytes that were read and not yet answered.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -21,23 +21,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Writing;
-use super::session::{Session, Written};
+use super::WriteParams;
+use super::body_writer::{BodyWriter, WriteSummary};
 use crate::auth::tenant_of;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::request_head::{RequestHead, body_length};
 use crate::{AppState, hosts, ids, limits, origin};
 
-/// How every request begins that can be served here.
+/// The first bytes of every request that can be served here.
 const REQUEST_PREFIX: &[u8] = b"POST /v1/runs/";
 
-/// Tells whether a connection that begins so is served here.
+/// Returns true if a connection with these first bytes can be served here.
 pub(crate) fn accepts(first_bytes: &[u8]) -> bool {
     first_bytes.starts_with(REQUEST_PREFIX)
 }
 
-/// What to do with the bytes at hand.
+/// What to do with the buffered bytes.
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives for a moment, and a box for every request would cost"
@@ -47,14 +47,14 @@ enum NextAction {
         request: Parts,
         body: std::ops::Range<usize>,
     },
-    /// Wait for the rest; whether it is the head's.
+    /// Wait for more bytes, of the head or of the body.
     Wait {
         head: bool,
     },
     HandOver,
 }
 
-/// Serves a connection until it ends, or until hyper has to go on with the bytes that are given back.
+/// Serves a connection until it ends, or returns the unanswered bytes for hyper to continue with.
 pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::Result<Option<Vec<u8>>> {
     let local = socket.local_addr().ok().map(|local| local.ip());
     let mut stopping = state.shutdown.clone();
@@ -62,19 +62,19 @@ pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::
     let mut bytes = Vec::with_capacity(limits::PEEKED_BYTES);
     let mut answer = Vec::new();
     let mut begun = Instant::now();
-    // Set anew only when it rings: a timer for every request would cost more than its parsing.
+    // Reset only when it fires: a timer for every request would cost more than its parsing.
     let mut timer = pin!(sleep_until(begun + state.config.header_time));
     loop {
         let in_head = match next(&bytes) {
             NextAction::HandOver => return Ok(Some(bytes)),
             NextAction::Answer { request, body } => {
                 let end = body.end;
-                let written = append_body(state, local, &request, &bytes[body]).await;
-                let status = written.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
+                let summary = append_body(state, local, &request, &bytes[body]).await;
+                let status = summary.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
                 state.metrics.answered(RouteClass::Write, status);
                 let last = *state.shutdown.borrow();
                 answer.clear();
-                write_response(&mut answer, written, last).await?;
+                write_response(&mut answer, summary, last).await?;
                 send(socket, &answer, state.config.header_time).await?;
                 if last {
                     return Ok(None);
@@ -88,7 +88,7 @@ pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::
         };
         bytes.reserve(limits::PEEKED_BYTES);
         if !in_head {
-            // Whatever is whole of a body that is slow is written before the rest comes: by the usual way.
+            // hyper's path appends the complete frames of a slow body before the rest arrives.
             match timeout(limits::LATE_BODY_TIME, socket.read_buf(&mut bytes)).await {
                 Ok(Ok(1..)) => continue,
                 Ok(Err(error)) => return Err(error),
@@ -99,7 +99,7 @@ pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::
         tokio::select! {
             biased;
             count = socket.read_buf(&mut bytes) => match count? {
-                // Whoever leaves in the middle of a request has its answer from hyper.
+                // hyper answers a request that is cut off in the middle.
                 0 if was_idle => return Ok(None),
                 0 => return Ok(Some(bytes)),
                 _ if was_idle => begun = Instant::now(),
@@ -118,7 +118,7 @@ pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::
     }
 }
 
-/// Looks at what has come.
+/// Parses the buffered bytes.
 fn next(bytes: &[u8]) -> NextAction {
     let (known, begins) = (bytes.len().min(REQUEST_PREFIX.len()), REQUEST_PREFIX);
     if bytes[..known] != begins[..known] {
@@ -127,7 +127,7 @@ fn next(bytes: &[u8]) -> NextAction {
     match RequestHead::of(bytes) {
         RequestHead::Whole(request, end) => match body_length(&request.headers) {
             Some(length) if end.saturating_add(length) > limits::WHOLE_REQUEST_BYTES => NextAction::HandOver,
-            Some(_) if super::hot_run(&request.method, &request.uri).is_none() => NextAction::HandOver,
+            Some(_) if super::fast_path_run(&request.method, &request.uri).is_none() => NextAction::HandOver,
             Some(length) if end + length <= bytes.len() => {
                 NextAction::Answer { request, body: end..end + length }
             }
@@ -144,24 +144,24 @@ async fn append_body(
     local: Option<IpAddr>,
     request: &Parts,
     body: &[u8],
-) -> Result<Written, Problem> {
+) -> Result<WriteSummary, Problem> {
     hosts::check(&state.config.allowed_hosts, local, (request.version, &request.uri, &request.headers))?;
     origin::check(&request.headers)?;
-    let run = super::hot_run(&request.method, &request.uri).unwrap_or_default();
+    let run = super::fast_path_run(&request.method, &request.uri).unwrap_or_default();
     let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_segment("run", run)? };
-    let writing = Writing::of(Target::Run(run), request.uri.query(), &request.headers)?;
-    Session::new(state, writing).take_in_whole(body).await
+    let params = WriteParams::of(Target::Run(run), request.uri.query(), &request.headers)?;
+    BodyWriter::new(state, params).write_whole_body(body).await
 }
 
 async fn write_response(
     answer: &mut Vec<u8>,
-    written: Result<Written, Problem>,
+    summary: Result<WriteSummary, Problem>,
     last: bool,
 ) -> io::Result<()> {
     let closing = if last { "connection: close\r\n" } else { "" };
-    match written {
-        Ok(written) => {
-            let json = written.to_json();
+    match summary {
+        Ok(summary) => {
+            let json = summary.to_json();
             write!(
                 answer,
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
@@ -174,7 +174,7 @@ async fn write_response(
     }
 }
 
-/// Writes a refusal; `closing` is what it says of the connection.
+/// Writes an error response; `closing` is its `Connection` header line, if any.
 pub(crate) async fn write_problem(answer: &mut Vec<u8>, problem: Problem, closing: &str) -> io::Result<()> {
     let (parts, body) = problem.into_response().into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -194,7 +194,7 @@ pub(crate) async fn write_problem(answer: &mut Vec<u8>, problem: Problem, closin
     Ok(())
 }
 
-/// Sends an answer; most fit into the socket at once, and a client that takes none of them is left.
+/// Sends a response, with a timeout for clients that do not read. Most fit into the socket buffer at once.
 async fn send(socket: &mut TcpStream, answer: &[u8], timeout_after: Duration) -> io::Result<()> {
     let sent = match socket.try_write(answer) {
         Ok(sent) => sent,
@@ -208,7 +208,7 @@ async fn send(socket: &mut TcpStream, answer: &[u8], timeout_after: Duration) ->
     Ok(())
 }
 
-/// Writes the date, which is put into words once a second.
+/// Writes the `Date` header, formatted once per second.
 fn write_date(answer: &mut Vec<u8>) -> io::Result<()> {
     thread_local! {
         static DATE: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };

@@ -31,7 +31,7 @@ use crate::read::{ReadParams, ResponseFormat};
 use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::socket::{self, Outbox};
-use crate::write::check_of;
+use crate::write::check_mode;
 use crate::{AppState, ids, interactions, limits, outage};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
@@ -196,7 +196,7 @@ impl Session {
             stamp,
             frames,
             end: incoming.end,
-            check: check_of(incoming.strict),
+            check: check_mode(incoming.strict),
             whole: incoming.whole.unwrap_or_default(),
         };
         let appended = match outage::append(&self.state, append).await {

@@ -1,34 +1,34 @@
-//! Bytes of a body, cut into the frames of appends.
+//! Splits the bytes of a request body into frames, batched for appends; detects the framing if it is not named.
 
 use runwire_log::FrameBatch;
 use runwire_model::framing::{Framing, FramingError, Unframer};
 
 use crate::limits;
 
-/// Cuts what arrives; the framing may show only with the first bytes.
-pub(super) struct Intake {
+/// Splits a body into frames.
+pub(super) struct BodyUnframer {
     named: Option<Framing>,
     unframer: Option<Unframer>,
-    /// Bytes that do not tell the framing yet.
+    /// Bytes that arrived before the framing was detected.
     first_bytes: Vec<u8>,
 }
 
-/// How far a batch was filled.
-pub(super) enum Filled {
-    /// With every whole frame that has arrived.
-    WithAll,
-    /// As far as one append goes.
+/// How a batch was filled.
+pub(super) enum FillResult {
+    /// With every complete frame that has arrived.
+    Complete,
+    /// Up to the limit of one append.
     Full,
-    /// Up to a place where no frame can be cut.
-    UpTo(FramingError),
+    /// Up to bytes that are no frame.
+    Failed(FramingError),
 }
 
-impl Intake {
+impl BodyUnframer {
     pub(super) fn new(named: Option<Framing>) -> Self {
         Self { named, unframer: None, first_bytes: Vec::new() }
     }
 
-    /// Takes a whole body that is a single line, without a buffer of its own: the most frequent body by far.
+    /// Adds a whole body that is a single NDJSON line without copying it to a buffer: by far the most frequent body.
     pub(super) fn take_single_line(&mut self, body: &[u8], batch: &mut FrameBatch) -> bool {
         let framing = self.named.or_else(|| Framing::detect(body));
         let begun = self.unframer.is_some() || !self.first_bytes.is_empty();
@@ -37,7 +37,7 @@ impl Intake {
         }
         let line = body.strip_suffix(b"\n").unwrap_or(body);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Whatever does not plainly begin with an object may be a byte order mark or blank.
+        // A line that does not start with `{` may be blank or have a byte order mark.
         if line.first() != Some(&b'{') || line.contains(&b'\n') {
             return false;
         }
@@ -45,7 +45,7 @@ impl Intake {
         true
     }
 
-    /// Adds bytes as they came.
+    /// Adds received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if let Some(unframer) = &mut self.unframer {
             return unframer.push(bytes);
@@ -63,7 +63,7 @@ impl Intake {
         }
     }
 
-    /// Says that the body has come to its clean end, so that what is left is a frame too.
+    /// Marks the clean end of the body: remaining bytes are a frame, too.
     pub(super) fn finish(&mut self) {
         if self.unframer.is_none() {
             self.begin_with_first_bytes(self.named.unwrap_or(Framing::Ndjson));
@@ -82,23 +82,23 @@ impl Intake {
         self.unframer.insert(Unframer::new(framing)).push(bytes);
     }
 
-    /// Puts whole frames into a batch, as many as one append takes.
-    pub(super) fn fill(&mut self, batch: &mut FrameBatch) -> Filled {
-        let Some(unframer) = &mut self.unframer else { return Filled::WithAll };
+    /// Moves complete frames into a batch, up to the limit of one append.
+    pub(super) fn fill(&mut self, batch: &mut FrameBatch) -> FillResult {
+        let Some(unframer) = &mut self.unframer else { return FillResult::Complete };
         loop {
             if batch.len() >= limits::BATCH_FRAMES || batch.bytes() >= limits::BATCH_BYTES {
-                return Filled::Full;
+                return FillResult::Full;
             }
             match unframer.next() {
                 Some(Ok(frame)) => batch.push(frame.line, frame.name, frame.data),
-                Some(Err(error)) => return Filled::UpTo(error),
-                None => return Filled::WithAll,
+                Some(Err(error)) => return FillResult::Failed(error),
+                None => return FillResult::Complete,
             }
         }
     }
 
-    /// Counts the signs of life so far.
-    pub(super) fn beats(&self) -> u64 {
+    /// Counts the heartbeats (blank lines and comments) so far.
+    pub(super) fn heartbeats(&self) -> u64 {
         self.unframer.as_ref().map_or(0, Unframer::beats)
     }
 }
@@ -129,18 +129,18 @@ mod tests {
         ] {
             for named in [None, Some(Framing::Ndjson)] {
                 let (mut short, mut long) = (FrameBatch::default(), FrameBatch::default());
-                if !Intake::new(named).take_single_line(body.as_bytes(), &mut short) {
+                if !BodyUnframer::new(named).take_single_line(body.as_bytes(), &mut short) {
                     continue;
                 }
-                let mut intake = Intake::new(named);
-                intake.push(body.as_bytes());
-                intake.finish();
-                assert!(matches!(intake.fill(&mut long), Filled::WithAll));
+                let mut unframer = BodyUnframer::new(named);
+                unframer.push(body.as_bytes());
+                unframer.finish();
+                assert!(matches!(unframer.fill(&mut long), FillResult::Complete));
                 assert_eq!(frames(&short), frames(&long), "{body:?}");
             }
         }
         let mut batch = FrameBatch::default();
-        assert!(Intake::new(None).take_single_line(b"{\"a\":1}\n", &mut batch));
+        assert!(BodyUnframer::new(None).take_single_line(b"{\"a\":1}\n", &mut batch));
     }
 
     #[test]
@@ -148,25 +148,25 @@ mod tests {
         for (body, expected) in
             [("data: {}\n\n", "{}"), ("[{\"a\":1}]", "{\"a\":1}"), ("\n {\"b\":2}\n", " {\"b\":2}")]
         {
-            let mut intake = Intake::new(None);
+            let mut unframer = BodyUnframer::new(None);
             let mut batch = FrameBatch::default();
             for byte in body.as_bytes() {
-                intake.push(&[*byte]);
+                unframer.push(&[*byte]);
             }
-            intake.finish();
-            assert!(matches!(intake.fill(&mut batch), Filled::WithAll));
+            unframer.finish();
+            assert!(matches!(unframer.fill(&mut batch), FillResult::Complete));
             assert_eq!(frames(&batch)[0].1, expected);
         }
     }
 
     #[test]
     fn white_space_without_end_is_not_kept_while_the_framing_is_unknown() {
-        let mut intake = Intake::new(None);
+        let mut unframer = BodyUnframer::new(None);
         for _ in 0..1000 {
-            intake.push(&[b'\n'; 1024]);
-            assert!(matches!(intake.fill(&mut FrameBatch::default()), Filled::WithAll));
-            assert!(intake.first_bytes.len() < limits::SNIFFED_BYTES);
+            unframer.push(&[b'\n'; 1024]);
+            assert!(matches!(unframer.fill(&mut FrameBatch::default()), FillResult::Complete));
+            assert!(unframer.first_bytes.len() < limits::SNIFFED_BYTES);
         }
-        assert!(intake.beats() > 0);
+        assert!(unframer.heartbeats() > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! One body, from its first byte to its answer.
+//! Writes one request body to the log, from its first byte to its response.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use http::header::CONTENT_TYPE;
 use runwire_log::{Append, FrameBatch, LogError, NewThread, Stamp, Target, ThreadKey};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::arrival::{Arrival, arrival, broken, fenced, is_small};
-use super::intake::{Filled, Intake};
-use super::{ByteBody, Writing};
+use super::body_events::{BodyEvent, broken, fenced, is_small, next_event};
+use super::body_unframer::{BodyUnframer, FillResult};
+use super::{ByteBody, WriteParams};
 use crate::outage::{self, is_outage};
 use crate::problem::Problem;
 use crate::{AppState, limits};
 
-/// How long the bytes of an open body may take that were sent before the server began to stop.
+/// How long a stopping server waits for bytes of an open body that were already sent.
 const LAST_BYTES_TIME: Duration = Duration::from_millis(50);
 
-/// What to do with frames that begin a run beside an open one.
+/// Hint for frames that start a second run in a thread.
 const SEVERAL_SESSIONS: &str = "Send a stream of several sessions to POST /v1/events; or create the thread with \
                                 `?parallel=true`, wait for the run that `run_id` names, or cancel it.";
 
-/// What was written of a body.
+/// Counts of what was written of a body; the response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteSummary {
     accepted: u64,
     duplicates: u64,
     last_seq: u64,
-    /// The threads that were written to, where the frames name them.
+    /// The threads that were written to, where the frames name their threads.
     threads: Option<Vec<Arc<str>>>,
 }
 
-impl Written {
+impl WriteSummary {
     pub(super) fn to_json(&self) -> String {
         let Self { accepted, duplicates, last_seq, threads } = self;
         let threads = threads.iter().map(|threads| {
@@ -47,7 +47,7 @@ impl Written {
         format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}{threads}}}"#)
     }
 
-    /// Takes note of threads that were written to; of very many, of those that were written to last.
+    /// Adds threads that were written to; keeps the most recent [`limits::THREADS_OF_BODY`].
     fn add_threads(&mut self, written: Vec<Arc<str>>) {
         let threads = self.threads.get_or_insert_default();
         threads.retain(|thread| !written.contains(thread));
@@ -63,86 +63,86 @@ impl Written {
     }
 }
 
-/// The writing of one body.
-pub(super) struct Session<'a> {
+/// Writes one body.
+pub(super) struct BodyWriter<'a> {
     state: &'a AppState,
-    writing: Writing,
-    intake: Intake,
-    /// Frames that are cut and not yet written: those that wait for one that tells the dialect.
+    params: WriteParams,
+    unframer: BodyUnframer,
+    /// Frames that are not yet appended: those that wait for a frame that identifies the dialect.
     batch: FrameBatch,
     decided: bool,
-    /// Whether the body stays open, so that its client cannot send it again without losing its place.
+    /// Whether the body stays open, so that its client cannot simply retry it: appends are retried here.
     is_open: bool,
-    /// Whether bytes came while an append was under way; they lie in the intake.
-    more: bool,
-    /// How the body ended while an append was under way.
-    ended: Option<Arrival>,
-    /// Frames that the log has taken, also those it knew.
-    sent: u64,
-    written: Option<Written>,
-    beats: u64,
+    /// Whether bytes arrived during an append; they are in the unframer.
+    has_more: bool,
+    /// How the body ended during an append.
+    ended: Option<BodyEvent>,
+    /// Frames that the log has accepted, duplicates included.
+    frames_sent: u64,
+    written: Option<WriteSummary>,
+    heartbeats: u64,
     renewed: Option<Instant>,
-    last_sign: Instant,
+    last_activity: Instant,
 }
 
-impl<'a> Session<'a> {
-    pub(super) fn new(state: &'a AppState, writing: Writing) -> Self {
+impl<'a> BodyWriter<'a> {
+    pub(super) fn new(state: &'a AppState, params: WriteParams) -> Self {
         Self {
             state,
-            intake: Intake::new(writing.framing),
+            unframer: BodyUnframer::new(params.framing),
             batch: FrameBatch::default(),
-            decided: writing.dialect.is_some(),
+            decided: params.dialect.is_some(),
             is_open: false,
-            more: false,
+            has_more: false,
             ended: None,
-            sent: 0,
+            frames_sent: 0,
             written: None,
-            beats: 0,
+            heartbeats: 0,
             renewed: None,
-            last_sign: Instant::now(),
-            writing,
+            last_activity: Instant::now(),
+            params,
         }
     }
 
-    /// Writes a body to its end, or to where it must stop.
-    pub(super) async fn take_in<B: ByteBody>(mut self, body: &mut B) -> Result<Written, Problem> {
+    /// Writes a body up to its end or its first error.
+    pub(super) async fn write_body<B: ByteBody>(mut self, body: &mut B) -> Result<WriteSummary, Problem> {
         let read = match self.create_thread().await {
             Ok(()) => self.read(body).await,
             Err(problem) => Err(problem),
         };
-        self.outcome(read).await
+        self.finish_with(read).await
     }
 
-    /// Makes the thread of several runs at once, if the request asks for that.
+    /// Creates a parallel thread, if the request asks for one.
     async fn create_thread(&self) -> Result<(), Problem> {
-        if let (true, Target::Thread(thread)) = (self.writing.parallel, &self.writing.target) {
+        if let (true, Target::Thread(thread)) = (self.params.parallel, &self.params.target) {
             let (tenant, thread_id) = (thread.tenant.to_string(), Some(thread.id.to_string()));
             self.state.log.create_thread(NewThread { tenant, thread_id, parallel: true }).await?;
         }
         Ok(())
     }
 
-    /// Writes a body that has come whole.
-    pub(super) async fn take_in_whole(mut self, body: &[u8]) -> Result<Written, Problem> {
+    /// Writes a body that has arrived completely.
+    pub(super) async fn write_whole_body(mut self, body: &[u8]) -> Result<WriteSummary, Problem> {
         let written = self.write_whole::<Answer>(body).await;
-        self.outcome(written).await
+        self.finish_with(written).await
     }
 
-    async fn outcome(mut self, written: Result<(), Problem>) -> Result<Written, Problem> {
+    async fn finish_with(mut self, written: Result<(), Problem>) -> Result<WriteSummary, Problem> {
         match written {
             Ok(()) => match self.written.take() {
                 Some(written) => Ok(written),
-                None => self.unwritten().await,
+                None => self.empty_summary().await,
             },
             Err(problem) => {
                 let written = match self.written.take() {
                     Some(written) => Some(written),
-                    // A store that is away would only be waited for once more.
+                    // Reading the position would wait for the unavailable store once more.
                     None if problem.is_outage() => None,
-                    None => self.unwritten().await.ok(),
+                    None => self.empty_summary().await.ok(),
                 };
                 let last_seq = written.as_ref().map(|written| written.last_seq);
-                let Written { accepted, duplicates, .. } = written.unwrap_or_default();
+                let WriteSummary { accepted, duplicates, .. } = written.unwrap_or_default();
                 let problem = problem.with("accepted", accepted).with("duplicates", duplicates);
                 Err(problem.with_some("last_seq", last_seq))
             }
@@ -151,124 +151,125 @@ impl<'a> Session<'a> {
 
     async fn read<B: ByteBody>(&mut self, body: &mut B) -> Result<(), Problem> {
         if is_small(body) {
-            // No need to look out for anything but its bytes.
+            // A small body needs no watch for fences or shutdown.
             match self.next_bytes(body).await {
-                Arrival::Bytes(bytes) if body.is_end_stream() => return self.write_whole::<B>(&bytes).await,
-                Arrival::End => return self.finish::<B>().await,
-                Arrival::Bytes(bytes) => self.write(&bytes, body).await?,
-                Arrival::Broken(reason) => return Err(broken(&reason)),
-                Arrival::Fenced(_) | Arrival::Stopping | Arrival::Quiet => self.check_run().await?,
+                BodyEvent::Bytes(bytes) if body.is_end_stream() => {
+                    return self.write_whole::<B>(&bytes).await;
+                }
+                BodyEvent::End => return self.finish::<B>().await,
+                BodyEvent::Bytes(bytes) => self.write(&bytes, body).await?,
+                BodyEvent::Broken(reason) => return Err(broken(&reason)),
+                BodyEvent::Fenced(_) | BodyEvent::Stopping | BodyEvent::Quiet => self.check_run().await?,
             }
         }
         self.is_open = true;
         let mut stopping = self.state.shutdown.clone();
         let state = self.state;
-        let mut open =
-            self.writing.stamp.as_ref().map(|stamp| state.bodies.enter(&self.writing.target, stamp));
+        let mut open = self.params.stamp.as_ref().map(|stamp| state.bodies.enter(&self.params.target, stamp));
         loop {
-            let arrival = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                epoch = fenced(&mut open) => Arrival::Fenced(epoch),
-                _ = stopping.wait_for(|stopping| *stopping) => Arrival::Stopping,
-                arrival = self.next_bytes(body) => arrival,
+                epoch = fenced(&mut open) => BodyEvent::Fenced(epoch),
+                _ = stopping.wait_for(|stopping| *stopping) => BodyEvent::Stopping,
+                event = self.next_bytes(body) => event,
             };
-            match arrival {
-                Arrival::Bytes(bytes) if body.is_end_stream() => {
-                    self.intake.push(&bytes);
+            match event {
+                BodyEvent::Bytes(bytes) if body.is_end_stream() => {
+                    self.unframer.push(&bytes);
                     return self.finish::<B>().await;
                 }
-                Arrival::Bytes(bytes) => self.write(&bytes, body).await?,
-                Arrival::End => return self.finish::<B>().await,
-                Arrival::Broken(reason) => return Err(broken(&reason)),
-                Arrival::Fenced(epoch) => return Err(LogError::ProducerFenced { epoch }.into()),
-                Arrival::Stopping => return self.stop(body).await,
-                Arrival::Quiet => self.check_run().await?,
+                BodyEvent::Bytes(bytes) => self.write(&bytes, body).await?,
+                BodyEvent::End => return self.finish::<B>().await,
+                BodyEvent::Broken(reason) => return Err(broken(&reason)),
+                BodyEvent::Fenced(epoch) => return Err(LogError::ProducerFenced { epoch }.into()),
+                BodyEvent::Stopping => return self.stop(body).await,
+                BodyEvent::Quiet => self.check_run().await?,
             }
         }
     }
 
-    /// Waits for bytes, and no longer than an open body may be quiet.
-    async fn next_bytes<B: ByteBody>(&mut self, body: &mut B) -> Arrival {
-        if std::mem::take(&mut self.more) {
-            return Arrival::Bytes(Bytes::new());
+    /// Waits for the next event, with the idle timeout of open bodies.
+    async fn next_bytes<B: ByteBody>(&mut self, body: &mut B) -> BodyEvent {
+        if std::mem::take(&mut self.has_more) {
+            return BodyEvent::Bytes(Bytes::new());
         }
         if let Some(ended) = self.ended.take() {
             return ended;
         }
-        let patience = sleep_until(self.last_sign + self.state.config.body_idle);
+        let patience = sleep_until(self.last_activity + self.state.config.body_idle);
         tokio::select! {
             biased;
-            arrival = arrival(body) => arrival,
-            () = patience => Arrival::Quiet,
+            event = next_event(body) => event,
+            () = patience => BodyEvent::Quiet,
         }
     }
 
-    /// Writes a body that came in one piece.
+    /// Writes a body that arrived in one piece.
     async fn write_whole<B: ByteBody>(&mut self, bytes: &[u8]) -> Result<(), Problem> {
-        if self.intake.take_single_line(bytes, &mut self.batch) {
-            return self.append::<B>(self.writing.end, None).await;
+        if self.unframer.take_single_line(bytes, &mut self.batch) {
+            return self.append::<B>(self.params.end, None).await;
         }
-        self.intake.push(bytes);
+        self.unframer.push(bytes);
         self.finish::<B>().await
     }
 
-    /// Writes the whole frames that have arrived.
+    /// Appends the complete frames that have arrived.
     async fn write<B: ByteBody>(&mut self, bytes: &[u8], body: &mut B) -> Result<(), Problem> {
-        self.intake.push(bytes);
+        self.unframer.push(bytes);
         self.write_frames(Some(body)).await?;
         self.renew().await;
         Ok(())
     }
 
-    /// Writes what is left at the body's clean end.
+    /// Appends the remaining frames at the clean end of the body.
     async fn finish<B: ByteBody>(&mut self) -> Result<(), Problem> {
-        self.intake.finish();
+        self.unframer.finish();
         self.write_frames::<B>(None).await
     }
 
-    /// Writes what is cut; without a body there is nothing to come.
+    /// Appends all complete frames; `body` is none at the end.
     async fn write_frames<B: ByteBody>(&mut self, mut body: Option<&mut B>) -> Result<(), Problem> {
         let over = body.is_none();
         loop {
             let before = self.batch.len();
-            let filled = self.intake.fill(&mut self.batch);
-            let all = matches!(filled, Filled::WithAll);
-            let end = over && all && self.writing.end;
+            let fill = self.unframer.fill(&mut self.batch);
+            let all = matches!(fill, FillResult::Complete);
+            let end = over && all && self.params.end;
             let anything_new = self.batch.len() > before || (over && before > 0);
             if anything_new || end {
                 self.append(end, body.as_deref_mut().filter(|_| all)).await?;
             }
-            match filled {
-                Filled::WithAll => return Ok(()),
-                Filled::Full => {}
-                Filled::UpTo(error) => return Err(error.into()),
+            match fill {
+                FillResult::Complete => return Ok(()),
+                FillResult::Full => {}
+                FillResult::Failed(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Appends what is cut.
+    /// Appends the current batch.
     ///
-    /// Where more may come, it is `rest` that it comes from: its bytes are taken in while the append is under
-    /// way, and frames that do not tell their dialect wait for it.
+    /// `rest` is the body that is still open: it is read during the append, and frames whose dialect is ambiguous wait for
+    /// more of it.
     async fn append<B: ByteBody>(&mut self, end: bool, rest: Option<&mut B>) -> Result<(), Problem> {
         let frames = std::mem::take(&mut self.batch);
         let (count, line) = (frames.len() as u64, frames.iter().next().map(|frame| frame.line));
         let can_wait = frames.len() < limits::UNDECIDED_FRAMES && frames.bytes() < limits::UNDECIDED_BYTES;
         let kept = (rest.is_some() && !self.decided && can_wait).then(|| frames.clone());
-        let stamp = self.writing.stamp.as_ref().map(|stamp| Stamp {
+        let stamp = self.params.stamp.as_ref().map(|stamp| Stamp {
             producer: stamp.producer.clone(),
             epoch: stamp.epoch,
-            index: stamp.index.saturating_add(self.sent),
+            index: stamp.index.saturating_add(self.frames_sent),
         });
         let append = Append {
-            target: self.writing.target.clone(),
-            thread: self.writing.thread.clone(),
-            dialect: self.writing.dialect,
+            target: self.params.target.clone(),
+            thread: self.params.thread.clone(),
+            dialect: self.params.dialect,
             stamp,
             frames,
             end,
-            check: self.writing.check,
-            whole: self.writing.whole,
+            check: self.params.check,
+            whole: self.params.whole,
         };
         let (state, is_open) = (self.state, self.is_open);
         let appending = async move {
@@ -278,45 +279,45 @@ impl<'a> Session<'a> {
             }
         };
         let appended = match rest {
-            Some(rest) => self.take_in_during(appending, rest).await,
+            Some(rest) => self.append_while_reading(appending, rest).await,
             None => appending.await,
         };
         match (appended, kept) {
             (Ok(appended), _) => {
                 let now = Instant::now();
-                (self.decided, self.renewed, self.last_sign) = (true, Some(now), now);
-                self.sent += count;
+                (self.decided, self.renewed, self.last_activity) = (true, Some(now), now);
+                self.frames_sent += count;
                 let written = self.written.get_or_insert_default();
                 written.accepted += appended.accepted;
                 written.duplicates += appended.duplicates;
                 written.last_seq = appended.last_seq;
-                if let Target::Tenant(_) = self.writing.target {
+                if let Target::Tenant(_) = self.params.target {
                     written.add_threads(appended.threads);
                 }
-                if let Some(stamp) = &self.writing.stamp {
-                    self.state.bodies.fence(&self.writing.target, stamp);
+                if let Some(stamp) = &self.params.stamp {
+                    self.state.bodies.fence(&self.params.target, stamp);
                 }
-                appended.fault.map_or(Ok(()), |fault| Err(self.told_where_to(fault.into())))
+                appended.fault.map_or(Ok(()), |fault| Err(self.with_sessions_hint(fault.into())))
             }
             (Err(LogError::DialectAmbiguous(_)), Some(kept)) => {
                 self.batch = kept;
-                self.last_sign = Instant::now();
+                self.last_activity = Instant::now();
                 Ok(())
             }
             (Err(error), _) => Err(Problem::from(error).with_some("line", line)),
         }
     }
 
-    /// Adds where a stream of several sessions can go, where the thread takes one run at a time.
-    fn told_where_to(&self, problem: Problem) -> Problem {
-        match &self.writing.target {
+    /// Adds a hint to `thread_busy`: where a stream of several sessions can be written.
+    fn with_sessions_hint(&self, problem: Problem) -> Problem {
+        match &self.params.target {
             Target::Thread(_) if problem.code() == "thread_busy" => problem.with("hint", SEVERAL_SESSIONS),
             _ => problem,
         }
     }
 
-    /// Waits for an append, and meanwhile gathers what the next one will take.
-    async fn take_in_during<B: ByteBody, T>(
+    /// Waits for an append while reading the bytes of the next one.
+    async fn append_while_reading<B: ByteBody, T>(
         &mut self,
         appending: impl Future<Output = T>,
         rest: &mut B,
@@ -327,11 +328,11 @@ impl<'a> Session<'a> {
             tokio::select! {
                 biased;
                 appended = &mut appending => return appended,
-                arrival = arrival(rest), if self.ended.is_none() && gathered < limits::BATCH_BYTES => match arrival {
-                    Arrival::Bytes(bytes) => {
+                event = next_event(rest), if self.ended.is_none() && gathered < limits::BATCH_BYTES => match event {
+                    BodyEvent::Bytes(bytes) => {
                         gathered += bytes.len();
-                        self.intake.push(&bytes);
-                        self.more = true;
+                        self.unframer.push(&bytes);
+                        self.has_more = true;
                     }
                     ended => self.ended = Some(ended),
                 }
@@ -339,20 +340,20 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Lets blank lines and comments renew the lease.
+    /// Renews the lease after heartbeats, at most once per `Config::beat`.
     async fn renew(&mut self) {
-        let beats = self.intake.beats();
-        if beats == std::mem::replace(&mut self.beats, beats) {
+        let heartbeats = self.unframer.heartbeats();
+        if heartbeats == std::mem::replace(&mut self.heartbeats, heartbeats) {
             return;
         }
         let now = Instant::now();
-        self.last_sign = now;
+        self.last_activity = now;
         if self.renewed.is_some_and(|renewed| now - renewed < self.state.config.beat) {
             return;
         }
         self.renewed = Some(now);
-        // A run that does not exist yet has no lease, and a store that fails will say so to the next write.
-        match &self.writing.target {
+        // A run that does not exist yet has no lease; if the store fails, the next write reports it.
+        match &self.params.target {
             Target::Run(run) => drop(self.state.log.heartbeat(run).await),
             Target::Thread(thread) => self.renew_thread(thread).await,
             Target::Tenant(_) => {
@@ -371,30 +372,30 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Lists the threads that the body has written to, where its frames name them.
+    /// Lists the threads that the body has written to, where its frames name their threads.
     fn threads(&self) -> Vec<ThreadKey> {
-        let Target::Tenant(tenant) = &self.writing.target else { return Vec::new() };
+        let Target::Tenant(tenant) = &self.params.target else { return Vec::new() };
         let threads = self.written.iter().flat_map(|written| written.threads.iter().flatten());
         threads.map(|id| ThreadKey { tenant: tenant.clone(), id: id.clone() }).collect()
     }
 
-    /// Tells whether any of the threads that the body has written to has an open run.
+    /// Returns true if a thread that the body has written to has an open run.
     async fn has_open_run(&self) -> Result<bool, LogError> {
         for thread in self.threads() {
             match self.state.log.thread(&thread).await {
                 Ok(thread) if thread.open_runs.is_empty() => {}
                 Ok(_) => return Ok(true),
                 Err(error) if is_outage(&error) => return Err(error),
-                // One that was deleted has none.
+                // A deleted thread has no open run.
                 Err(_) => {}
             }
         }
         Ok(false)
     }
 
-    /// Gives up a quiet body whose run is not open; any other may be quiet for as long as it likes.
+    /// Fails for an idle body whose run is not open; others may stay idle.
     async fn check_run(&mut self) -> Result<(), Problem> {
-        let open = match &self.writing.target {
+        let open = match &self.params.target {
             Target::Run(run) => self.state.log.run(run).await.map(|run| !run.status.is_closed()),
             Target::Thread(thread) => {
                 self.state.log.thread(thread).await.map(|thread| !thread.open_runs.is_empty())
@@ -403,7 +404,7 @@ impl<'a> Session<'a> {
         };
         let may_be_open = match &open {
             Ok(open) => *open,
-            // Nobody can tell; whoever is quiet need not know.
+            // Unknown during an outage: the body stays open.
             Err(error) => is_outage(error),
         };
         if !may_be_open {
@@ -411,17 +412,17 @@ impl<'a> Session<'a> {
             let detail = format!("nothing came for {quiet} s, and there is no open run to wait for");
             return Err(Problem::new("body_idle", detail));
         }
-        self.last_sign = Instant::now();
+        self.last_activity = Instant::now();
         Ok(())
     }
 
-    /// Takes what was sent before the server began to stop, and says how far it came.
+    /// Writes the bytes that were sent before the server began to stop, then ends the body with `shutting_down`.
     async fn stop<B: ByteBody>(&mut self, body: &mut B) -> Result<(), Problem> {
         let until = Instant::now() + 4 * LAST_BYTES_TIME;
         while Instant::now() < until {
             match timeout(LAST_BYTES_TIME, self.next_bytes(body)).await {
-                Ok(Arrival::Bytes(bytes)) => self.write(&bytes, body).await?,
-                Ok(Arrival::End) => return self.finish::<B>().await,
+                Ok(BodyEvent::Bytes(bytes)) => self.write(&bytes, body).await?,
+                Ok(BodyEvent::End) => return self.finish::<B>().await,
                 _ => break,
             }
         }
@@ -429,16 +430,18 @@ impl<'a> Session<'a> {
         Err(Problem::new("shutting_down", detail))
     }
 
-    /// Tells how far the run or thread is that a body without frames was for.
-    async fn unwritten(&self) -> Result<Written, Problem> {
-        let last_seq = match &self.writing.target {
+    /// Returns the summary of a body without frames: the position of its run or thread.
+    async fn empty_summary(&self) -> Result<WriteSummary, Problem> {
+        let last_seq = match &self.params.target {
             Target::Run(run) => self.state.log.run(run).await.map(|run| run.last_seq),
             Target::Thread(thread) => self.state.log.thread(thread).await.map(|thread| thread.head),
-            Target::Tenant(_) => return Ok(Written { threads: Some(Vec::new()), ..Written::default() }),
+            Target::Tenant(_) => {
+                return Ok(WriteSummary { threads: Some(Vec::new()), ..WriteSummary::default() });
+            }
         };
         match last_seq {
-            Ok(last_seq) => Ok(Written { last_seq, ..Written::default() }),
-            Err(LogError::RunUnknown(_) | LogError::ThreadUnknown(_)) => Ok(Written::default()),
+            Ok(last_seq) => Ok(WriteSummary { last_seq, ..WriteSummary::default() }),
+            Err(LogError::RunUnknown(_) | LogError::ThreadUnknown(_)) => Ok(WriteSummary::default()),
             Err(error) => Err(error.into()),
         }
     }

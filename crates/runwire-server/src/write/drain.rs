@@ -1,4 +1,4 @@
-//! What is done with the rest of a body that was answered before its end.
+//! Drains the rest of a request body whose response was sent early.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -6,11 +6,11 @@ use http_body_util::BodyExt;
 use super::ByteBody;
 use crate::limits;
 
-/// Reads on for a little while and throws away what comes.
+/// Reads and discards the rest of a body in the background, within limits of time and bytes.
 ///
-/// A socket that is closed while bytes lie in it unread is reset, and the reset may overtake the answer: the
-/// client would never learn what was wrong.
-pub(crate) fn drop_slowly(mut body: impl ByteBody) {
+/// Closing a socket with unread bytes resets the connection, and the reset can overtake the response: the client
+/// would not see the error.
+pub(crate) fn drain_and_close(mut body: impl ByteBody) {
     if body.is_end_stream() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What comes on a body, piece by piece.
+//! Events of an open request body: bytes, its end, a fence, a shutdown, a timeout.
 
 use bytes::Bytes;
 use http_body::Body;
@@ -9,8 +9,8 @@ use crate::bodies::OpenBody;
 use crate::limits;
 use crate::problem::Problem;
 
-/// What comes next on an open body.
-pub(super) enum Arrival {
+/// The next event of an open body.
+pub(super) enum BodyEvent {
     Bytes(Bytes),
     End,
     Broken(String),
@@ -19,30 +19,30 @@ pub(super) enum Arrival {
     Quiet,
 }
 
-/// Waits for what comes next on a body.
-pub(super) async fn arrival<B: ByteBody>(body: &mut B) -> Arrival {
+/// Waits for the next bytes of a body, or its end.
+pub(super) async fn next_event<B: ByteBody>(body: &mut B) -> BodyEvent {
     loop {
         match body.frame().await {
-            // What is cut off with its connection ends like any other, only too early.
-            None if body.size_hint().lower() > 0 => return Arrival::Broken("it is too short".into()),
-            None => return Arrival::End,
-            Some(Err(error)) => return Arrival::Broken(error.to_string()),
+            // A body that is cut off with its connection ends normally, but before its announced length.
+            None if body.size_hint().lower() > 0 => return BodyEvent::Broken("it is too short".into()),
+            None => return BodyEvent::End,
+            Some(Err(error)) => return BodyEvent::Broken(error.to_string()),
             Some(Ok(frame)) => {
-                // Trailers say nothing here.
+                // Trailers are ignored.
                 if let Ok(bytes) = frame.into_data() {
-                    return Arrival::Bytes(bytes);
+                    return BodyEvent::Bytes(bytes);
                 }
             }
         }
     }
 }
 
-/// Tells whether a body says that it is one append at most, so that it will be over in a moment.
+/// Returns true if the body's length is known and fits into one append.
 pub(super) fn is_small(body: &impl Body) -> bool {
     body.size_hint().exact().is_some_and(|size| size <= limits::BATCH_BYTES as u64)
 }
 
-/// Waits for a newer epoch, if the body says whose it is.
+/// Waits until a newer epoch of the producer fences this body; forever for an anonymous producer.
 pub(super) async fn fenced(open: &mut Option<OpenBody<'_>>) -> u64 {
     match open {
         Some(open) => open.fenced().await,
