@@ -50,7 +50,7 @@ mod media;
 mod metrics;
 mod openapi;
 mod origin;
-mod outage;
+mod store_retry;
 mod outgoing;
 mod prefixed;
 pub mod problem;

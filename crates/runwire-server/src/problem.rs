@@ -319,7 +319,7 @@ mod tests {
             (LogError::Damaged(reason()), false),
         ];
         for (error, passes) in errors {
-            assert_eq!(crate::outage::is_outage(&error), passes);
+            assert_eq!(crate::store_retry::is_outage(&error), passes);
             let problem = Problem::from(error);
             assert_eq!(problem.is_outage(), passes);
             assert!(!Value::Object(problem.into_members()).to_string().contains("secret"));

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::ending::Ending;
 use super::http::own_words;
 use crate::write::check_mode;
-use crate::{limits, outage};
+use crate::{limits, store_retry};
 
 /// What the agent is called as a producer.
 const AGENT: &str = "runwire-agent";
@@ -284,7 +284,7 @@ impl Delivery {
         let (log, run) = (&self.log, &self.run);
         let attempt = || log.append(lane.append(run, frames.clone(), end));
         let appended = match &self.shutdown {
-            Some(shutdown) => outage::outlast(shutdown, attempt).await,
+            Some(shutdown) => store_retry::retry_until_available(shutdown, attempt).await,
             None => attempt().await,
         };
         match appended {

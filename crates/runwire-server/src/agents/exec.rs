@@ -25,7 +25,7 @@ use super::ending::{Ending, with_details};
 use super::job::Job;
 use super::signals::{Follower, Signal};
 use crate::limits;
-use crate::outage::is_outage;
+use crate::store_retry::is_outage;
 use crate::programs::{Group, Stopping, signal_of};
 use pipes::LastWords;
 

@@ -16,7 +16,7 @@ use super::delivery::Delivery;
 use super::ending::Ending;
 use super::signals::{Follower, Signal};
 use super::{Input, conversation, demo, exec, http};
-use crate::outage;
+use crate::store_retry;
 
 /// An agent at work on a run.
 pub(super) struct Job {
@@ -70,20 +70,20 @@ impl Job {
 
     async fn try_work(&self, begin: Begin) -> Result<(), LogError> {
         let after = match &begin {
-            Begin::New | Begin::Anew => self.outlast(|| self.log.thread(&self.thread)).await?.head,
+            Begin::New | Begin::Anew => self.retry_until_available(|| self.log.thread(&self.thread)).await?.head,
             Begin::Left(left) => left.seq,
         };
         let follower = Follower::new(self.log.clone(), Some(&self.run), &self.thread, after);
         // What was written before that place shows here, what comes later is followed.
-        if self.outlast(|| self.log.run(&self.run)).await?.status.is_closed() {
+        if self.retry_until_available(|| self.log.run(&self.run)).await?.status.is_closed() {
             return Ok(());
         }
         let (log, dialect) = (&self.log, self.agent.kind.dialect());
         let (delivery, left) = match begin {
-            Begin::New => (self.outlast(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None),
-            Begin::Anew => (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, None),
+            Begin::New => (self.retry_until_available(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None),
+            Begin::Anew => (self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, None),
             Begin::Left(left) => {
-                (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
+                (self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
             }
         };
         let delivery = delivery.until(self.shutdown.clone());
@@ -98,16 +98,16 @@ impl Job {
 
     /// Tells the thread's messages and state, as they are now.
     pub(super) async fn window(&self) -> Result<Window, LogError> {
-        let head = self.outlast(|| self.log.thread(&self.thread)).await?.head;
-        self.outlast(|| self.log.before(&self.thread, head + 1)).await
+        let head = self.retry_until_available(|| self.log.thread(&self.thread)).await?.head;
+        self.retry_until_available(|| self.log.before(&self.thread, head + 1)).await
     }
 
     /// Does something again until the store answers, or until the server stops.
-    async fn outlast<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
+    async fn retry_until_available<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
     where
         F: Future<Output = Result<T, LogError>>,
     {
-        outage::outlast(&self.shutdown, attempt).await
+        store_retry::retry_until_available(&self.shutdown, attempt).await
     }
 
     /// Tells what the person asked, as a message.
@@ -193,6 +193,6 @@ impl Job {
 
     /// Waits until the server begins to stop.
     pub(super) async fn server_stops(&self) {
-        outage::stopped(&self.shutdown).await;
+        store_retry::shutdown_begun(&self.shutdown).await;
     }
 }

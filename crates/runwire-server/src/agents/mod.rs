@@ -33,7 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, demos};
 
 use crate::problem::Problem;
-use crate::{Config, limits, outage};
+use crate::{Config, limits, store_retry};
 use job::{Begin, Job};
 pub(crate) use recovery::start_in;
 use runwire_check::nearest::nearest;
@@ -172,7 +172,7 @@ impl Agents {
         let agents = self.clone();
         // Not with the request, which ends when whoever made it goes: the run is created all the same, and needs its agent.
         let creating = tokio::spawn(async move {
-            let created = outage::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
+            let created = store_retry::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
             if created.new {
                 let key = RunKey::new(tenant, created.value.run_id.as_str());
                 agents.begin(place, agent, &created.value, key, input, Begin::New);

@@ -22,7 +22,7 @@ use super::ending::Ending;
 use super::job::{Begin, Left};
 use super::signals::{Signal, signals_in};
 use super::{Agents, Input};
-use crate::{limits, outage};
+use crate::{limits, store_retry};
 
 /// What becomes of a run that was left.
 enum Fate {
@@ -71,7 +71,7 @@ impl Agents {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
-        let fate = outage::outlast(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
+        let fate = store_retry::retry_until_available(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
         let done = match fate {
             Err(error) => Err(error),
             Ok(Fate::Others) => Ok(()),
@@ -121,7 +121,7 @@ impl Agents {
                 () = tokio::time::sleep(self.beat) => {
                     let _ = self.log.heartbeat(run).await;
                 }
-                () = outage::stopped(&self.shutdown) => return None,
+                () = store_retry::shutdown_begun(&self.shutdown) => return None,
             }
         }
     }
@@ -133,7 +133,7 @@ impl Agents {
         };
         let dialect = agent.kind.dialect();
         let take_up = || Delivery::take_up(self.log.clone(), key, dialect);
-        let delivery = outage::outlast(&self.shutdown, take_up).await?;
+        let delivery = store_retry::retry_until_available(&self.shutdown, take_up).await?;
         delivery.until(self.shutdown.clone()).end(ending).await;
         Ok(())
     }

@@ -7,7 +7,7 @@ use runwire_model::event::{Body, Event, InteractionResolved};
 use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
 
-use crate::outage::{Patience, is_outage};
+use crate::store_retry::{OutageBackoff, is_outage};
 
 /// Something in a run that its agent must know of.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) struct Follower {
     /// Whether the store may have records that the tail has not told of.
     is_behind: bool,
     /// When the store is asked again, while it is away.
-    patience: Patience,
+    backoff: OutageBackoff,
 }
 
 impl Follower {
@@ -49,8 +49,8 @@ impl Follower {
         let tail = log.tail(thread);
         let head = tail.watch();
         let (run, thread) = (run.map(|run| run.id.clone()), thread.clone());
-        let patience = Patience::default();
-        Self { log, run, thread, tail, head, at: after, is_behind: true, patience }
+        let backoff = OutageBackoff::default();
+        Self { log, run, thread, tail, head, at: after, is_behind: true, backoff }
     }
 
     /// Tells the last record that was looked at.
@@ -100,13 +100,13 @@ impl Follower {
 
     /// Reads the store, when it is time to.
     async fn read(&mut self) -> Result<Page, LogError> {
-        self.patience.wait().await;
+        self.backoff.wait().await;
         let page = self.log.read(&self.thread, self.at).await;
         match &page {
             Err(error) if is_outage(error) => {
-                self.patience.failed(error);
+                self.backoff.record_failure(error);
             }
-            _ => self.patience.worked(),
+            _ => self.backoff.reset(),
         }
         page
     }

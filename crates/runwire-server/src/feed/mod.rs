@@ -28,7 +28,7 @@ pub(crate) use reader::{FeedReader, Next};
 pub(crate) use segment::{Segment, StreamFormat};
 
 use crate::limits;
-use crate::outage::{Patience, is_outage};
+use crate::store_retry::{OutageBackoff, is_outage};
 
 /// All feeds that have a reader.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl Feeds {
             tail: log.tail(&key.thread),
             encoder: AsyncMutex::new(EncoderState::Missing),
             ring: Mutex::default(),
-            patience: Mutex::default(),
+            backoff: Mutex::default(),
         });
         feeds.insert(key.clone(), Arc::downgrade(&feed));
         feed
@@ -67,7 +67,7 @@ pub(crate) struct Feed {
     encoder: AsyncMutex<EncoderState>,
     ring: Mutex<SegmentRing>,
     /// Backoff of all readers while the store is unavailable.
-    patience: Mutex<Patience>,
+    backoff: Mutex<OutageBackoff>,
 }
 
 /// The encoder of a feed.
@@ -200,7 +200,7 @@ impl Feed {
 
     /// Fails while the backoff lasts.
     fn check_retry_due(&self) -> Result<(), LogError> {
-        match lock(&self.patience).due() {
+        match lock(&self.backoff).due() {
             None => Ok(()),
             Some(_) => Err(LogError::Unavailable("it did not answer a moment ago".into())),
         }
@@ -210,19 +210,19 @@ impl Feed {
     pub(crate) fn record_outcome<T>(&self, answer: Result<T, LogError>) -> Result<T, LogError> {
         match &answer {
             Err(error) if is_outage(error) => self.record_failure(error),
-            _ => lock(&self.patience).worked(),
+            _ => lock(&self.backoff).reset(),
         }
         answer
     }
 
     /// Extends the backoff after an outage.
     pub(crate) fn record_failure(&self, error: &LogError) {
-        lock(&self.patience).failed(error);
+        lock(&self.backoff).record_failure(error);
     }
 
     /// Waits until the backoff is over.
     pub(crate) async fn wait_for_retry(&self) {
-        let due = lock(&self.patience).due();
+        let due = lock(&self.backoff).due();
         if let Some(due) = due {
             sleep_until(due).await;
         }

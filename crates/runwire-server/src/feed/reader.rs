@@ -7,7 +7,7 @@ use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
 use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
-use crate::outage::is_outage;
+use crate::store_retry::is_outage;
 
 /// The next item of a reader.
 #[derive(Debug)]

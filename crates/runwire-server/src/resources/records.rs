@@ -145,14 +145,14 @@ impl Intake {
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Problem> {
         let mut stopping = self.state.shutdown.clone();
-        let patience: Duration = self.state.config.body_idle;
+        let idle_timeout: Duration = self.state.config.body_idle;
         loop {
             let frame = tokio::select! {
                 biased;
                 _ = stopping.wait_for(|stops| *stops) => {
                     return Err(Problem::new("shutting_down", "the server is stopping"));
                 }
-                frame = tokio::time::timeout(patience, body.frame()) => frame,
+                frame = tokio::time::timeout(idle_timeout, body.frame()) => frame,
             };
             match frame {
                 Err(_) => return Err(Problem::new("body_idle", "no line came for too long")),

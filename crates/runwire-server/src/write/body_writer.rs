@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::body_events::{BodyEvent, broken, fenced, is_small, next_event};
 use super::body_unframer::{BodyUnframer, FillResult};
 use super::{ByteBody, WriteParams};
-use crate::outage::{self, is_outage};
+use crate::store_retry::{self, is_outage};
 use crate::problem::Problem;
 use crate::{AppState, limits};
 
@@ -196,11 +196,11 @@ impl<'a> BodyWriter<'a> {
         if let Some(ended) = self.ended.take() {
             return ended;
         }
-        let patience = sleep_until(self.last_activity + self.state.config.body_idle);
+        let idle_timeout = sleep_until(self.last_activity + self.state.config.body_idle);
         tokio::select! {
             biased;
             event = next_event(body) => event,
-            () = patience => BodyEvent::Quiet,
+            () = idle_timeout => BodyEvent::Quiet,
         }
     }
 
@@ -274,7 +274,7 @@ impl<'a> BodyWriter<'a> {
         let (state, is_open) = (self.state, self.is_open);
         let appending = async move {
             match is_open {
-                true => outage::append(state, append).await,
+                true => store_retry::append(state, append).await,
                 false => state.log.append(append).await,
             }
         };

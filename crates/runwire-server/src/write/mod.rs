@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hot_route_is_a_write_to_a_run_and_nothing_else() {
+    fn the_fast_path_is_a_write_to_a_run_and_nothing_else() {
         let hot =
             |method, uri: &'static str| fast_path_run(&method, &Uri::from_static(uri)).map(str::to_owned);
         assert_eq!(hot(Method::POST, "/v1/runs/a%2Fb/events?end=true").as_deref(), Some("a%2Fb"));

@@ -32,7 +32,7 @@ use crate::resources::agents::again;
 use crate::resources::interactions::{AnswerRequest, InteractionView};
 use crate::socket::{self, Outbox};
 use crate::write::check_mode;
-use crate::{AppState, ids, interactions, limits, outage};
+use crate::{AppState, ids, interactions, limits, store_retry};
 use message::{Incoming, OPS, acknowledgement, bad, error, signal};
 use producing::Producing;
 
@@ -199,9 +199,9 @@ impl Session {
             check: check_mode(incoming.strict),
             whole: incoming.whole.unwrap_or_default(),
         };
-        let appended = match outage::append(&self.state, append).await {
+        let appended = match store_retry::append(&self.state, append).await {
             Ok(appended) => appended,
-            Err(error) if outage::is_outage(&error) => {
+            Err(error) if store_retry::is_outage(&error) => {
                 return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
             }
             Err(error) => return Err(error.into()),

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::agents::signals::{Follower, news_in};
-use crate::outage::{is_outage, outlast};
+use crate::store_retry::{is_outage, retry_until_available};
 use crate::{AppState, limits};
 
 /// The runs and threads that a socket has written to, the newest last.
@@ -51,7 +51,7 @@ impl Producing {
                 let (log, out, shutdown) = (self.log.clone(), self.out.clone(), self.shutdown.clone());
                 let target = target.clone();
                 tokio::spawn(async move {
-                    if let Ok(Some(telling)) = outlast(&shutdown, || begin(&log, &target, last_seq)).await {
+                    if let Ok(Some(telling)) = retry_until_available(&shutdown, || begin(&log, &target, last_seq)).await {
                         telling.tell(out).await;
                     }
                 })
