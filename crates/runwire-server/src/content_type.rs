@@ -1,4 +1,4 @@
-//! What a request's body is, by its `Content-Type`.
+//! Parses `Content-Type` and `Content-Encoding` of a request.
 
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -6,7 +6,7 @@ use runwire_model::framing::Framing;
 
 use crate::problem::Problem;
 
-/// The framings that can be written, by their media types.
+/// Framings of write requests by media type.
 const FRAMINGS: [(&str, Framing); 6] = [
     ("application/x-ndjson", Framing::Ndjson),
     ("application/ndjson", Framing::Ndjson),
@@ -16,10 +16,10 @@ const FRAMINGS: [(&str, Framing); 6] = [
     ("application/json", Framing::Json),
 ];
 
-/// What `curl -d` says when nobody told it better; no client means it here.
-const UNSAID: &str = "application/x-www-form-urlencoded";
+/// The default of `curl -d`: treated as no content type.
+const CURL_DEFAULT: &str = "application/x-www-form-urlencoded";
 
-/// Tells the framing that a request names; `None` leaves it to the first bytes.
+/// Returns the framing that a request names; none if it has to be detected from the first bytes.
 pub(crate) fn framing_of(headers: &HeaderMap) -> Result<Option<Framing>, Problem> {
     expect_uncoded(headers)?;
     let Some(named) = media_type(headers) else { return Ok(None) };
@@ -32,7 +32,7 @@ pub(crate) fn framing_of(headers: &HeaderMap) -> Result<Option<Framing>, Problem
     }
 }
 
-/// Refuses what cannot be JSON.
+/// Refuses a content type other than JSON.
 pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     expect_uncoded(headers)?;
     match media_type(headers) {
@@ -55,11 +55,11 @@ fn expect_uncoded(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Tells the media type without its parameters; none where it was not said.
+/// Returns the media type without its parameters; none if it is missing.
 fn media_type(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or("a name that is not ASCII");
     let named = text.split(';').next().unwrap_or_default().trim();
-    (!named.is_empty() && !named.eq_ignore_ascii_case(UNSAID)).then_some(named)
+    (!named.is_empty() && !named.eq_ignore_ascii_case(CURL_DEFAULT)).then_some(named)
 }
 
 fn unsupported(named: &str, expected: &[&str]) -> Problem {

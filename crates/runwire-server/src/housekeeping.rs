@@ -1,4 +1,4 @@
-//! What the server does for the log without being asked: leases, runs that are left, retention and webhooks.
+//! Background tasks: sweeps expired leases, claims orphaned runs, applies retention, delivers webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{AppState, limits};
 
-/// The tasks that keep house.
+/// Handles of the background tasks; dropping them aborts the tasks.
 pub(crate) struct Housekeeping(Vec<AbortHandle>);
 
 impl Housekeeping {
-    /// Stops them all.
+    /// Aborts all tasks.
     pub(crate) fn abort_all(&self) {
         self.0.iter().for_each(AbortHandle::abort);
     }
@@ -24,7 +24,7 @@ impl Drop for Housekeeping {
     }
 }
 
-/// Begins to sweep, and to trim if there is anything to keep to.
+/// Starts the tasks; retention only if it is configured.
 pub(crate) fn start(state: &Arc<AppState>) -> Housekeeping {
     let mut tasks = vec![tokio::spawn(sweep(state.clone())).abort_handle()];
     let retention = state.config.retention;
@@ -55,9 +55,12 @@ async fn trim(state: Arc<AppState>) {
         if !state.log.on_duty() {
             continue;
         }
-        let kept = state.config.retention;
-        let retention =
-            runwire_log::Retention { age: kept.age, most_bytes: kept.bytes, ..Default::default() };
+        let configured = state.config.retention;
+        let retention = runwire_log::Retention {
+            age: configured.age,
+            most_bytes: configured.bytes,
+            ..Default::default()
+        };
         match state.log.trim(retention).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed runs that retention does not keep"),

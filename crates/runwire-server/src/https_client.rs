@@ -1,4 +1,4 @@
-//! Connections to other servers, which agents and webhooks have: plain, or through TLS.
+//! HTTP clients for agents and webhooks: the TLS connector and its trusted roots.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Who is trusted to be who they say.
-pub(crate) struct Trust<'a> {
-    /// Certificates, as PEM, that are trusted in any case.
-    pub(crate) own: &'a [u8],
-    /// Whether those of the machine are trusted too. Reading them takes a while.
-    pub(crate) machines: bool,
+/// The certificates that a client trusts.
+pub(crate) struct TrustedRoots<'a> {
+    /// Configured certificates, as PEM.
+    pub(crate) extra: &'a [u8],
+    /// Whether to trust the system's certificates, too. Loading them takes a while.
+    pub(crate) system: bool,
 }
 
-/// Puts TLS on a way to connect; what keeps anybody from being trusted is told.
-pub(crate) fn secured<R>(
+/// Adds TLS to a connector; fails if a certificate cannot be read or used.
+pub(crate) fn connector<R>(
     mut plain: HttpConnector<R>,
-    trust: Trust<'_>,
+    trusted: TrustedRoots<'_>,
 ) -> Result<HttpsConnector<HttpConnector<R>>, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(trust.own) {
+    for certificate in CertificateDer::pem_slice_iter(trusted.extra) {
         let certificate = certificate.map_err(|error| format!("a certificate cannot be read: {error}"))?;
         roots.add(certificate).map_err(|error| format!("a certificate cannot be used: {error}"))?;
     }
-    if trust.machines {
+    if trusted.system {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -43,9 +43,9 @@ pub(crate) fn secured<R>(
     Ok(builder.wrap_connector(plain))
 }
 
-/// Begins a client that uses no connection twice: one that lay idle may be gone by the time it is used, and nobody
-/// could tell whether the other side has seen the request.
-pub(crate) fn client() -> Builder {
+/// Creates a client builder without connection reuse: a pooled connection may be dead when it is used, and then it is
+/// unknown whether the server has seen the request.
+pub(crate) fn client_builder() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
     builder.pool_max_idle_per_host(0);
     builder

@@ -34,34 +34,34 @@
 
 pub mod agents;
 mod auth;
-mod bodies;
 mod console;
+mod content_type;
 mod demo;
 mod facade;
 mod feed;
 pub mod hosts;
 mod housekeeping;
+mod https_client;
 mod ids;
 pub mod interactions;
 mod json_body;
 pub mod limits;
 mod listener;
-mod media;
 mod metrics;
+mod open_bodies;
 mod openapi;
 mod origin;
-mod store_retry;
-mod outgoing;
-mod prefixed;
 pub mod problem;
 pub mod programs;
 mod query;
 mod read;
 mod request_head;
 mod resources;
+mod rewind;
 mod router;
-mod socket;
+mod store_retry;
 pub mod webhooks;
+mod websocket;
 mod write;
 mod ws;
 
@@ -158,7 +158,7 @@ pub(crate) struct AppState {
     /// Turns true when the server stops: streams end, open bodies are answered.
     pub(crate) shutdown: watch::Receiver<bool>,
     pub(crate) feeds: feed::Feeds,
-    pub(crate) bodies: bodies::OpenBodies,
+    pub(crate) open_bodies: open_bodies::OpenBodies,
     /// How many answers may be checked at once.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) agents: agents::Agents,
@@ -192,7 +192,7 @@ impl Server {
             config,
             shutdown,
             feeds: feed::Feeds::default(),
-            bodies: bodies::OpenBodies::default(),
+            open_bodies: open_bodies::OpenBodies::default(),
             checks: Arc::new(Semaphore::new(limits::CHECKS)),
             start: fastrand::u64(..),
         };

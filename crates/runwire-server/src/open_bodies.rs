@@ -1,7 +1,7 @@
-//! The bodies that stay open, so that a newer incarnation of a producer cuts off the older one at once.
+//! Registry of open request bodies: a newer epoch of a producer fences the bodies of older epochs at once.
 //!
-//! The log refuses an older epoch anyway; this only spares the zombie's client the wait until it writes again.
-//! A body that was opened on another node learns of it from the log.
+//! The log refuses an older epoch anyway; fencing here only tells a zombie producer before its next write. A body on
+//! another node learns of it from the log.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,54 +10,54 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use runwire_log::{Stamp, Target};
 use tokio::sync::watch;
 
-/// The open bodies of producers that say who they are.
+/// The open bodies of named producers.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBodies {
-    /// Lets the many requests that find no open body go without the lock.
+    /// Number of open bodies: spares most requests the lock.
     count: AtomicUsize,
-    producers: Mutex<HashMap<Name, Producer>>,
+    producers: Mutex<HashMap<ProducerKey, ProducerEntry>>,
 }
 
-/// A producer of a run, of a thread or of a tenant.
+/// Identifies a producer of a run, thread or tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Name {
+struct ProducerKey {
     target: Target,
     producer: Arc<str>,
 }
 
-/// The newest epoch that was written, and how many bodies want to know.
+/// The newest epoch of a producer, and the number of its open bodies.
 #[derive(Debug)]
-struct Producer {
+struct ProducerEntry {
     newest: watch::Sender<u64>,
     bodies: usize,
 }
 
-impl Name {
+impl ProducerKey {
     fn new(target: &Target, producer: &Arc<str>) -> Self {
         Self { target: target.clone(), producer: producer.clone() }
     }
 }
 
 impl OpenBodies {
-    /// Enters a body that stays open.
-    pub(crate) fn enter(&self, target: &Target, stamp: &Stamp) -> OpenBody<'_> {
-        let name = Name::new(target, &stamp.producer);
+    /// Registers an open body; dropping the handle removes it.
+    pub(crate) fn register(&self, target: &Target, stamp: &Stamp) -> OpenBody<'_> {
+        let key = ProducerKey::new(target, &stamp.producer);
         let mut producers = self.lock();
         let producer = producers
-            .entry(name.clone())
-            .or_insert_with(|| Producer { newest: watch::Sender::new(0), bodies: 0 });
+            .entry(key.clone())
+            .or_insert_with(|| ProducerEntry { newest: watch::Sender::new(0), bodies: 0 });
         producer.bodies += 1;
         self.count.fetch_add(1, Ordering::Relaxed);
-        OpenBody { newest: producer.newest.subscribe(), epoch: stamp.epoch, name, bodies: self }
+        OpenBody { newest: producer.newest.subscribe(), epoch: stamp.epoch, key, bodies: self }
     }
 
-    /// Cuts off the bodies of older epochs, once the log has taken something of this one.
+    /// Fences the bodies of older epochs, once the log has accepted a write of this one.
     pub(crate) fn fence(&self, target: &Target, stamp: &Stamp) {
-        // Both count and map change under the lock of whoever enters; one that enters just now asks the log itself.
+        // A body that is registered concurrently checks its epoch with the log itself.
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        if let Some(producer) = self.lock().get(&Name::new(target, &stamp.producer)) {
+        if let Some(producer) = self.lock().get(&ProducerKey::new(target, &stamp.producer)) {
             producer.newest.send_if_modified(|newest| {
                 let newer = *newest < stamp.epoch;
                 *newest = stamp.epoch.max(*newest);
@@ -66,29 +66,29 @@ impl OpenBodies {
         }
     }
 
-    /// A panic while the map was held leaves at worst a body that is not cut off at once.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Name, Producer>> {
+    /// Ignores poisoning: a panic while the map was locked leaves at worst a body that is not fenced at once.
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProducerKey, ProducerEntry>> {
         self.producers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A body that is open.
+/// A registered open body.
 #[derive(Debug)]
 pub(crate) struct OpenBody<'a> {
     newest: watch::Receiver<u64>,
     epoch: u64,
-    name: Name,
+    key: ProducerKey,
     bodies: &'a OpenBodies,
 }
 
 impl OpenBody<'_> {
-    /// Waits for a newer epoch, and tells it.
+    /// Waits for a newer epoch and returns it.
     pub(crate) async fn fenced(&mut self) -> u64 {
         let epoch = self.epoch;
         let newer = self.newest.wait_for(|newest| *newest > epoch).await.map(|newest| *newest);
         match newer {
             Ok(newest) => newest,
-            // The sender lives as long as a body is entered.
+            // The sender lives as long as a body is registered.
             Err(_) => std::future::pending().await,
         }
     }
@@ -98,10 +98,10 @@ impl Drop for OpenBody<'_> {
     fn drop(&mut self) {
         let mut producers = self.bodies.lock();
         self.bodies.count.fetch_sub(1, Ordering::Relaxed);
-        if let Some(producer) = producers.get_mut(&self.name) {
+        if let Some(producer) = producers.get_mut(&self.key) {
             producer.bodies -= 1;
             if producer.bodies == 0 {
-                producers.remove(&self.name);
+                producers.remove(&self.key);
             }
         }
     }
@@ -122,9 +122,9 @@ mod tests {
         let bodies = OpenBodies::default();
         let (run, other) = (RunKey::new("t", "r"), RunKey::new("t", "other"));
         let (run, other) = (Target::Run(run), Target::Run(other));
-        let mut zombie = bodies.enter(&run, &stamp(1));
-        let mut heir = bodies.enter(&run, &stamp(2));
-        let mut stranger = bodies.enter(&other, &stamp(1));
+        let mut zombie = bodies.register(&run, &stamp(1));
+        let mut heir = bodies.register(&run, &stamp(2));
+        let mut stranger = bodies.register(&other, &stamp(1));
         bodies.fence(&run, &stamp(2));
         assert_eq!(zombie.fenced().await, 2);
         assert!(futures_util::FutureExt::now_or_never(heir.fenced()).is_none());

@@ -1,4 +1,4 @@
-//! A socket with bytes that were read from it already.
+//! A socket with a buffer of bytes to read first: for handing a connection over to hyper.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -8,45 +8,45 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Gives back what was read too early, then goes on with the socket.
-pub(crate) struct Prefixed {
+/// Reads a buffered prefix, then the socket.
+pub(crate) struct RewindStream {
     prefix: Vec<u8>,
-    given: usize,
+    consumed: usize,
     socket: TcpStream,
 }
 
-impl Prefixed {
+impl RewindStream {
     pub(crate) fn new(prefix: Vec<u8>, socket: TcpStream) -> Self {
-        Self { prefix, given: 0, socket }
+        Self { prefix, consumed: 0, socket }
     }
 
-    /// Tells the address that the connection came to.
+    /// Returns the local address of the connection.
     pub(crate) fn local_ip(&self) -> Option<IpAddr> {
         self.socket.local_addr().ok().map(|local| local.ip())
     }
 }
 
-impl AsyncRead for Prefixed {
+impl AsyncRead for RewindStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let left = &self.prefix[self.given..];
-        if left.is_empty() {
+        let rest = &self.prefix[self.consumed..];
+        if rest.is_empty() {
             return Pin::new(&mut self.socket).poll_read(context, buffer);
         }
-        let count = left.len().min(buffer.remaining());
-        buffer.put_slice(&left[..count]);
-        self.given += count;
-        if self.given == self.prefix.len() {
-            (self.prefix, self.given) = (Vec::new(), 0);
+        let count = rest.len().min(buffer.remaining());
+        buffer.put_slice(&rest[..count]);
+        self.consumed += count;
+        if self.consumed == self.prefix.len() {
+            (self.prefix, self.consumed) = (Vec::new(), 0);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Prefixed {
+impl AsyncWrite for RewindStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

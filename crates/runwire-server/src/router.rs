@@ -1,4 +1,4 @@
-//! Which request goes where.
+//! The routes of the HTTP interface.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::resources::{agents, interactions, messages, producers, records, runs, threads, webhooks};
 use crate::{AppState, console, facade, metrics, openapi, read, resources, write, ws};
 
-/// Puts all routes together. `tests/it/openapi.rs` checks that `openapi.json` names each of them.
+/// Builds the router. `tests/it/openapi.rs` checks that `openapi.json` documents each route.
 pub(crate) fn router(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/v1/runs", get(runs::list).post(runs::create))
@@ -50,14 +50,14 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// Answers what is no request of the interface: the console's pages, and what nobody knows.
+/// Responds with a page of the console, or 404.
 async fn unknown_route(
     State(state): State<Arc<AppState>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let page = state.config.console.then(|| console::answer(&method, uri.path(), &headers)).flatten();
+    let page = state.config.console.then(|| console::respond(&method, uri.path(), &headers)).flatten();
     page.unwrap_or_else(|| {
         Problem::new("not_found", format!("nothing answers {method} {}", uri.path())).into_response()
     })

@@ -1,7 +1,7 @@
-//! What the server's WebSockets share: how a connection is upgraded, read, written and closed.
+//! Shared WebSocket code: upgrades a connection, reads, writes and closes it.
 //!
-//! One task takes the messages of a socket in their order. What is said to it goes through one short queue: a client
-//! that does not read stops its own streams and nothing else.
+//! One task handles the messages of a socket in order. Outgoing messages go through one bounded queue: a client that
+//! does not read stops only its own streams.
 
 use std::sync::Arc;
 
@@ -12,57 +12,57 @@ use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use tokio::sync::mpsc;
 
-use crate::listener::Place;
+use crate::listener::ConnectionPermit;
 use crate::problem::Problem;
 use crate::{AppState, limits, origin};
 
-/// The queue of messages to a client.
+/// Queue of outgoing messages.
 pub(crate) type Outbox = mpsc::Sender<Message>;
 
-/// A client's side of a protocol over a WebSocket.
-pub(crate) trait Session: Send + 'static {
-    /// Does what a message asks for; false means that the socket is gone.
-    fn take(&mut self, text: &str) -> impl Future<Output = bool> + Send;
+/// Handles the messages of one WebSocket connection.
+pub(crate) trait MessageHandler: Send + 'static {
+    /// Handles a text message; returns false if the socket is closed.
+    fn handle(&mut self, text: &str) -> impl Future<Output = bool> + Send;
 
-    /// Refuses a message of bytes; false means that the socket is gone.
+    /// Reports an error to the client; returns false if the socket is closed.
     fn refuse(&mut self, problem: Problem) -> impl Future<Output = bool> + Send;
 
-    /// Notes that the client is alive.
-    fn note_ping(&mut self) -> impl Future<Output = ()> + Send {
+    /// Handles a ping or pong.
+    fn on_ping(&mut self) -> impl Future<Output = ()> + Send {
         async {}
     }
 
-    /// Ends the streams of the socket.
+    /// Aborts the streams of the socket.
     fn close(&mut self);
 }
 
-/// Turns a request into a WebSocket whose messages a session takes.
-pub(crate) fn open<S: Session>(
+/// Upgrades a request to a WebSocket whose messages a handler gets.
+pub(crate) fn open<S: MessageHandler>(
     state: &Arc<AppState>,
-    place: Place,
+    permit: ConnectionPermit,
     headers: &HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-    session: impl FnOnce(Outbox) -> S + Send + 'static,
+    handler: impl FnOnce(Outbox) -> S + Send + 'static,
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|wrong| Problem::new("not_a_websocket", wrong.to_string()))?;
     origin::check(headers)?;
     let upgrade = upgrade.max_message_size(limits::MESSAGE_BYTES).max_frame_size(limits::MESSAGE_BYTES);
     let state = state.clone();
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(&state, socket, session).await;
-        drop(place);
+        serve(&state, socket, handler).await;
+        drop(permit);
     }))
 }
 
-async fn serve<S: Session>(state: &AppState, socket: WebSocket, session: impl FnOnce(Outbox) -> S) {
+async fn serve<S: MessageHandler>(state: &AppState, socket: WebSocket, handler: impl FnOnce(Outbox) -> S) {
     let (mut sink, mut stream) = socket.split();
     let (out, mut queue) = mpsc::channel::<Message>(limits::SOCKET_QUEUE);
-    let (mut shutdown, beat) = (state.shutdown.clone(), state.config.keep_alive);
-    let writing = tokio::spawn(async move {
+    let (mut shutdown, ping_interval) = (state.shutdown.clone(), state.config.keep_alive);
+    let sender = tokio::spawn(async move {
         loop {
             let message = tokio::select! {
                 message = queue.recv() => message,
-                () = tokio::time::sleep(beat) => Some(Message::Ping(bytes::Bytes::new())),
+                () = tokio::time::sleep(ping_interval) => Some(Message::Ping(bytes::Bytes::new())),
             };
             let Some(message) = message else { break };
             let closes = matches!(message, Message::Close(_));
@@ -72,7 +72,7 @@ async fn serve<S: Session>(state: &AppState, socket: WebSocket, session: impl Fn
         }
         let _ = sink.close().await;
     });
-    let mut session = session(out.clone());
+    let mut handler = handler(out.clone());
     loop {
         let message = tokio::select! {
             biased;
@@ -84,22 +84,22 @@ async fn serve<S: Session>(state: &AppState, socket: WebSocket, session: impl Fn
             let _ = out.send(Message::Close(Some(frame))).await;
             break;
         };
-        let goes_on = match message {
-            Some(Ok(Message::Text(text))) => session.take(&text).await,
+        let is_open = match message {
+            Some(Ok(Message::Text(text))) => handler.handle(&text).await,
             Some(Ok(Message::Binary(_))) => {
-                session.refuse(Problem::new("bad_message", "messages are text, not bytes")).await
+                handler.refuse(Problem::new("bad_message", "messages are text, not bytes")).await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
-                session.note_ping().await;
+                handler.on_ping().await;
                 true
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => false,
         };
-        if !goes_on {
+        if !is_open {
             break;
         }
     }
-    session.close();
-    drop((session, out));
-    let _ = writing.await;
+    handler.close();
+    drop((handler, out));
+    let _ = sender.await;
 }

@@ -25,8 +25,8 @@ use super::ending::{Ending, with_details};
 use super::job::Job;
 use super::signals::{Follower, Signal};
 use crate::limits;
+use crate::programs::{GracefulStop, ProcessGroup, exit_signal};
 use crate::store_retry::is_outage;
-use crate::programs::{Group, Stopping, signal_of};
 use pipes::LastWords;
 
 /// Runs the program, to the end of its run.
@@ -37,7 +37,7 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mu
         Err(error) if is_outage(&error) => return,
         Err(error) => return job.end(&mut delivery, Ending::failed("not_started", error.to_string())).await,
     };
-    let group = match Group::start(command(job, agent)) {
+    let group = match ProcessGroup::start(command(job, agent)) {
         Ok(group) => group,
         Err(error) => {
             let program = agent.command.first().map_or("", String::as_str);
@@ -48,7 +48,7 @@ pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mu
     let attending = Attending {
         job,
         delivery,
-        stopping: Stopping::new(job.grace),
+        stopping: GracefulStop::new(job.grace),
         unframer: Unframer::new(Framing::Ndjson),
         cancelled: None,
         is_server_stopping: false,
@@ -82,7 +82,7 @@ fn command(job: &Job, agent: &ExecAgent) -> Command {
 struct Attending<'a> {
     job: &'a Job,
     delivery: Delivery,
-    stopping: Stopping,
+    stopping: GracefulStop,
     unframer: Unframer,
     /// Why the run was cancelled, if it was.
     cancelled: Option<Option<String>>,
@@ -92,7 +92,7 @@ struct Attending<'a> {
 }
 
 impl Attending<'_> {
-    async fn look_after(mut self, mut group: Group, first: Vec<u8>, mut follower: Follower) {
+    async fn look_after(mut self, mut group: ProcessGroup, first: Vec<u8>, mut follower: Follower) {
         let job = self.job;
         let mut stdout = group.child.stdout.take();
         let feeding = group.child.stdin.take().map(|stdin| {
@@ -136,7 +136,7 @@ impl Attending<'_> {
                 }
             }
         }
-        group.sweep_up();
+        group.kill_remaining();
         let last_words = words.after(listening).await;
         if let Some(feeding) = feeding {
             feeding.abort();
@@ -226,7 +226,7 @@ async fn read(stdout: &mut Option<impl AsyncRead + Unpin>, piece: &mut [u8]) -> 
 
 /// Tells why a program failed, with its last words.
 fn failure(status: Option<ExitStatus>, last_words: &LastWords) -> ErrorInfo {
-    let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(signal_of));
+    let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(exit_signal));
     let (code, mut message, details) = match (exit_code, signal) {
         (Some(number), _) => (
             "exit_status",

@@ -70,7 +70,9 @@ impl Job {
 
     async fn try_work(&self, begin: Begin) -> Result<(), LogError> {
         let after = match &begin {
-            Begin::New | Begin::Anew => self.retry_until_available(|| self.log.thread(&self.thread)).await?.head,
+            Begin::New | Begin::Anew => {
+                self.retry_until_available(|| self.log.thread(&self.thread)).await?.head
+            }
             Begin::Left(left) => left.seq,
         };
         let follower = Follower::new(self.log.clone(), Some(&self.run), &self.thread, after);
@@ -80,11 +82,17 @@ impl Job {
         }
         let (log, dialect) = (&self.log, self.agent.kind.dialect());
         let (delivery, left) = match begin {
-            Begin::New => (self.retry_until_available(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None),
-            Begin::Anew => (self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, None),
-            Begin::Left(left) => {
-                (self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
+            Begin::New => {
+                (self.retry_until_available(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None)
             }
+            Begin::Anew => (
+                self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?,
+                None,
+            ),
+            Begin::Left(left) => (
+                self.retry_until_available(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?,
+                Some(left),
+            ),
         };
         let delivery = delivery.until(self.shutdown.clone());
         let delivery = delivery.strict(self.agent.kind.is_strict()).whole(self.agent.kind.whole());

@@ -71,7 +71,8 @@ impl Agents {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
-        let fate = store_retry::retry_until_available(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
+        let fate =
+            store_retry::retry_until_available(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
         let done = match fate {
             Err(error) => Err(error),
             Ok(Fate::Others) => Ok(()),

@@ -15,7 +15,7 @@ use super::refusal;
 use super::start::{Fields, StartAt, agent_of, follow, missing_field, start, tenant};
 use crate::AppState;
 use crate::feed::{Next, StreamFormat};
-use crate::ids::RunAt;
+use crate::ids::RunParam;
 use crate::json_body::JsonBody;
 use crate::limits;
 use crate::problem::Problem;
@@ -66,7 +66,7 @@ async fn stream(
 /// Answers with a page of events, or with SSE for whoever asks for it.
 async fn events(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());

@@ -25,11 +25,11 @@ use tokio::task::JoinHandle;
 use super::start::{Fields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
 use crate::auth::tenant_of;
 use crate::feed::{FeedReader, Next};
-use crate::listener::Place;
-use crate::metrics::{Framing, OpenReader};
+use crate::listener::ConnectionPermit;
+use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::socket::{self, Outbox};
+use crate::websocket::{self, Outbox};
 use crate::{AppState, limits};
 
 /// What a message may be.
@@ -41,28 +41,28 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
 
 async fn upgrade(
     State(state): State<Arc<AppState>>,
-    Extension(place): Extension<Place>,
+    Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
-    let frames = OutFrames::in_query(query.as_deref())?;
+    let frames = FrameWrapping::in_query(query.as_deref())?;
     let of = state.clone();
-    let session = move |out| Session { state: of, tenant, agent, frames, out, runs: HashMap::new() };
-    socket::open(&state, place, &headers, upgrade, session)
+    let session = move |out| LoomSocket { state: of, tenant, agent, frames, out, runs: HashMap::new() };
+    websocket::open(&state, permit, &headers, upgrade, session)
 }
 
 /// How the frames of runs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutFrames {
+enum FrameWrapping {
     /// Each in a message that names its run.
     Wrapped,
     /// As the document has them.
     Plain,
 }
 
-impl OutFrames {
+impl FrameWrapping {
     fn in_query(query: Option<&str>) -> Result<Self, Problem> {
         match Query::parse(query).take("frames")?.as_deref() {
             None | Some("wrapped") => Ok(Self::Wrapped),
@@ -72,54 +72,54 @@ impl OutFrames {
     }
 }
 
-struct Session {
+struct LoomSocket {
     state: Arc<AppState>,
     tenant: Arc<str>,
     /// The agent of runs that name none.
     agent: Option<String>,
-    frames: OutFrames,
+    frames: FrameWrapping,
     out: Outbox,
     /// The runs that are told, under the ids of their messages.
     runs: HashMap<String, (RunKey, JoinHandle<()>)>,
 }
 
-impl socket::Session for Session {
-    async fn take(&mut self, text: &str) -> bool {
+impl websocket::MessageHandler for LoomSocket {
+    async fn handle(&mut self, text: &str) -> bool {
         let mut fields = match read(text) {
             Ok(fields) => fields,
-            Err(problem) => return self.say(error(None, problem)).await,
+            Err(problem) => return self.send(error(None, problem)).await,
         };
         let id = match fields.json("id") {
             Some(id) if is_id(&id) => Some(id),
             None => None,
             Some(_) => {
                 let problem = bad("`id` must be a string of at most 256 bytes, or a whole number");
-                return self.say(error(None, problem)).await;
+                return self.send(error(None, problem)).await;
             }
         };
-        match self.act(id.as_ref(), fields).await {
+        match self.dispatch(id.as_ref(), fields).await {
             Ok(None) => true,
-            Ok(Some(answer)) => self.say(answer).await,
-            Err(problem) => self.say(error(id.as_ref(), problem)).await,
+            Ok(Some(answer)) => self.send(answer).await,
+            Err(problem) => self.send(error(id.as_ref(), problem)).await,
         }
     }
 
     async fn refuse(&mut self, problem: Problem) -> bool {
-        self.say(error(None, problem)).await
+        self.send(error(None, problem)).await
     }
 
     fn close(&mut self) {
-        self.runs.drain().for_each(|(_, (_, watching))| watching.abort());
+        self.runs.drain().for_each(|(_, (_, forwarding))| forwarding.abort());
     }
 }
 
-impl Session {
+impl LoomSocket {
     /// Queues a message; false means that the socket is gone.
-    async fn say(&self, text: String) -> bool {
+    async fn send(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
-    async fn act(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
+    async fn dispatch(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
         let kind = fields.text(&["type"])?;
         match (kind.as_deref(), id) {
             (Some("ping"), id) => Ok(Some(message("pong", id, |_| {}))),
@@ -133,7 +133,7 @@ impl Session {
     }
 
     async fn run(&mut self, id: &Json, mut fields: Fields) -> Result<(), Problem> {
-        self.runs.retain(|_, (_, watching)| !watching.is_finished());
+        self.runs.retain(|_, (_, forwarding)| !forwarding.is_finished());
         if self.runs.contains_key(id.text()) {
             return Err(bad(format!("the run {} is not over", id.text())));
         }
@@ -155,16 +155,17 @@ impl Session {
         let (run, _) = start(&self.state, run).await?;
         let params = read_params(&self.state, Dialect::Loom, StartAt::Cursor(None));
         let reader = match self.frames {
-            OutFrames::Wrapped => params.read_run(&self.state, &run).await?,
+            FrameWrapping::Wrapped => params.read_run(&self.state, &run).await?,
             // The socket is one stream, in which a session may have several runs.
-            OutFrames::Plain => params.read_run_in_thread(&self.state, &run).await?,
+            FrameWrapping::Plain => params.read_run_in_thread(&self.state, &run).await?,
         };
         // Read from its beginning, a run has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
-        let open = self.state.metrics.reader(Framing::WebSocket);
-        let watching = watch(reader.wait_out_outages(), id.clone(), self.frames, self.out.clone(), open);
-        let watching = tokio::spawn(watching);
-        self.runs.insert(id.text().to_owned(), (run, watching));
+        let open = self.state.metrics.reader(ReaderTransport::WebSocket);
+        let forwarding =
+            forward_frames(reader.wait_out_outages(), id.clone(), self.frames, self.out.clone(), open);
+        let forwarding = tokio::spawn(forwarding);
+        self.runs.insert(id.text().to_owned(), (run, forwarding));
         Ok(())
     }
 
@@ -190,17 +191,23 @@ impl Session {
 }
 
 /// Tells a run to its end.
-async fn watch(mut reader: FeedReader, id: Json, frames: OutFrames, out: Outbox, _open: OpenReader) {
+async fn forward_frames(
+    mut reader: FeedReader,
+    id: Json,
+    frames: FrameWrapping,
+    out: Outbox,
+    _open: OpenReader,
+) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
                 for frame in segment.frames(from).take(to - from) {
                     let text = String::from_utf8_lossy(frame.data);
-                    let told = match frames {
-                        OutFrames::Wrapped => told(&id, &text),
-                        OutFrames::Plain => text.into_owned(),
+                    let message = match frames {
+                        FrameWrapping::Wrapped => frame_message(&id, &text),
+                        FrameWrapping::Plain => text.into_owned(),
                     };
-                    if out.send(Message::Text(told.into())).await.is_err() {
+                    if out.send(Message::Text(message.into())).await.is_err() {
                         return;
                     }
                 }
@@ -221,7 +228,7 @@ async fn watch(mut reader: FeedReader, id: Json, frames: OutFrames, out: Outbox,
 }
 
 /// Writes a frame of a run: its reply ends it, and has no `type` of its own.
-fn told(id: &Json, frame: &str) -> String {
+fn frame_message(id: &Json, frame: &str) -> String {
     let reply = Object::of_stored(frame).filter(|frame| frame.has("reply") && !frame.has("type"));
     match reply {
         Some(reply) => message("run_end", Some(id), |object| {

@@ -11,7 +11,7 @@ use runwire_model::dialect::Dialect;
 
 use crate::AppState;
 use crate::feed::{FeedCursor, StreamFormat};
-use crate::ids::ThreadAt;
+use crate::ids::ThreadParam;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -40,7 +40,7 @@ pub(crate) fn events_params(state: &AppState, parts: &Parts) -> Result<ReadParam
 /// Replays what the thread has, then follows it; the stream stays open across runs.
 async fn events(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let params = events_params(&state, &parts)?;
@@ -50,7 +50,7 @@ async fn events(
 
 async fn history(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(parts.uri.query());

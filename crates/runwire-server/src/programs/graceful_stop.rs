@@ -1,52 +1,52 @@
-//! The way from a request to end to an end that cannot be refused.
+//! Graceful stop of a program: SIGTERM, then SIGKILL after a grace period.
 
 use std::future::pending;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A program that is to end: first it is asked, then it is killed.
+/// Timer of a program's graceful stop.
 #[derive(Debug)]
-pub struct Stopping {
+pub struct GracefulStop {
     grace: Duration,
-    next: Option<(Step, Instant)>,
+    next: Option<(StopStep, Instant)>,
     was_killed: bool,
 }
 
-/// What is done next to a program that is to end.
+/// A step of a graceful stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// It is asked to end.
+pub enum StopStep {
+    /// Ask the program to end.
     Terminate,
-    /// It is ended.
+    /// Kill it.
     Kill,
 }
 
-impl Stopping {
-    /// Makes the way of a program that nobody wants to end yet; asked to, it has so long.
+impl GracefulStop {
+    /// Creates a stop that has not begun; `grace` is the time between the two steps.
     pub fn new(grace: Duration) -> Self {
         Self { grace, next: None, was_killed: false }
     }
 
-    /// Sees to it that the program is asked to end after some time; asking twice keeps the earlier time.
+    /// Schedules the first step; of several calls the earliest time counts.
     pub fn begin(&mut self, after: Duration) {
         let due = Instant::now() + after;
         match &mut self.next {
-            None if !self.was_killed => self.next = Some((Step::Terminate, due)),
-            Some((Step::Terminate, known)) => *known = (*known).min(due),
+            None if !self.was_killed => self.next = Some((StopStep::Terminate, due)),
+            Some((StopStep::Terminate, known)) => *known = (*known).min(due),
             _ => {}
         }
     }
 
-    /// Waits for the next step, and goes on to the one after it.
-    pub async fn step(&mut self) -> Step {
+    /// Waits for the next step; forever if the stop has not begun or is over.
+    pub async fn step(&mut self) -> StopStep {
         let Some((step, due)) = self.next else { return pending().await };
         tokio::time::sleep_until(due).await;
         self.next = match step {
-            Step::Terminate => Some((Step::Kill, Instant::now() + self.grace)),
-            Step::Kill => None,
+            StopStep::Terminate => Some((StopStep::Kill, Instant::now() + self.grace)),
+            StopStep::Kill => None,
         };
-        self.was_killed |= step == Step::Kill;
+        self.was_killed |= step == StopStep::Kill;
         step
     }
 }
@@ -57,12 +57,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_is_asked_then_killed() {
-        let mut stopping = Stopping::new(Duration::ZERO);
+        let mut stopping = GracefulStop::new(Duration::ZERO);
         stopping.begin(Duration::from_secs(60));
         stopping.begin(Duration::ZERO);
-        assert_eq!(stopping.step().await, Step::Terminate);
+        assert_eq!(stopping.step().await, StopStep::Terminate);
         stopping.begin(Duration::ZERO);
-        assert_eq!(stopping.step().await, Step::Kill);
+        assert_eq!(stopping.step().await, StopStep::Kill);
         stopping.begin(Duration::ZERO);
         assert!(tokio::time::timeout(Duration::from_millis(20), stopping.step()).await.is_err());
     }

@@ -1,66 +1,65 @@
-//! A program and everything that it starts, as far as that stays with it.
+//! A child process and its descendants, as one process group.
 
 use std::io;
 use std::process::ExitStatus;
 
 use tokio::process::{Child, Command};
 
+use super::graceful_stop::StopStep;
 #[cfg(unix)]
-use super::keeper::Keeper;
-use super::stopping::Step;
+use super::watchdog::Watchdog;
 
 const KILL: u8 = 9;
 const TERMINATE: u8 = 15;
 
-/// A program, in a process group of its own. Whoever lets go of it ends all of them.
+/// A program in its own process group; dropping it kills the group.
 #[derive(Debug)]
-pub struct Group {
+pub struct ProcessGroup {
     /// The program itself.
     pub child: Child,
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
-    /// Ends all of them if this process cannot.
+    /// Kills the group if this process dies.
     #[cfg(unix)]
-    _keeper: Option<Keeper>,
+    _watchdog: Option<Watchdog>,
 }
 
-impl Group {
-    /// Starts a program, with the streams that the command says.
+impl ProcessGroup {
+    /// Starts a program with the standard streams of the command.
     pub fn start(mut command: Command) -> io::Result<Self> {
         command.kill_on_drop(true);
-        // What the terminal sends to the group in front is for this process, which passes it on, or ends its programs
-        // in order.
+        // Signals of the terminal go to this process only, which forwards them or stops its programs in order.
         #[cfg(unix)]
-        let keeper = Keeper::start()
+        let watchdog = Watchdog::start()
             .inspect_err(
                 |error| tracing::warn!(%error, "a program may outlive this process, should it be killed"),
             )
             .ok();
         #[cfg(unix)]
-        let kept = keeper.as_ref().and_then(Keeper::group);
+        let watchdog_group = watchdog.as_ref().and_then(Watchdog::group);
         #[cfg(unix)]
-        command.process_group(kept.unwrap_or(0));
+        command.process_group(watchdog_group.unwrap_or(0));
         let child = command.spawn()?;
         #[cfg(unix)]
-        let leader = kept.or(child.id().and_then(|id| i32::try_from(id).ok()));
+        let leader = watchdog_group.or(child.id().and_then(|id| i32::try_from(id).ok()));
         Ok(Self {
             child,
             #[cfg(unix)]
             leader: leader.and_then(rustix::process::Pid::from_raw),
             #[cfg(unix)]
-            _keeper: keeper,
+            _watchdog: watchdog,
         })
     }
 
-    /// Takes a step towards the end of all of them.
-    pub fn step(&mut self, step: Step) {
+    /// Applies a step of a graceful stop to the group.
+    pub fn step(&mut self, step: StopStep) {
         self.signal(match step {
-            Step::Terminate => TERMINATE,
-            Step::Kill => KILL,
+            StopStep::Terminate => TERMINATE,
+            StopStep::Kill => KILL,
         });
     }
 
-    /// Sends a signal to all of them. Those that are gone need none.
+    /// Sends a signal to the group; ignores processes that have exited.
     #[cfg(unix)]
     pub fn signal(&mut self, number: u8) {
         let signal = rustix::process::Signal::from_named_raw(number.into());
@@ -69,16 +68,16 @@ impl Group {
         }
     }
 
-    /// Ends the program: there are no signals here that it could take for anything else.
+    /// Kills the program: this platform has no signals.
     #[cfg(not(unix))]
     pub fn signal(&mut self, _: u8) {
         let _ = self.child.start_kill();
     }
 
-    /// Ends whatever the program has left behind, once, after its own end.
-    pub fn sweep_up(&mut self) {
-        self.step(Step::Kill);
-        // The number may be another's from here on.
+    /// Kills the remaining processes of the group, once, after the program has exited.
+    pub fn kill_remaining(&mut self) {
+        self.step(StopStep::Kill);
+        // The kernel may reuse the group id from here on.
         #[cfg(unix)]
         {
             self.leader = None;
@@ -86,20 +85,20 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.step(Step::Kill);
+        self.step(StopStep::Kill);
     }
 }
 
-/// Tells the number of the signal that ended a program.
+/// Returns the number of the signal that killed a program.
 #[cfg(unix)]
-pub fn signal_of(status: ExitStatus) -> Option<i32> {
+pub fn exit_signal(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
 }
 
-/// Tells nothing: there are no signals here.
+/// Returns none: this platform has no signals.
 #[cfg(not(unix))]
-pub fn signal_of(_: ExitStatus) -> Option<i32> {
+pub fn exit_signal(_: ExitStatus) -> Option<i32> {
     None
 }

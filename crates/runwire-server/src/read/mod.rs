@@ -22,7 +22,7 @@ pub(crate) use stream::{FrameRewriter, rewritten_stream, stream};
 
 use crate::AppState;
 use crate::feed::{FeedCursor, FeedReader, Next};
-use crate::ids::{RunAt, ThreadAt};
+use crate::ids::{RunParam, ThreadParam};
 use crate::problem::Problem;
 
 pub(crate) fn routes() -> Router<Arc<AppState>> {
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Router<Arc<AppState>> {
 
 async fn read_run(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let params = ReadParams::of_request(&parts)?;
@@ -43,7 +43,7 @@ async fn read_run(
 
 async fn read_thread(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let params = ReadParams::of_request(&parts)?;

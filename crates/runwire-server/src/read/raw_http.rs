@@ -27,7 +27,7 @@ use super::{ReadParams, ResponseFormat};
 use crate::auth::tenant_of;
 use crate::facade::social_app;
 use crate::feed::{FeedReader, StreamFormat};
-use crate::ids::from_segment;
+use crate::ids::from_path_segment;
 use crate::metrics::RouteClass;
 use crate::problem::Problem;
 use crate::request_head::RequestHead;
@@ -74,7 +74,7 @@ pub(crate) async fn open(
     };
     consume(socket, &mut peeked).await?;
     let class = RouteClass::of(&request.method, request.uri.path());
-    state.metrics.answered(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
+    state.metrics.count_request(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
     Ok(Some(match reader {
         Ok(reader) => {
             let body = StreamBody::new(state, StreamFormat::Sse, reader);
@@ -111,7 +111,7 @@ async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<Fee
     let tenant = tenant_of(&request.headers);
     if let Some(run) = named("/v1/runs/") {
         let params = ReadParams::of_request(request)?;
-        let key = RunKey { tenant, id: from_segment("run", run)? };
+        let key = RunKey { tenant, id: from_path_segment("run", run)? };
         let reader = if follows(&params) { params.read_run(state, &key).await? } else { None };
         return Ok(reader.map(|reader| reader.limit(params.limit)));
     }
@@ -123,7 +123,7 @@ async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<Fee
     if !follows(&params) {
         return Ok(None);
     }
-    let key = ThreadKey { tenant, id: from_segment("thread", thread)? };
+    let key = ThreadKey { tenant, id: from_path_segment("thread", thread)? };
     let reader = params.read_thread(state, &key).await?;
     Ok(Some(reader.limit(params.limit)))
 }

@@ -14,7 +14,7 @@ use super::runs::RunView;
 use crate::AppState;
 use crate::agents::{AgentKind, start_in};
 use crate::demo::{self, Words};
-use crate::ids::{self, RunAt};
+use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -84,7 +84,7 @@ pub(crate) struct RetryRequest {
 /// Starts the agent of a run again, on the same input, as a new run of the same thread.
 pub(crate) async fn retry(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fresh;
 use crate::auth::tenant_of;
-use crate::ids::{InteractionAt, RunAt, segment};
+use crate::ids::{InteractionParam, RunParam, path_segment};
 use crate::interactions::{self, decisions};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -98,7 +98,11 @@ impl From<Interaction> for InteractionView {
         } = question;
         let answer_with = answer.is_none().then(|| AnswerWith {
             method: "POST",
-            path: format!("/v1/runs/{}/interactions/{}", segment(&run_id), segment(&interaction_id)),
+            path: format!(
+                "/v1/runs/{}/interactions/{}",
+                path_segment(&run_id),
+                path_segment(&interaction_id)
+            ),
             decisions: decisions(kind),
         });
         Self {
@@ -172,8 +176,8 @@ fn place_of(text: &str) -> Result<InboxPlace, Problem> {
 /// Shows a question, open or not.
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
-    InteractionAt(interaction): InteractionAt,
+    RunParam(run): RunParam,
+    InteractionParam(interaction): InteractionParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<InteractionView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -218,8 +222,8 @@ const PEOPLES: [Decision; 4] =
 /// Answers a question; the same answer again is told as it is.
 pub(crate) async fn answer(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
-    InteractionAt(interaction): InteractionAt,
+    RunParam(run): RunParam,
+    InteractionParam(interaction): InteractionParam,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<AnswerRequest>,
 ) -> Result<Json<InteractionView>, Problem> {

@@ -14,7 +14,7 @@ use runwire_model::run::Status;
 use runwire_model::window::user_message_id;
 use serde::Serialize;
 
-use crate::ids::{RunAt, ThreadAt};
+use crate::ids::{RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
@@ -22,7 +22,7 @@ use crate::{AppState, limits};
 /// Folds a run.
 pub(crate) async fn of_run(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MessageState>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -51,7 +51,7 @@ pub(crate) struct MessageList {
 /// Folds the newest runs of a thread.
 pub(crate) async fn of_thread(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MessageList>, Problem> {
     let mut query = Query::parse(query.as_deref());

@@ -9,15 +9,15 @@ use runwire_log::{LogError, ProducerInfo, ThreadKey};
 
 use crate::AppState;
 use crate::auth::tenant_of;
-use crate::ids::{ProducerAt, RunAt, ThreadAt};
+use crate::ids::{ProducerParam, RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// Tells how far a producer of a thread that is written as a whole is.
 pub(crate) async fn show_of_thread(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
-    ProducerAt(producer): ProducerAt,
+    ThreadParam(thread): ThreadParam,
+    ProducerParam(producer): ProducerParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -28,7 +28,7 @@ pub(crate) async fn show_of_thread(
 /// Tells how far a producer is whose frames name their threads.
 pub(crate) async fn show_of_tenant(
     State(state): State<Arc<AppState>>,
-    ProducerAt(producer): ProducerAt,
+    ProducerParam(producer): ProducerParam,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
@@ -44,8 +44,8 @@ pub(crate) async fn show_of_tenant(
 /// Tells a producer's epoch and the index of the frame that it must send next.
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
-    ProducerAt(producer): ProducerAt,
+    RunParam(run): RunParam,
+    ProducerParam(producer): ProducerParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;

@@ -19,16 +19,16 @@ use serde::Serialize;
 use tokio::task::JoinHandle;
 
 use super::lines::Lines;
-use crate::ids::{self, ThreadAt};
+use crate::ids::{self, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::write::drain_and_close;
-use crate::{AppState, limits, media};
+use crate::{AppState, content_type, limits};
 
 /// Gives everything that is stored of a thread, or of a run in it, as lines that [`import`] takes.
 pub(crate) async fn export(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
@@ -91,7 +91,7 @@ pub(crate) struct Taken {
 /// Takes in the lines of a thread that moves here.
 pub(crate) async fn import(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     mut body: Body,
@@ -116,7 +116,7 @@ pub(crate) async fn import(
 
 fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     Query::parse(query).finish()?;
-    match media::framing_of(headers)? {
+    match content_type::framing_of(headers)? {
         None | Some(Framing::Ndjson) => Ok(()),
         Some(_) => {
             let detail = "lines are sent as `application/x-ndjson`";

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{fresh, page_of};
 use crate::auth::tenant_of;
-use crate::ids::{self, RunAt};
+use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -213,8 +213,8 @@ pub(crate) async fn list(
         agent: query.id("agent")?,
         thread: query.id("thread")?,
         prefix: query.id("prefix")?,
-        since: query.moment("since")?,
-        until: query.moment("until")?,
+        since: query.timestamp("since")?,
+        until: query.timestamp("until")?,
         before: query.id("before")?,
         limit: limit + 1,
     };
@@ -247,7 +247,7 @@ fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
 /// Shows a run.
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<RunView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -264,7 +264,7 @@ pub(crate) struct Beat {
 /// Renews a run's lease.
 pub(crate) async fn heartbeat(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Beat>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -282,7 +282,7 @@ pub(crate) struct CancelRequest {
 /// Asks a run to stop; a closed one is shown as it is.
 pub(crate) async fn cancel(
     State(state): State<Arc<AppState>>,
-    RunAt(run): RunAt,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<CancelRequest>,
 ) -> Result<Json<RunView>, Problem> {

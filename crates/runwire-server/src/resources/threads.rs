@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{fresh, page_of};
 use crate::auth::tenant_of;
-use crate::ids::{self, ThreadAt};
+use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -115,7 +115,7 @@ pub(crate) async fn list(
 /// Shows a thread.
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ThreadView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
@@ -125,7 +125,7 @@ pub(crate) async fn show(
 /// Deletes a thread and everything of it.
 pub(crate) async fn remove(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let mut query = Query::parse(query.as_deref());

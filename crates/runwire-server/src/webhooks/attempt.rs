@@ -10,8 +10,8 @@ use http_body_util::Full;
 use runwire_log::Notice;
 
 use super::address;
+use super::client::WebhookHttpClient;
 use super::config::Webhook;
-use super::connection::Connections;
 use super::message;
 
 /// What came of an attempt.
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 const AGENT: &str = concat!("runwire/", env!("CARGO_PKG_VERSION"));
 
 /// Posts a notice. A redirect is not followed, and the body of an answer is not read.
-pub(super) async fn attempt(connections: &Connections, webhook: &Webhook, notice: &Notice) -> Outcome {
+pub(super) async fn attempt(connections: &WebhookHttpClient, webhook: &Webhook, notice: &Notice) -> Outcome {
     let failed = |why: String| Outcome::Failed { why, wait: None };
     if !webhook.allow_private
         && let Err(private) = address::check(&webhook.url)

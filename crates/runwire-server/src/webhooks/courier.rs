@@ -10,7 +10,7 @@ use runwire_log::{Notice, Told};
 
 use super::Webhooks;
 use super::attempt::{Outcome, attempt};
-use super::connection::{self, Connections};
+use super::client::{self, WebhookHttpClient};
 use super::standing::Known;
 use crate::limits;
 
@@ -32,7 +32,7 @@ impl Courier {
     pub(super) async fn work(self) {
         let (log, webhook) = (&self.webhooks.log, self.known.webhook.clone());
         let name = webhook.name.clone();
-        let connections = match tokio::task::spawn_blocking(move || connection::prepare(&webhook)).await {
+        let connections = match tokio::task::spawn_blocking(move || client::build(&webhook)).await {
             Ok(Ok(connections)) => connections,
             Ok(Err(error)) => {
                 self.known.note_failed(&error, false);
@@ -90,7 +90,7 @@ impl Courier {
     }
 
     /// Tries to tell a notice, has the log know what came of it, and gives its number back.
-    async fn deliver(&self, connections: &Connections, notice: Notice) -> u64 {
+    async fn deliver(&self, connections: &WebhookHttpClient, notice: Notice) -> u64 {
         let outcome = attempt(connections, &self.known.webhook, &notice).await;
         let (webhook, run, event) = (&self.known.webhook.name, &*notice.run.id, notice.kind.name());
         let attempts = notice.attempts + 1;

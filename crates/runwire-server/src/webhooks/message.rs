@@ -6,7 +6,7 @@ use runwire_model::Json;
 use runwire_model::json::Object;
 use serde::Serialize;
 
-use crate::ids::segment;
+use crate::ids::path_segment;
 
 /// The body of a message.
 #[derive(Serialize)]
@@ -26,10 +26,10 @@ struct Message<'a> {
 /// Writes the body of a message; it is the same each time.
 pub(super) fn body(notice: &Notice, base_url: &str) -> Result<Bytes, serde_json::Error> {
     let run_id = &*notice.run.id;
-    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), segment(run_id));
+    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), path_segment(run_id));
     if notice.kind == NoticeKind::InteractionRequested {
         let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
-        url = format!("{url}/interactions/{}", segment(&id.unwrap_or_default()));
+        url = format!("{url}/interactions/{}", path_segment(&id.unwrap_or_default()));
     }
     let message = Message {
         r#type: notice.kind.name(),

@@ -11,8 +11,8 @@
 
 mod address;
 mod attempt;
+mod client;
 mod config;
-mod connection;
 mod courier;
 mod message;
 mod secret;

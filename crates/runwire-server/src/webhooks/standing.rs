@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Webhooks;
 use super::config::Webhook;
-use crate::metrics::Text;
+use crate::metrics::PrometheusText;
 
 /// A webhook, and how it stands.
 pub(super) struct Known {
@@ -125,7 +125,7 @@ impl Webhooks {
     }
 
     /// Tells the same as metrics, as far as it is known.
-    pub(crate) fn tell(&self, text: &mut Text, figures: Option<&Figures>) {
+    pub(crate) fn write_metrics(&self, text: &mut PrometheusText, figures: Option<&Figures>) {
         let standings: Vec<_> =
             self.all.iter().map(|known| (known.webhook.name.as_str(), known.standing().clone())).collect();
         let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&str, &Standing) -> u64| {

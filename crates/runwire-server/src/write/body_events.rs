@@ -5,8 +5,8 @@ use http_body::Body;
 use http_body_util::BodyExt;
 
 use super::ByteBody;
-use crate::bodies::OpenBody;
 use crate::limits;
+use crate::open_bodies::OpenBody;
 use crate::problem::Problem;
 
 /// The next event of an open body.

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::body_events::{BodyEvent, broken, fenced, is_small, next_event};
 use super::body_unframer::{BodyUnframer, FillResult};
 use super::{ByteBody, WriteParams};
-use crate::store_retry::{self, is_outage};
 use crate::problem::Problem;
+use crate::store_retry::{self, is_outage};
 use crate::{AppState, limits};
 
 /// How long a stopping server waits for bytes of an open body that were already sent.
@@ -165,7 +165,8 @@ impl<'a> BodyWriter<'a> {
         self.is_open = true;
         let mut stopping = self.state.shutdown.clone();
         let state = self.state;
-        let mut open = self.params.stamp.as_ref().map(|stamp| state.bodies.enter(&self.params.target, stamp));
+        let mut open =
+            self.params.stamp.as_ref().map(|stamp| state.open_bodies.register(&self.params.target, stamp));
         loop {
             let event = tokio::select! {
                 biased;
@@ -295,7 +296,7 @@ impl<'a> BodyWriter<'a> {
                     written.add_threads(appended.threads);
                 }
                 if let Some(stamp) = &self.params.stamp {
-                    self.state.bodies.fence(&self.params.target, stamp);
+                    self.state.open_bodies.fence(&self.params.target, stamp);
                 }
                 appended.fault.map_or(Ok(()), |fault| Err(self.with_sessions_hint(fault.into())))
             }

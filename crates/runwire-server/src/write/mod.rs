@@ -24,10 +24,10 @@ use runwire_model::framing::Framing;
 use runwire_model::run::WholePolicy;
 
 use crate::auth::tenant_of;
-use crate::ids::{self, RunAt, ThreadAt};
+use crate::ids::{self, RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{AppState, limits, media};
+use crate::{AppState, content_type, limits};
 use body_events::is_small;
 use body_writer::BodyWriter;
 pub(crate) use drain::drain_and_close;
@@ -53,14 +53,18 @@ struct WriteParams {
 }
 
 /// Writes to a run.
-pub(crate) async fn run(State(state): State<Arc<AppState>>, RunAt(run): RunAt, request: Request) -> Response {
+pub(crate) async fn run(
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
+    request: Request,
+) -> Response {
     write(state, Target::Run(run), request).await
 }
 
 /// Writes to the runs of a thread that the frames name.
 pub(crate) async fn thread(
     State(state): State<Arc<AppState>>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     request: Request,
 ) -> Response {
     write(state, Target::Thread(thread), request).await
@@ -87,7 +91,7 @@ pub(crate) async fn write_fast_path<B: ByteBody>(
     segment: &str,
     request: http::Request<B>,
 ) -> Response {
-    match ids::from_segment("run", segment) {
+    match ids::from_path_segment("run", segment) {
         Ok(id) => {
             let run = RunKey { tenant: tenant_of(request.headers()), id };
             write(state, Target::Run(run), request).await
@@ -151,7 +155,7 @@ impl WriteParams {
                 .ok_or_else(|| Problem::bad_query("whole", "`whole` is `add`, `ignore` or `replace`"))?,
         };
         query.finish()?;
-        let framing = media::framing_of(headers)?;
+        let framing = content_type::framing_of(headers)?;
         Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel, check, whole })
     }
 }

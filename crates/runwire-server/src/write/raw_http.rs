@@ -71,7 +71,7 @@ pub(crate) async fn serve(state: &Arc<AppState>, socket: &mut TcpStream) -> io::
                 let end = body.end;
                 let summary = append_body(state, local, &request, &bytes[body]).await;
                 let status = summary.as_ref().map_or_else(Problem::status, |_| StatusCode::OK);
-                state.metrics.answered(RouteClass::Write, status);
+                state.metrics.count_request(RouteClass::Write, status);
                 let last = *state.shutdown.borrow();
                 answer.clear();
                 write_response(&mut answer, summary, last).await?;
@@ -148,7 +148,7 @@ async fn append_body(
     hosts::check(&state.config.allowed_hosts, local, (request.version, &request.uri, &request.headers))?;
     origin::check(&request.headers)?;
     let run = super::fast_path_run(&request.method, &request.uri).unwrap_or_default();
-    let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_segment("run", run)? };
+    let run = RunKey { tenant: tenant_of(&request.headers), id: ids::from_path_segment("run", run)? };
     let params = WriteParams::of(Target::Run(run), request.uri.query(), &request.headers)?;
     BodyWriter::new(state, params).write_whole_body(body).await
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runwire_client::{Client, Error, Events, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
 use runwire_server::limits::AGENT_READING_TIME;
-use runwire_server::programs::{Group, Stopping};
+use runwire_server::programs::{GracefulStop, ProcessGroup};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -73,7 +73,7 @@ impl<'a> Session<'a> {
         let dialect = arguments.dialect.named();
         let delivery = Delivery::new(&self.client, &self.run.run_id, dialect, arguments.text, notes.clone());
         let is_drawn = show.is_some() && Watch::would_be_live(false) && io::stderr().is_terminal();
-        let mut group = match Group::start(self.command(is_drawn)) {
+        let mut group = match ProcessGroup::start(self.command(is_drawn)) {
             Ok(group) => group,
             Err(error) => {
                 let program = arguments.command.first().map(|program| program.to_string_lossy().into_owned());
@@ -127,12 +127,12 @@ impl<'a> Session<'a> {
     /// Waits for the program's end, and passes on what reaches it from outside.
     async fn attend(
         &self,
-        group: &mut Group,
+        group: &mut ProcessGroup,
         delivering: &mut Delivering,
         cancels: &mut mpsc::Receiver<Option<String>>,
         signals: &mut Signals,
     ) -> Result<Ended, ExecError> {
-        let mut stopping = Stopping::new(self.arguments.grace);
+        let mut stopping = GracefulStop::new(self.arguments.grace);
         let (mut cancelled, mut delivered, mut interrupts) = (None, None, 0);
         let mut beats = tokio::time::interval(BEAT_TIME);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -3,7 +3,7 @@
 //! A question ends the stream, or leaves it open and silent; the answer goes out as another request, whose stream
 //! continues the same run. The run's input is over when no stream is open and no person is waited for.
 
-mod connection;
+mod client;
 mod refusal;
 mod request;
 mod stream;
@@ -25,7 +25,7 @@ use stream::{Arrival, Asking, Over};
 
 /// Tells where an agent is, as the server's log may say it.
 pub(super) fn address(agent: &HttpAgent) -> String {
-    connection::shown(&agent.url)
+    client::redacted_url(&agent.url)
 }
 
 /// Arrivals that wait to be written; the agent waits while there are more.
@@ -39,12 +39,12 @@ pub(super) async fn run(
     follower: Follower,
     left: Option<Left>,
 ) {
-    let connections = match connection::prepare(agent) {
-        Ok(connections) => connections,
+    let client = match client::build(agent) {
+        Ok(client) => client,
         Err(reason) => return job.end(&mut delivery, Ending::failed("agent_unreachable", reason)).await,
     };
     let (arrivals, arrived) = mpsc::channel(WAITING);
-    let asking = Asking { connections, agent: agent.clone(), turns: job.turns.clone(), arrivals };
+    let asking = Asking { client, agent: agent.clone(), turns: job.turns.clone(), arrivals };
     let mut talk = Talk {
         job,
         agent,

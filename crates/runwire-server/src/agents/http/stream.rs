@@ -14,7 +14,7 @@ use runwire_model::framing::{Framing, FramingError, Unframer};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connection::{Connections, place_of, told};
+use super::client::{AgentHttpClient, error_chain, host_and_port};
 use super::refusal;
 use super::request::Prepared;
 use crate::agents::config::HttpAgent;
@@ -47,7 +47,7 @@ pub(super) enum Over {
 /// What is needed to ask an agent something.
 #[derive(Clone)]
 pub(super) struct Asking {
-    pub(super) connections: Connections,
+    pub(super) client: AgentHttpClient,
     pub(super) agent: HttpAgent,
     pub(super) turns: Arc<Semaphore>,
     pub(super) arrivals: mpsc::Sender<Arrival>,
@@ -122,13 +122,13 @@ impl Asking {
         for (name, value) in &self.agent.headers {
             headers.insert(name, value.clone());
         }
-        self.connections.request(request).await.map_err(|error| {
-            let message = told(&error);
+        self.client.request(request).await.map_err(|error| {
+            let message = error_chain(&error);
             if error.is_connect() {
                 // What rustls says of an answer that is no TLS.
                 let no_tls = message.contains("InvalidContentType");
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
-                let at = place_of(&prepared.url);
+                let at = host_and_port(&prepared.url);
                 let message = format!("the agent cannot be reached at {at}: {message}{hint}");
                 let error = ErrorInfo::coded("agent_unreachable", message);
                 return Unsent { error: retryable(error), again: true };
@@ -181,7 +181,7 @@ impl Asking {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
                     // What arrived whole before it is written; half a frame is not.
-                    let message = format!("the agent's stream broke off: {}", told(&error));
+                    let message = format!("the agent's stream broke off: {}", error_chain(&error));
                     return Err(failed("agent_broken_off", message));
                 }
             };

@@ -20,7 +20,7 @@ use runwire_model::record::{ChatMessage, Earlier};
 use super::start::{self, StartAt, agent_of, newest_run, read_params};
 use crate::agents::conversation::abridged;
 use crate::feed::FeedReader;
-use crate::ids::{self, ThreadAt};
+use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::read::{last_event_id, respond, rewritten_stream};
@@ -35,7 +35,7 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
 async fn attach(
     State(state): State<Arc<AppState>>,
     Path((agent, _)): Path<(String, String)>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     has_agent(&state, &thread, agent).await?;

@@ -21,26 +21,26 @@ use crate::auth::tenant_of;
 use crate::facade::refusal::easyflow_frame;
 use crate::facade::start::{Fields, StartAt, agent_in_query, read_params};
 use crate::feed::{FeedReader, Next};
-use crate::listener::Place;
-use crate::metrics::{Framing, OpenReader};
+use crate::listener::ConnectionPermit;
+use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
-use crate::socket::{self, Outbox};
+use crate::websocket::{self, Outbox};
 use crate::{AppState, limits};
 
 pub(super) async fn upgrade(
     State(state): State<Arc<AppState>>,
-    Extension(place): Extension<Place>,
+    Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
     let of = state.clone();
-    let session = |out| Session { state: of, tenant, agent, out, runs: HashMap::new() };
-    socket::open(&state, place, &headers, upgrade, session)
+    let session = |out| ChatSocket { state: of, tenant, agent, out, runs: HashMap::new() };
+    websocket::open(&state, permit, &headers, upgrade, session)
 }
 
-struct Session {
+struct ChatSocket {
     state: Arc<AppState>,
     tenant: Arc<str>,
     /// The agent of chats that name none.
@@ -50,8 +50,8 @@ struct Session {
     runs: HashMap<String, JoinHandle<()>>,
 }
 
-impl socket::Session for Session {
-    async fn take(&mut self, text: &str) -> bool {
+impl websocket::MessageHandler for ChatSocket {
+    async fn handle(&mut self, text: &str) -> bool {
         let mut fields = match Fields::of_message(text) {
             Ok(fields) => fields,
             Err(problem) => return self.refuse(problem).await,
@@ -83,7 +83,7 @@ impl socket::Session for Session {
     }
 }
 
-impl Session {
+impl ChatSocket {
     /// Queues a message; false means that the socket is gone.
     async fn say(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
@@ -104,7 +104,7 @@ impl Session {
         else {
             return Ok(());
         };
-        let open = self.state.metrics.reader(Framing::WebSocket);
+        let open = self.state.metrics.reader(ReaderTransport::WebSocket);
         let conversation = conversation.unwrap_or_default();
         let sending = tokio::spawn(send(reader.wait_out_outages(), conversation, self.out.clone(), open));
         if let Some(before) = self.runs.insert(run.id.to_string(), sending) {

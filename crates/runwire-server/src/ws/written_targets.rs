@@ -1,7 +1,7 @@
-//! What a socket writes to: its pings keep those runs, and it is told what people say to them.
+//! The runs and threads that a socket has written to: renews their leases, and forwards their signals to the socket.
 //!
-//! A producer that only writes has no subscription to learn from. So from its first write to a run on it gets what an
-//! agent that is a program reads on its standard input: answers, cancel, and an end that is not its own.
+//! A producer that only writes has no subscription. So from its first write to a run on, it gets what an `exec` agent
+//! reads on its standard input: answers, cancel requests, and an end that it did not write itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,80 +11,83 @@ use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::agents::signals::{Follower, news_in};
+use crate::agents::signals::{Follower, producer_frames_in};
 use crate::store_retry::{is_outage, retry_until_available};
 use crate::{AppState, limits};
 
-/// The runs and threads that a socket has written to, the newest last.
-pub(super) struct Producing {
+/// The written runs and threads, the newest last.
+pub(super) struct WrittenTargets {
     log: Arc<dyn Log>,
     out: mpsc::Sender<Message>,
     shutdown: watch::Receiver<bool>,
-    written: VecDeque<Written>,
+    targets: VecDeque<WrittenTarget>,
 }
 
-struct Written {
+struct WrittenTarget {
     target: Target,
-    telling: AbortHandle,
+    forwarding: AbortHandle,
 }
 
-impl Drop for Written {
+impl Drop for WrittenTarget {
     fn drop(&mut self) {
-        self.telling.abort();
+        self.forwarding.abort();
     }
 }
 
-impl Producing {
+impl WrittenTargets {
     pub(super) fn new(state: &AppState, out: mpsc::Sender<Message>) -> Self {
-        Self { log: state.log.clone(), out, shutdown: state.shutdown.clone(), written: VecDeque::new() }
+        Self { log: state.log.clone(), out, shutdown: state.shutdown.clone(), targets: VecDeque::new() }
     }
 
-    /// Notes that something was written, up to a record, and begins to tell what people say to it.
-    pub(super) async fn wrote(&mut self, target: &Target, last_seq: u64) {
-        if self.written.iter().any(|written| written.target == *target) {
+    /// Adds a target after a write up to `last_seq`, and starts to forward its signals.
+    pub(super) async fn add(&mut self, target: &Target, last_seq: u64) {
+        if self.targets.iter().any(|written| written.target == *target) {
             return;
         }
-        let begun = begin(&self.log, target, last_seq).await;
-        let telling = match begun {
-            Ok(Some(telling)) => tokio::spawn(telling.tell(self.out.clone())),
+        let begun = signal_forwarder(&self.log, target, last_seq).await;
+        let forwarding = match begun {
+            Ok(Some(forwarder)) => tokio::spawn(forwarder.forward(self.out.clone())),
             Err(error) if is_outage(&error) => {
                 let (log, out, shutdown) = (self.log.clone(), self.out.clone(), self.shutdown.clone());
                 let target = target.clone();
                 tokio::spawn(async move {
-                    if let Ok(Some(telling)) = retry_until_available(&shutdown, || begin(&log, &target, last_seq)).await {
-                        telling.tell(out).await;
+                    if let Ok(Some(forwarder)) =
+                        retry_until_available(&shutdown, || signal_forwarder(&log, &target, last_seq)).await
+                    {
+                        forwarder.forward(out).await;
                     }
                 })
             }
-            // There is nothing more to tell, or nothing left to tell of.
+            // The run has ended, or is gone.
             Ok(None) | Err(_) => return,
         };
-        if self.written.len() == limits::SUBSCRIPTIONS {
-            self.written.pop_front();
+        if self.targets.len() == limits::SUBSCRIPTIONS {
+            self.targets.pop_front();
         }
-        self.written.push_back(Written { target: target.clone(), telling: telling.abort_handle() });
+        self.targets
+            .push_back(WrittenTarget { target: target.clone(), forwarding: forwarding.abort_handle() });
     }
 
-    /// Shows that the producers of what was written to are alive.
+    /// Renews the leases of all targets.
     pub(super) async fn renew_leases(&mut self) {
         let mut at = 0;
-        while let Some(written) = self.written.get(at) {
+        while let Some(written) = self.targets.get(at) {
             match self.renew(&written.target).await {
-                // What has ended is kept until that was told.
-                Ok(false) if written.telling.is_finished() => drop(self.written.remove(at)),
+                // An ended run is kept until its end was forwarded.
+                Ok(false) if written.forwarding.is_finished() => drop(self.targets.remove(at)),
                 Ok(_) => at += 1,
-                // The others would be waited for in vain, too. When the store is back, it extends all leases.
+                // The other renewals would fail, too. After an outage the store extends all leases.
                 Err(_) => return,
             }
         }
     }
 
-    /// Renews what is open; false means that it takes no more writes. The only failure is that the store is away.
+    /// Renews the leases of a target; returns false if it is closed. Fails only in an outage.
     async fn renew(&self, target: &Target) -> Result<bool, LogError> {
         let renewed = match target {
             Target::Run(run) => self.log.heartbeat(run).await.map(|info| !info.status.is_closed()),
             Target::Thread(thread) => self.renew_runs(thread).await.map(|()| true),
-            // Nothing is written so on a socket.
+            // Sockets do not write to a tenant.
             Target::Tenant(_) => Ok(false),
         };
         renewed.or_else(|error| if is_outage(&error) { Err(error) } else { Ok(false) })
@@ -94,7 +97,7 @@ impl Producing {
         for run in self.log.thread(thread).await?.open_runs {
             match self.log.heartbeat(&RunKey::new(thread.tenant.clone(), run)).await {
                 Err(error) if is_outage(&error) => return Err(error),
-                // One that has just gone is no matter.
+                // The run may just have ended.
                 _ => {}
             }
         }
@@ -102,24 +105,28 @@ impl Producing {
     }
 }
 
-/// Finds the place from which a producer is told what is said to what it has written, up to a record.
-async fn begin(log: &Arc<dyn Log>, target: &Target, last_seq: u64) -> Result<Option<Telling>, LogError> {
+/// Creates the forwarder of a target that was written up to `last_seq`; none if the run has ended.
+async fn signal_forwarder(
+    log: &Arc<dyn Log>,
+    target: &Target,
+    last_seq: u64,
+) -> Result<Option<SignalForwarder>, LogError> {
     let follow = |thread: &ThreadKey, run, after| {
         let follower = Follower::new(log.clone(), run, thread, after);
-        Some(Telling { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
+        Some(SignalForwarder { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
     };
     match target {
         Target::Run(key) => {
             let run = log.run(key).await?;
             let thread = key.thread(run.thread_id.as_str());
             let is_over = run.status.is_closed() && run.last_seq <= last_seq;
-            Ok(if is_over { None } else { follow(&thread, Some(key), unsaid(&run).min(last_seq)) })
+            Ok(if is_over { None } else { follow(&thread, Some(key), replay_after(&run).min(last_seq)) })
         }
         Target::Thread(thread) => {
             let mut after = last_seq;
             for id in log.thread(thread).await?.open_runs {
                 let run = log.run(&RunKey::new(thread.tenant.clone(), id)).await?;
-                after = after.min(unsaid(&run));
+                after = after.min(replay_after(&run));
             }
             Ok(follow(thread, None, after))
         }
@@ -127,27 +134,27 @@ async fn begin(log: &Arc<dyn Log>, target: &Target, last_seq: u64) -> Result<Opt
     }
 }
 
-/// Tells up to which record nobody has said anything to a run. Whoever comes back hears again what was said.
-fn unsaid(run: &RunInfo) -> u64 {
-    let is_said = run.summary.cancel_requested || !run.summary.interactions.is_empty();
+/// Returns the record after which signals are forwarded: a reconnecting producer gets earlier signals of the run again.
+fn replay_after(run: &RunInfo) -> u64 {
+    let has_signals = run.summary.cancel_requested || !run.summary.interactions.is_empty();
     match run.first_seq {
-        Some(first) if is_said => first.saturating_sub(1),
+        Some(first) if has_signals => first.saturating_sub(1),
         _ => run.last_seq,
     }
 }
 
-/// Tells a socket what is said to a run, or to all runs of a thread.
-struct Telling {
+/// Forwards the signals of a run, or of all runs of a thread, to a socket.
+struct SignalForwarder {
     follower: Follower,
     thread: Arc<str>,
     is_one_run: bool,
 }
 
-impl Telling {
-    async fn tell(mut self, out: mpsc::Sender<Message>) {
+impl SignalForwarder {
+    async fn forward(mut self, out: mpsc::Sender<Message>) {
         while let Some(records) = self.follower.records().await {
             for stored in records {
-                for frame in news_in(&stored, &self.thread) {
+                for frame in producer_frames_in(&stored, &self.thread) {
                     let run = serde_json::Value::from(&*stored.run);
                     let text = format!(r#"{{"op":"signal","run":{run},"frame":{frame}}}"#);
                     if out.send(Message::Text(text.into())).await.is_err() {

@@ -1,4 +1,4 @@
-//! Connections to HTTP agents: plain, or through TLS.
+//! AgentHttpClient to HTTP agents: plain, or through TLS.
 
 use std::error::Error as StdError;
 
@@ -10,30 +10,30 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use crate::agents::config::HttpAgent;
-use crate::outgoing::{self, Trust};
+use crate::https_client::{self, TrustedRoots};
 
 /// Makes connections to one agent.
-pub(super) type Connections = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(super) type AgentHttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Prepares connections to an agent; what keeps them from being trusted is told.
-pub(super) fn prepare(agent: &HttpAgent) -> Result<Connections, String> {
+pub(super) fn build(agent: &HttpAgent) -> Result<AgentHttpClient, String> {
     let urls = [Some(&agent.url), agent.answer_url.as_ref(), agent.cancel_url.as_ref()];
-    let machines = urls.into_iter().flatten().any(|url| url.starts_with("https:"));
+    let system = urls.into_iter().flatten().any(|url| url.starts_with("https:"));
     let mut plain = HttpConnector::new();
     plain.set_connect_timeout(Some(agent.connect_time));
-    let connector = outgoing::secured(plain, Trust { own: &agent.trusted, machines })?;
-    Ok(outgoing::client().build(connector))
+    let connector = https_client::connector(plain, TrustedRoots { extra: &agent.trusted, system })?;
+    Ok(https_client::client_builder().build(connector))
 }
 
 /// Tells the host and the port of an address, without what may be secret in it.
-pub(super) fn place_of(url: &str) -> String {
+pub(super) fn host_and_port(url: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else { return "its address".to_owned() };
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual))
 }
 
 /// Tells an address without a name, a password and a query, which may be secret.
-pub(super) fn shown(url: &str) -> String {
+pub(super) fn redacted_url(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -42,7 +42,7 @@ pub(super) fn shown(url: &str) -> String {
 }
 
 /// Tells an error with what caused it: the outermost alone says little.
-pub(super) fn told(error: &(dyn StdError + 'static)) -> String {
+pub(super) fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut message = error.to_string();
     let mut inner = error.source();
     while let Some(error) = inner {
@@ -68,7 +68,7 @@ mod tests {
             ("http://li:p@[::1]:8?key=a@b/c", "[::1]:8", "http://[::1]:8"),
         ] {
             let filled = url.replace("{run}", "r1");
-            assert_eq!((place_of(&filled), shown(url)), (place.to_owned(), plain.to_owned()));
+            assert_eq!((host_and_port(&filled), redacted_url(url)), (place.to_owned(), plain.to_owned()));
         }
     }
 }
