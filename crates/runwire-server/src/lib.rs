@@ -215,7 +215,7 @@ impl Server {
         state.agents.recover_first().await;
         let housekeeping = housekeeping::start(&state);
         let served = listener::serve(listener, &state, shutdown, stop).await;
-        state.agents.stopped().await;
+        state.agents.wait_until_stopped().await;
         housekeeping.abort_all();
         state.log.close().await;
         served

@@ -7,73 +7,79 @@ use std::time::Duration;
 
 use runwire_model::event::InteractionResolved;
 
+use super::agent_writer::{AgentWriteError, AgentWriter};
 use super::config::DemoAgent;
-use super::delivery::{Delivery, Stop};
-use super::ending::Ending;
-use super::job::{Job, Left};
-use super::signals::{Follower, Signal};
+use super::job::{Job, OrphanState};
+use super::outcome::AgentOutcome;
+use super::signals::{RecordFollower, RunSignal};
 use crate::demo::{Script, Step};
 
 /// How much faster than for people a fast script is.
-const FASTER: u32 = 100;
+const FAST_PACE: u32 = 100;
 
 /// Tells the script, to the end of its run or of the server.
 pub(super) async fn run(
     job: &Job,
     agent: &DemoAgent,
-    mut delivery: Delivery,
-    follower: Follower,
-    left: Option<Left>,
+    mut writer: AgentWriter,
+    follower: RecordFollower,
+    orphan: Option<OrphanState>,
 ) {
     let message = job.input.message.as_deref().unwrap_or_default();
     let Some(script) = Script::new(&agent.script, message, &job.run.id) else {
         let message = format!("there is no demo called `{}`", agent.script);
-        return job.end(&mut delivery, Ending::failed("not_started", message)).await;
+        return job.end(&mut writer, AgentOutcome::failed("not_started", message)).await;
     };
-    let left = left.unwrap_or_default();
-    let skip = delivery.written();
-    let mut telling = Telling {
+    let orphan = orphan.unwrap_or_default();
+    let skip = writer.written();
+    let mut runner = ScriptRunner {
         job,
         script,
-        delivery,
+        writer,
         follower,
-        answers: left.answers,
+        answers: orphan.answers,
         skip,
         is_cancelled: false,
-        pace: if agent.fast { FASTER } else { 1 },
+        pace: if agent.fast { FAST_PACE } else { 1 },
     };
-    if left.is_cancelled {
-        telling.skip_written();
-        telling.cancel();
+    if orphan.is_cancelled {
+        runner.skip_written();
+        runner.cancel();
     }
-    match telling.tell().await {
-        Ok(()) | Err(Halt::Leave | Halt::Stop(Stop::Closed | Stop::Fenced)) => {}
-        Err(Halt::Stop(Stop::Refused)) => job.end(&mut telling.delivery, Ending::store_damaged()).await,
-        Err(Halt::Stop(stop)) => {
-            tracing::warn!(run = &*job.run.id, agent = job.agent.name, %stop, "a demo cannot be told");
+    match runner.run_script().await {
+        Ok(())
+        | Err(
+            ScriptHalt::Leave
+            | ScriptHalt::AgentWriteError(AgentWriteError::Closed | AgentWriteError::Fenced),
+        ) => {}
+        Err(ScriptHalt::AgentWriteError(AgentWriteError::Refused)) => {
+            job.end(&mut runner.writer, AgentOutcome::store_damaged()).await
+        }
+        Err(ScriptHalt::AgentWriteError(error)) => {
+            tracing::warn!(run = &*job.run.id, agent = job.agent.name, %error, "a demo cannot be told");
         }
     }
 }
 
 /// Why a script is not told to its end.
-enum Halt {
+enum ScriptHalt {
     /// The run has ended, or the server stops: the next one goes on.
     Leave,
     /// Nothing more can be written.
-    Stop(Stop),
+    AgentWriteError(AgentWriteError),
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
+impl From<AgentWriteError> for ScriptHalt {
+    fn from(error: AgentWriteError) -> Self {
+        Self::AgentWriteError(error)
     }
 }
 
-struct Telling<'a> {
+struct ScriptRunner<'a> {
     job: &'a Job,
     script: Script,
-    delivery: Delivery,
-    follower: Follower,
+    writer: AgentWriter,
+    follower: RecordFollower,
     /// Answers that the script was not told yet.
     answers: Vec<InteractionResolved>,
     /// Events that are written already.
@@ -82,35 +88,35 @@ struct Telling<'a> {
     pace: u32,
 }
 
-impl Telling<'_> {
-    async fn tell(&mut self) -> Result<(), Halt> {
+impl ScriptRunner<'_> {
+    async fn run_script(&mut self) -> Result<(), ScriptHalt> {
         let job = self.job;
         loop {
-            let Some(turn) = job.turn(&mut self.delivery, &mut self.follower).await else {
-                return Err(Halt::Leave);
+            let Some(permit) = job.acquire_run_permit(&mut self.writer, &mut self.follower).await else {
+                return Err(ScriptHalt::Leave);
             };
-            let asked = job.beating(self.tell_until_question()).await?;
+            let interaction_id = job.with_heartbeat(self.run_to_interaction()).await?;
             // Whoever waits for a person is in nobody's way.
-            drop(turn);
-            let Some(asked) = asked else { return Ok(()) };
-            while !self.settle(&asked) {
-                self.attend(None).await?;
+            drop(permit);
+            let Some(interaction_id) = interaction_id else { return Ok(()) };
+            while !self.answer_script(&interaction_id) {
+                self.wait_for_signals(None).await?;
             }
         }
     }
 
     /// Tells the script up to a question without an answer, or to its end.
-    async fn tell_until_question(&mut self) -> Result<Option<String>, Halt> {
+    async fn run_to_interaction(&mut self) -> Result<Option<String>, ScriptHalt> {
         loop {
             match self.script.next() {
                 Step::Emit(_) if self.skip > 0 => self.skip -= 1,
                 Step::Emit(event) => {
-                    self.delivery.write_event(&event).await?;
+                    self.writer.write_event(&event).await?;
                     tokio::task::consume_budget().await;
                 }
                 Step::Pause(_) if self.skip > 0 => {}
-                Step::Pause(time) => self.attend(Some(time / self.pace)).await?,
-                Step::Ask { interaction_id } if self.settle(&interaction_id) => {}
+                Step::Pause(time) => self.wait_for_signals(Some(time / self.pace)).await?,
+                Step::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
                 Step::Ask { interaction_id } => return Ok(Some(interaction_id)),
                 Step::End => return Ok(None),
             }
@@ -123,18 +129,18 @@ impl Telling<'_> {
             match self.script.next() {
                 Step::Emit(_) => self.skip -= 1,
                 Step::Pause(_) => {}
-                Step::Ask { interaction_id } if self.settle(&interaction_id) => {}
+                Step::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
                 Step::Ask { .. } | Step::End => return,
             }
         }
     }
 
     /// Tells the script the answer to its question, if there is one. A script that was cancelled has no question.
-    fn settle(&mut self, asked: &str) -> bool {
+    fn answer_script(&mut self, interaction_id: &str) -> bool {
         if self.is_cancelled {
             return true;
         }
-        let at = self.answers.iter().position(|answer| answer.interaction_id == asked);
+        let at = self.answers.iter().position(|answer| answer.interaction_id == interaction_id);
         at.is_some_and(|at| self.script.answer(&self.answers.remove(at)))
     }
 
@@ -144,27 +150,27 @@ impl Telling<'_> {
     }
 
     /// Waits for a time, or without one for whatever comes first.
-    async fn attend(&mut self, time: Option<Duration>) -> Result<(), Halt> {
+    async fn wait_for_signals(&mut self, time: Option<Duration>) -> Result<(), ScriptHalt> {
         let until = time.map(|time| tokio::time::Instant::now() + time);
         loop {
             let signals = tokio::select! {
                 signals = self.follower.signals() => signals,
-                () = self.job.server_stops() => return Err(Halt::Leave),
+                () = self.job.server_stops() => return Err(ScriptHalt::Leave),
                 () = sleep_until(until) => return Ok(()),
             };
             let mut is_answered = false;
             for signal in signals {
                 match signal {
-                    Signal::Answered(resolved) => {
+                    RunSignal::Answered(resolved) => {
                         self.answers.push(resolved);
                         is_answered = true;
                     }
-                    Signal::CancelRequested { .. } => {
+                    RunSignal::CancelRequested { .. } => {
                         self.cancel();
                         return Ok(());
                     }
-                    Signal::Closed { .. } => return Err(Halt::Leave),
-                    Signal::Suspended | Signal::Resumed { .. } => {}
+                    RunSignal::Closed { .. } => return Err(ScriptHalt::Leave),
+                    RunSignal::Suspended | RunSignal::Resumed { .. } => {}
                 }
             }
             if is_answered && until.is_none() {

@@ -12,14 +12,14 @@
 //! reads; there is no side channel, so what a person was told is what the agent is told. `recovery` takes up what
 //! servers that are gone have left open.
 
+pub(crate) mod ag_ui_messages;
+mod agent_writer;
 mod config;
-pub(crate) mod conversation;
-mod delivery;
 mod demo;
-mod ending;
 mod exec;
 mod http;
 mod job;
+mod outcome;
 mod recovery;
 pub(crate) mod signals;
 
@@ -34,7 +34,7 @@ pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, 
 
 use crate::problem::Problem;
 use crate::{Config, limits, store_retry};
-use job::{Begin, Job};
+use job::{Job, JobStart};
 pub(crate) use recovery::start_in;
 use runwire_check::nearest::nearest;
 
@@ -52,34 +52,34 @@ pub(crate) struct Agents {
     outage: Duration,
     /// How many runs may be open at once.
     open: usize,
-    places: Arc<Semaphore>,
+    open_permits: Arc<Semaphore>,
     /// How many of them may be under way at once.
     at_once: usize,
-    turns: Arc<Semaphore>,
+    run_permits: Arc<Semaphore>,
 }
 
 /// Tells that the default agent is none of the agents.
 #[derive(Debug, thiserror::Error)]
 #[error("the default agent is `{0}`, and no agent is called so")]
-pub(crate) struct UnknownDefault(String);
+pub(crate) struct UnknownDefaultAgent(String);
 
 /// How busy the agents are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Busy {
+pub(crate) struct AgentLoad {
     /// Runs that are open.
     pub(crate) open: usize,
     /// Those of them that an agent is at work on.
-    pub(crate) under_way: usize,
+    pub(crate) running: usize,
 }
 
 /// Makes an id that is new.
-fn mint() -> String {
+fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
 /// What an agent is given.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Input {
+pub(crate) struct AgentInput {
     /// What the person asked.
     pub(crate) message: Option<String>,
     /// The id of that, if it has one.
@@ -94,11 +94,11 @@ impl Agents {
         config: &Config,
         log: Arc<dyn Log>,
         shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, UnknownDefault> {
+    ) -> Result<Self, UnknownDefaultAgent> {
         let agents: Vec<_> = config.agents.iter().cloned().map(Arc::new).collect();
         let default = match &config.default_agent {
             Some(name) if agents.iter().all(|agent| agent.name != *name) => {
-                return Err(UnknownDefault(name.clone()));
+                return Err(UnknownDefaultAgent(name.clone()));
             }
             Some(name) => Some(name.clone()),
             None => match agents.as_slice() {
@@ -117,9 +117,9 @@ impl Agents {
             grace: config.agent_grace,
             outage: config.outage,
             open,
-            places: Arc::new(Semaphore::new(open)),
+            open_permits: Arc::new(Semaphore::new(open)),
             at_once,
-            turns: Arc::new(Semaphore::new(at_once)),
+            run_permits: Arc::new(Semaphore::new(at_once)),
         })
     }
 
@@ -139,13 +139,13 @@ impl Agents {
     }
 
     /// Finds the agent that a name probably means, which is no agent's.
-    pub(crate) fn meant_by(&self, name: &str) -> Option<&str> {
+    pub(crate) fn similar_name(&self, name: &str) -> Option<&str> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         nearest(name, &names).filter(|_| !self.exists(name))
     }
 
     /// Makes the problem of an agent that the server cannot start.
-    pub(crate) fn unknown(&self, name: &str) -> Problem {
+    pub(crate) fn unknown_agent(&self, name: &str) -> Problem {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
         let detail = format!("no agent of this server is called `{name}`: {there_are}");
@@ -159,11 +159,11 @@ impl Agents {
     pub(crate) async fn create(&self, run: NewRun) -> Result<Created<RunInfo>, Problem> {
         let agent = run.agent.as_deref().and_then(|name| self.find(name)).cloned();
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
-        let run_id = run.run_id.clone().unwrap_or_else(mint);
-        let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(mint()), ..run };
+        let run_id = run.run_id.clone().unwrap_or_else(new_id);
+        let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(new_id()), ..run };
         // Before the run exists: one that cannot be started shall not be there.
-        let place = self.place()?;
-        let input = Input {
+        let permit = self.acquire_open_permit()?;
+        let input = AgentInput {
             message: run.message.clone(),
             message_id: run.message_id.clone(),
             input: run.input.clone(),
@@ -175,7 +175,7 @@ impl Agents {
             let created = store_retry::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
             if created.new {
                 let key = RunKey::new(tenant, created.value.run_id.as_str());
-                agents.begin(place, agent, &created.value, key, input, Begin::New);
+                agents.spawn_job(permit, agent, &created.value, key, input, JobStart::New);
             }
             Ok::<_, LogError>(created)
         });
@@ -183,18 +183,21 @@ impl Agents {
     }
 
     /// Tells how many runs of agents are open, and how many agents are at work.
-    pub(crate) fn busy(&self) -> Busy {
-        let taken = |all: usize, places: &Semaphore| all.saturating_sub(places.available_permits());
-        Busy { open: taken(self.open, &self.places), under_way: taken(self.at_once, &self.turns) }
+    pub(crate) fn load(&self) -> AgentLoad {
+        let in_use = |all: usize, permits: &Semaphore| all.saturating_sub(permits.available_permits());
+        AgentLoad {
+            open: in_use(self.open, &self.open_permits),
+            running: in_use(self.at_once, &self.run_permits),
+        }
     }
 
     /// Waits until no agent works any more, which they begin to do when the server begins to stop.
-    pub(crate) async fn stopped(&self) {
+    pub(crate) async fn wait_until_stopped(&self) {
         let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
         // A program has the grace before SIGKILL; the rest is for writing the end.
         let most = self.grace + limits::AGENT_LINGER_TIME + limits::GRACE_TIME;
-        if tokio::time::timeout(most, self.places.acquire_many(everyone)).await.is_err() {
-            let left = self.open - self.places.available_permits();
+        if tokio::time::timeout(most, self.open_permits.acquire_many(everyone)).await.is_err() {
+            let left = self.open - self.open_permits.available_permits();
             tracing::warn!(left, "some agents did not end in time");
         }
     }
@@ -203,21 +206,21 @@ impl Agents {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        self.places.clone().try_acquire_owned().map_err(|_| {
+    fn acquire_open_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.open_permits.clone().try_acquire_owned().map_err(|_| {
             let detail = format!("{} runs of agents are open", self.open);
             Problem::new("too_many_agents", detail).with("limit", self.open)
         })
     }
 
-    fn begin(
+    fn spawn_job(
         &self,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         agent: Arc<Agent>,
         run: &RunInfo,
         key: RunKey,
-        input: Input,
-        begin: Begin,
+        input: AgentInput,
+        start: JobStart,
     ) {
         let job = Job {
             log: self.log.clone(),
@@ -225,14 +228,14 @@ impl Agents {
             run: key,
             agent,
             input,
-            turns: self.turns.clone(),
+            run_permits: self.run_permits.clone(),
             shutdown: self.shutdown.clone(),
             beat: self.beat,
             grace: self.grace,
         };
         tokio::spawn(async move {
-            job.work(begin).await;
-            drop(place);
+            job.execute(start).await;
+            drop(permit);
         });
     }
 }

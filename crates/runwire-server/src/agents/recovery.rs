@@ -16,22 +16,22 @@ use runwire_model::run::Status;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
+use super::agent_writer::{self, AgentWriter};
 use super::config::{Agent, AgentKind};
-use super::delivery::{self, Delivery};
-use super::ending::Ending;
-use super::job::{Begin, Left};
-use super::signals::{Signal, signals_in};
-use super::{Agents, Input};
+use super::job::{JobStart, OrphanState};
+use super::outcome::AgentOutcome;
+use super::signals::{RunSignal, signals_in};
+use super::{AgentInput, Agents};
 use crate::{limits, store_retry};
 
 /// What becomes of a run that was left.
-enum Fate {
+enum RecoveryAction {
     /// It is none of ours: somebody else writes it, under the same name.
-    Others,
+    NotOurs,
     /// Its agent works on it.
-    Goes(Input, Begin),
+    Resume(AgentInput, JobStart),
     /// It ends.
-    Ends,
+    End,
 }
 
 impl Agents {
@@ -52,7 +52,7 @@ impl Agents {
     /// own, so that none keeps another waiting.
     pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let room = self.places.available_permits().min(limits::TAKE_UP_RUNS);
+        let room = self.open_permits.available_permits().min(limits::TAKE_UP_RUNS);
         if names.is_empty() || room == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
@@ -71,21 +71,22 @@ impl Agents {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
-        let fate =
-            store_retry::retry_until_available(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
-        let done = match fate {
+        let action =
+            store_retry::retry_until_available(&self.shutdown, || self.recovery_action(agent, &left, &key))
+                .await;
+        let done = match action {
             Err(error) => Err(error),
-            Ok(Fate::Others) => Ok(()),
-            Ok(Fate::Goes(input, begin)) => {
+            Ok(RecoveryAction::NotOurs) => Ok(()),
+            Ok(RecoveryAction::Resume(input, start)) => {
                 tracing::info!(run, agent = agent.name, "taking up a run");
-                if let Some(place) = self.place_in_time(&key).await {
-                    self.begin(place, agent.clone(), &left.run, key, input, begin);
+                if let Some(permit) = self.wait_for_open_permit(&key).await {
+                    self.spawn_job(permit, agent.clone(), &left.run, key, input, start);
                 }
                 Ok(())
             }
-            Ok(Fate::Ends) => {
+            Ok(RecoveryAction::End) => {
                 tracing::info!(run, agent = agent.name, "ending a run whose agent is gone");
-                self.end_left(agent, &left.run, &key).await
+                self.end_orphan(agent, &left.run, &key).await
             }
         };
         if let Err(error) = done {
@@ -94,31 +95,40 @@ impl Agents {
         }
     }
 
-    async fn fate_of(&self, agent: &Arc<Agent>, left: &LeftRun, key: &RunKey) -> Result<Fate, LogError> {
+    async fn recovery_action(
+        &self,
+        agent: &Arc<Agent>,
+        left: &LeftRun,
+        key: &RunKey,
+    ) -> Result<RecoveryAction, LogError> {
         let run = &left.run;
-        let has_written = delivery::has_written(&*self.log, key).await?;
+        let has_written = agent_writer::has_written(&*self.log, key).await?;
         if !has_written && !left.asked.is_started_here {
-            return Ok(Fate::Others);
+            return Ok(RecoveryAction::NotOurs);
         }
         if run.status == Status::Pending {
             // Whoever takes it up leaves a trace: an agent that takes its servers down with it is not started for ever.
-            return Ok(if has_written { Fate::Ends } else { Fate::Goes(asked(left), Begin::Anew) });
+            return Ok(if has_written {
+                RecoveryAction::End
+            } else {
+                RecoveryAction::Resume(pending_input(left), JobStart::Restart)
+            });
         }
         if matches!(agent.kind, AgentKind::Exec(_)) {
-            return Ok(Fate::Ends);
+            return Ok(RecoveryAction::End);
         }
-        let (input, left) = self.look_at(run, key).await?;
+        let (input, left) = self.read_orphan_state(run, key).await?;
         // Whoever wanted it to stop does not want it to be asked again.
-        let is_ready = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
-        let goes_on = is_ready || matches!(agent.kind, AgentKind::Demo(_));
-        Ok(if goes_on { Fate::Goes(input, Begin::Left(left)) } else { Fate::Ends })
+        let can_resume = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
+        let resumes = can_resume || matches!(agent.kind, AgentKind::Demo(_));
+        Ok(if resumes { RecoveryAction::Resume(input, JobStart::Resume(left)) } else { RecoveryAction::End })
     }
 
     /// Waits for a place, and keeps the run's lease meanwhile; gives none where the server stops first.
-    async fn place_in_time(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
+    async fn wait_for_open_permit(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
         loop {
             tokio::select! {
-                place = self.places.clone().acquire_owned() => return place.ok(),
+                permit = self.open_permits.clone().acquire_owned() => return permit.ok(),
                 () = tokio::time::sleep(self.beat) => {
                     let _ = self.log.heartbeat(run).await;
                 }
@@ -127,23 +137,28 @@ impl Agents {
         }
     }
 
-    async fn end_left(&self, agent: &Agent, run: &RunInfo, key: &RunKey) -> Result<(), LogError> {
-        let ending = match run.summary.cancel_requested {
-            true => Ending::Cancelled { reason: None },
-            false => Ending::producer_lost(),
+    async fn end_orphan(&self, agent: &Agent, run: &RunInfo, key: &RunKey) -> Result<(), LogError> {
+        let outcome = match run.summary.cancel_requested {
+            true => AgentOutcome::Cancelled { reason: None },
+            false => AgentOutcome::producer_lost(),
         };
         let dialect = agent.kind.dialect();
-        let take_up = || Delivery::take_up(self.log.clone(), key, dialect);
-        let delivery = store_retry::retry_until_available(&self.shutdown, take_up).await?;
-        delivery.until(self.shutdown.clone()).end(ending).await;
+        let take_up = || AgentWriter::claim(self.log.clone(), key, dialect);
+        let writer = store_retry::retry_until_available(&self.shutdown, take_up).await?;
+        writer.retry_until(self.shutdown.clone()).end(outcome).await;
         Ok(())
     }
 
     /// Reads what a run was given, and how it was left.
-    async fn look_at(&self, run: &RunInfo, key: &RunKey) -> Result<(Input, Left), LogError> {
+    async fn read_orphan_state(
+        &self,
+        run: &RunInfo,
+        key: &RunKey,
+    ) -> Result<(AgentInput, OrphanState), LogError> {
         let thread = key.thread(run.thread_id.as_str());
-        let mut left = Left { seq: run.first_seq.unwrap_or(1).saturating_sub(1), ..Left::default() };
-        let mut input = Input::default();
+        let mut left =
+            OrphanState { seq: run.first_seq.unwrap_or(1).saturating_sub(1), ..OrphanState::default() };
+        let mut input = AgentInput::default();
         while left.seq < run.last_seq {
             let page = self.log.read(&thread, left.seq).await?;
             let Some(last) = page.records.last() else { break };
@@ -152,11 +167,11 @@ impl Agents {
             for stored in records.filter(|stored| stored.record.seq <= run.last_seq) {
                 if let Some(started) = start_in(stored.record.entries.iter().map(|entry| &entry.event.body)) {
                     let RunStarted { message, message_id, input: given, .. } = started.clone();
-                    input = Input { message, message_id, input: given };
+                    input = AgentInput { message, message_id, input: given };
                 }
                 if stored.record.dialect.is_some() && left.resumed.take().is_some() {
                     // The agent has said something since, so it was told.
-                    left.untold.clear();
+                    left.undelivered_answers.clear();
                 }
                 signals_in(stored).into_iter().for_each(|signal| left.note(signal));
             }
@@ -167,22 +182,22 @@ impl Agents {
 }
 
 /// Tells what a run was given that nothing was written to.
-fn asked(left: &LeftRun) -> Input {
+fn pending_input(left: &LeftRun) -> AgentInput {
     let asked = left.asked.clone();
-    Input { message: asked.message, message_id: asked.message_id, input: asked.input }
+    AgentInput { message: asked.message, message_id: asked.message_id, input: asked.input }
 }
 
-impl Left {
-    fn note(&mut self, signal: Signal) {
+impl OrphanState {
+    fn note(&mut self, signal: RunSignal) {
         match signal {
-            Signal::Suspended => self.is_suspended = true,
-            Signal::Answered(resolved) => {
+            RunSignal::Suspended => self.is_suspended = true,
+            RunSignal::Answered(resolved) => {
                 self.answers.push(resolved.clone());
-                self.untold.push(resolved);
+                self.undelivered_answers.push(resolved);
             }
-            Signal::Resumed { seq } => (self.is_suspended, self.resumed) = (false, Some(seq)),
-            Signal::CancelRequested { .. } => self.is_cancelled = true,
-            Signal::Closed { .. } => {}
+            RunSignal::Resumed { seq } => (self.is_suspended, self.resumed) = (false, Some(seq)),
+            RunSignal::CancelRequested { .. } => self.is_cancelled = true,
+            RunSignal::Closed { .. } => {}
         }
     }
 }

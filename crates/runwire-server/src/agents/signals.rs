@@ -11,7 +11,7 @@ use crate::store_retry::{OutageBackoff, is_outage};
 
 /// Something in a run that its agent must know of.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Signal {
+pub(super) enum RunSignal {
     /// The run waits for a person.
     Suspended,
     /// A person answered, or the time to answer is over.
@@ -28,7 +28,7 @@ pub(super) enum Signal {
 }
 
 /// Reads the records of a run, or of all runs of a thread, from a place on.
-pub(crate) struct Follower {
+pub(crate) struct RecordFollower {
     log: Arc<dyn Log>,
     /// The only run that matters, if there is one.
     run: Option<Arc<str>>,
@@ -43,7 +43,7 @@ pub(crate) struct Follower {
     backoff: OutageBackoff,
 }
 
-impl Follower {
+impl RecordFollower {
     /// Follows a thread, or one run in it, from after a record on.
     pub(crate) fn new(log: Arc<dyn Log>, run: Option<&RunKey>, thread: &ThreadKey, after: u64) -> Self {
         let tail = log.tail(thread);
@@ -112,37 +112,37 @@ impl Follower {
     }
 
     /// Waits for records, and gives the signals in them, which may be none. A thread that is gone is a run's end.
-    pub(super) async fn signals(&mut self) -> Vec<Signal> {
+    pub(super) async fn signals(&mut self) -> Vec<RunSignal> {
         match self.records().await {
             Some(records) => records.iter().flat_map(|stored| signals_in(stored)).collect(),
-            None => vec![Signal::Closed { by_agent: false }],
+            None => vec![RunSignal::Closed { by_agent: false }],
         }
     }
 }
 
 /// Lists what a record tells an agent.
-pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
+pub(super) fn signals_in(stored: &Stored) -> Vec<RunSignal> {
     let record = &stored.record;
     // An act of the server has no dialect.
     let by_agent = record.dialect.is_some();
     let signal = |body: &Body| match body {
-        Body::RunSuspended(_) => Some(Signal::Suspended),
-        Body::InteractionResolved(resolved) if !by_agent => Some(Signal::Answered(resolved.clone())),
-        Body::RunResumed(_) => Some(Signal::Resumed { seq: record.seq }),
-        Body::RunCancelRequested(asked) => Some(Signal::CancelRequested { reason: asked.reason.clone() }),
-        body if body.is_terminal() => Some(Signal::Closed { by_agent }),
+        Body::RunSuspended(_) => Some(RunSignal::Suspended),
+        Body::InteractionResolved(resolved) if !by_agent => Some(RunSignal::Answered(resolved.clone())),
+        Body::RunResumed(_) => Some(RunSignal::Resumed { seq: record.seq }),
+        Body::RunCancelRequested(asked) => Some(RunSignal::CancelRequested { reason: asked.reason.clone() }),
+        body if body.is_terminal() => Some(RunSignal::Closed { by_agent }),
         _ => None,
     };
     let mut signals: Vec<_> = record.entries.iter().filter_map(|entry| signal(&entry.event.body)).collect();
     // An end settles what is open; that is no answer.
-    if signals.iter().any(|signal| matches!(signal, Signal::Closed { .. })) {
-        signals.retain(|signal| matches!(signal, Signal::Closed { .. }));
+    if signals.iter().any(|signal| matches!(signal, RunSignal::Closed { .. })) {
+        signals.retain(|signal| matches!(signal, RunSignal::Closed { .. }));
     }
     signals
 }
 
 /// Lists what a record tells the producer of its run, each as a frame of `runwire`.
-pub(crate) fn news_in(stored: &Stored, thread: &str) -> Vec<String> {
+pub(crate) fn producer_frames_in(stored: &Stored, thread: &str) -> Vec<String> {
     let record = &stored.record;
     // What a producer has said itself is no news.
     if record.dialect.is_some() {

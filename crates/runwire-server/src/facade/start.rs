@@ -88,7 +88,7 @@ pub(super) fn missing_field(name: &str) -> Problem {
 /// Finds the agent that a request means: the one that it names, else the default or the only one.
 pub(super) fn agent_of(state: &AppState, named: Option<String>) -> Result<String, Problem> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
-        return if state.agents.exists(&name) { Ok(name) } else { Err(state.agents.unknown(&name)) };
+        return if state.agents.exists(&name) { Ok(name) } else { Err(state.agents.unknown_agent(&name)) };
     }
     state.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
         let names: Vec<_> = state.agents.list().map(|agent| agent.name.as_str()).collect();

@@ -26,13 +26,13 @@ pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &
         write_log_metrics(&mut text, figures);
     }
     write_cluster_metrics(&mut text, &state.log.vitals());
-    let agents = state.agents.busy();
+    let agents = state.agents.load();
     text.gauge(
         "runwire_agent_runs_open",
         "Runs of agents of this server that are open: under way, waiting for their turn or for a person.",
         agents.open,
     );
-    text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.under_way);
+    text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.running);
     state.webhooks.write_metrics(&mut text, figures.as_ref());
     ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
 }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
-/// Whatever the group is sent is for the program; only SIGKILL ends the keeper before its time.
+/// Ignores signals to the group, which are for the program; only SIGKILL ends the watchdog early.
 const SCRIPT: &str = "trap '' HUP INT QUIT TERM USR1 USR2 ALRM; read -r nothing; kill -s KILL -- -$$";
 
 /// The leader of a program's process group.

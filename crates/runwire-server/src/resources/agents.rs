@@ -107,7 +107,7 @@ pub(crate) async fn again(
         return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
     };
     if !state.agents.exists(&agent) {
-        return Err(state.agents.unknown(&agent));
+        return Err(state.agents.unknown_agent(&agent));
     }
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());

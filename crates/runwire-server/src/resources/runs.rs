@@ -186,7 +186,7 @@ pub(crate) async fn create(
 
 /// Says that a name is only a label, where it looks like that of an agent.
 fn label_hint(state: &AppState, name: &str) -> Option<String> {
-    let meant = state.agents.meant_by(name)?;
+    let meant = state.agents.similar_name(name)?;
     Some(format!("no agent of this server is called `{name}`, so none was started; is `{meant}` meant?"))
 }
 

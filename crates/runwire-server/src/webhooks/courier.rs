@@ -42,7 +42,7 @@ impl Courier {
         };
         let mut noticed = log.noticed();
         let mut busy = HashSet::new();
-        let mut under_way = FuturesUnordered::new();
+        let mut running = FuturesUnordered::new();
         loop {
             noticed.borrow_and_update();
             let mut wait = LOOK_TIME;
@@ -70,13 +70,13 @@ impl Courier {
                                 break;
                             }
                             busy.insert(notice.number);
-                            under_way.push(self.deliver(&connections, notice));
+                            running.push(self.deliver(&connections, notice));
                         }
                     }
                 }
             }
             tokio::select! {
-                Some(done) = under_way.next() => {
+                Some(done) = running.next() => {
                     busy.remove(&done);
                 }
                 changed = noticed.changed() => {

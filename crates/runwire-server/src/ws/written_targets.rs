@@ -11,7 +11,7 @@ use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::agents::signals::{Follower, producer_frames_in};
+use crate::agents::signals::{RecordFollower, producer_frames_in};
 use crate::store_retry::{is_outage, retry_until_available};
 use crate::{AppState, limits};
 
@@ -112,7 +112,7 @@ async fn signal_forwarder(
     last_seq: u64,
 ) -> Result<Option<SignalForwarder>, LogError> {
     let follow = |thread: &ThreadKey, run, after| {
-        let follower = Follower::new(log.clone(), run, thread, after);
+        let follower = RecordFollower::new(log.clone(), run, thread, after);
         Some(SignalForwarder { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
     };
     match target {
@@ -145,7 +145,7 @@ fn replay_after(run: &RunInfo) -> u64 {
 
 /// Forwards the signals of a run, or of all runs of a thread, to a socket.
 struct SignalForwarder {
-    follower: Follower,
+    follower: RecordFollower,
     thread: Arc<str>,
     is_one_run: bool,
 }

@@ -14,13 +14,13 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::agents::ag_ui_messages;
 use crate::agents::config::HttpAgent;
-use crate::agents::conversation;
 use crate::agents::job::Job;
 
 /// A request that is ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prepared {
+pub(super) struct AgentRequest {
     pub(super) url: String,
     pub(super) body: Bytes,
     /// Whether an answer that is no stream of frames is fine.
@@ -31,34 +31,35 @@ pub(super) struct Prepared {
 type Fields = BTreeMap<String, Json>;
 
 /// Tells whether a dialect's own request carries answers.
-pub(super) fn resumes(dialect: Dialect) -> bool {
+pub(super) fn has_resume(dialect: Dialect) -> bool {
     matches!(dialect, Dialect::AgUi | Dialect::SocialApp)
 }
 
 /// Prepares the request that starts an agent.
-pub(super) async fn start(job: &Job, agent: &HttpAgent) -> Result<Prepared, LogError> {
-    if !resumes(agent.dialect) {
-        let input = job.given().await?;
-        return Ok(prepared(job, &agent.url, &plain_start(job, agent, input), false));
+pub(super) async fn start_request(job: &Job, agent: &HttpAgent) -> Result<AgentRequest, LogError> {
+    if !has_resume(agent.dialect) {
+        let input = job.full_input().await?;
+        return Ok(agent_request(job, &agent.url, &plain_start(job, agent, input), false));
     }
     let body = run_agent_input(job, &job.run.id, None).await?;
-    Ok(prepared(job, &agent.url, &body, false))
+    Ok(agent_request(job, &agent.url, &body, false))
 }
 
 /// Makes the request of a system that has no `RunAgentInput`.
 fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let message = job.input.message.as_deref();
-    let said = message.unwrap_or_default();
+    let message_text = message.unwrap_or_default();
     match agent.dialect {
-        Dialect::Agio => with_input(input, json!({"query": said})),
-        Dialect::StreamingEngine => with_input(input, json!({"session_id": thread, "content": said})),
-        Dialect::EasyflowChat => {
-            with_input(input, json!({"prompt": said, "botId": job.agent.name, "conversationId": thread}))
-        }
+        Dialect::Agio => with_input(input, json!({"query": message_text})),
+        Dialect::StreamingEngine => with_input(input, json!({"session_id": thread, "content": message_text})),
+        Dialect::EasyflowChat => with_input(
+            input,
+            json!({"prompt": message_text, "botId": job.agent.name, "conversationId": thread}),
+        ),
         Dialect::Loom | Dialect::LoomExport => with_input(
             input,
-            json!({"type": "run", "id": run, "message": said, "agent": job.agent.name, "thread_id": thread}),
+            json!({"type": "run", "id": run, "message": message_text, "agent": job.agent.name, "thread_id": thread}),
         ),
         // Those of `RunAgentInput` do not come here.
         Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => {
@@ -72,32 +73,32 @@ fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
 }
 
 /// Prepares the requests that tell an agent what people answered; `seq` is the record that settled it.
-pub(super) async fn answers(
+pub(super) async fn answer_requests(
     job: &Job,
     agent: &HttpAgent,
     answers: &[InteractionResolved],
     seq: u64,
-) -> Result<Vec<Prepared>, LogError> {
-    if resumes(agent.dialect) {
+) -> Result<Vec<AgentRequest>, LogError> {
+    if has_resume(agent.dialect) {
         // Its clients call every request another run.
         let run = format!("{}.{seq}", job.run.id);
         let resume = answers.iter().map(resume_entry).collect();
         let body = run_agent_input(job, &run, Some(resume)).await?;
-        return Ok(vec![prepared(job, &agent.url, &body, false)]);
+        return Ok(vec![agent_request(job, &agent.url, &body, false)]);
     }
     let Some(url) = &agent.answer_url else { return Ok(Vec::new()) };
-    let form = |answer: &InteractionResolved| prepared(job, url, &form_answer(job, answer), true);
+    let form = |answer: &InteractionResolved| agent_request(job, url, &form_answer(job, answer), true);
     Ok(answers.iter().map(form).collect())
 }
 
 /// Prepares the request that tells an agent to stop.
-pub(super) fn cancel(job: &Job, agent: &HttpAgent, reason: Option<&str>) -> Option<Prepared> {
+pub(super) fn cancel_request(job: &Job, agent: &HttpAgent, reason: Option<&str>) -> Option<AgentRequest> {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let body = json!({"thread_id": thread, "run_id": run, "reason": reason});
-    agent.cancel_url.as_ref().map(|url| prepared(job, url, &body, true))
+    agent.cancel_url.as_ref().map(|url| agent_request(job, url, &body, true))
 }
 
-fn prepared(job: &Job, url: &str, body: &impl Serialize, takes_acknowledgement: bool) -> Prepared {
+fn agent_request(job: &Job, url: &str, body: &impl Serialize, takes_acknowledgement: bool) -> AgentRequest {
     let message = job.input.message.as_deref().unwrap_or_default();
     let mut url = url.to_owned();
     for (name, value) in [("{message}", message), ("{run}", &job.run.id), ("{thread}", &job.thread.id)] {
@@ -105,13 +106,15 @@ fn prepared(job: &Job, url: &str, body: &impl Serialize, takes_acknowledgement: 
             url = url.replace(name, &utf8_percent_encode(value, NON_ALPHANUMERIC).to_string());
         }
     }
-    Prepared { url, body: json_of(body).text().to_owned().into(), takes_acknowledgement }
+    AgentRequest { url, body: json_of(body).text().to_owned().into(), takes_acknowledgement }
 }
 
 /// Adds what the run was given beside its message; the dialect's own fields win.
-fn with_input(given: Option<Json>, own: Value) -> Fields {
-    let mut fields = match given {
-        Some(given) => fields_of(&given).unwrap_or_else(|| Fields::from([("input".to_owned(), given)])),
+fn with_input(run_input: Option<Json>, own: Value) -> Fields {
+    let mut fields = match run_input {
+        Some(run_input) => {
+            fields_of(&run_input).unwrap_or_else(|| Fields::from([("input".to_owned(), run_input)]))
+        }
         None => Fields::new(),
     };
     for (name, value) in fields_of(&Json::from_value(&own)).unwrap_or_default() {
@@ -140,25 +143,25 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> R
     let window = job.window().await?;
     let mut messages = window.messages();
     if resume.is_none() {
-        messages.extend(job.asked());
+        messages.extend(job.user_message());
     }
-    let given = job.input.input.as_ref().map(|input| conversation::restored(input, &messages));
+    let run_input = job.input.input.as_ref().map(|input| ag_ui_messages::restore_input(input, &messages));
     // A façade hands on the whole input of its own request.
-    let mut input = match given {
-        Some(given) => fields_of(&given).unwrap_or_else(|| {
-            let props = json_of(&Fields::from([("input".to_owned(), given)]));
+    let mut input = match run_input {
+        Some(run_input) => fields_of(&run_input).unwrap_or_else(|| {
+            let props = json_of(&Fields::from([("input".to_owned(), run_input)]));
             Fields::from([("forwardedProps".to_owned(), props)])
         }),
         None => Fields::new(),
     };
     input.insert("threadId".into(), Json::string(&job.thread.id));
     input.insert("runId".into(), Json::string(run));
-    let given = input.get("messages").and_then(whole_messages);
-    let told = match given {
-        Some(given) if resume.is_none() => given,
-        _ => json_of(&messages.iter().map(conversation::told_in_full).collect::<Vec<_>>()),
+    let run_input = input.get("messages").and_then(whole_messages);
+    let messages_json = match run_input {
+        Some(run_input) if resume.is_none() => run_input,
+        _ => json_of(&messages.iter().map(ag_ui_messages::ag_ui_message).collect::<Vec<_>>()),
     };
-    input.insert("messages".into(), told);
+    input.insert("messages".into(), messages_json);
     if resume.is_some() || !input.contains_key("state") {
         input.insert("state".into(), window.state().unwrap_or_else(Json::empty_object));
     }
@@ -173,8 +176,8 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> R
 }
 
 /// Drops messages that have only their id left: retention has removed the rest. None where no message is left.
-fn whole_messages(given: &Json) -> Option<Json> {
-    let mut messages: Vec<&RawValue> = serde_json::from_str(given.text()).ok()?;
+fn whole_messages(run_input: &Json) -> Option<Json> {
+    let mut messages: Vec<&RawValue> = serde_json::from_str(run_input.text()).ok()?;
     messages.retain(|message| Object::of(message).is_some_and(|message| message.has("role")));
     (!messages.is_empty()).then(|| json_of(&messages))
 }
@@ -224,16 +227,16 @@ mod tests {
 
     #[test]
     fn numbers_of_any_size_reach_an_agent_as_they_came() {
-        let given = |text: &str| Json::parse(text).ok();
+        let run_input = |text: &str| Json::parse(text).ok();
         let written = |fields: &Fields| json_of(fields).text().to_owned();
         let own = json!({"query": ""});
-        let body = with_input(given(r#"{"n":1e999,"query":"hi"}"#), own.clone());
+        let body = with_input(run_input(r#"{"n":1e999,"query":"hi"}"#), own.clone());
         assert_eq!(written(&body), r#"{"n":1e999,"query":"hi"}"#);
-        assert_eq!(written(&with_input(given("[1.50]"), own)), r#"{"input":[1.50],"query":""}"#);
+        assert_eq!(written(&with_input(run_input("[1.50]"), own)), r#"{"input":[1.50],"query":""}"#);
         let answer = |decision, values| InteractionResolved {
             interaction_id: "q".into(),
             decision,
-            values: given(values),
+            values: run_input(values),
             ..InteractionResolved::default()
         };
         let resumed = resume_entry(&answer(Decision::Approved, r#"{"n":1e999}"#));
@@ -249,8 +252,8 @@ mod tests {
     fn messages_of_which_only_the_id_is_left_are_not_told() {
         let whole =
             |text: &str| whole_messages(&Json::parse(text).unwrap()).map(|json| json.text().to_owned());
-        let told = r#"[{"id":"a"},{"id":"b","role":"user","n":1e999},7]"#;
-        assert_eq!(whole(told).as_deref(), Some(r#"[{"id":"b","role":"user","n":1e999}]"#));
+        let messages_json = r#"[{"id":"a"},{"id":"b","role":"user","n":1e999},7]"#;
+        assert_eq!(whole(messages_json).as_deref(), Some(r#"[{"id":"b","role":"user","n":1e999}]"#));
         assert_eq!(whole(r#"[{"id":"a"}]"#), None);
         assert_eq!(whole("{}"), None);
     }

@@ -15,29 +15,29 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::client::{AgentHttpClient, error_chain, host_and_port};
-use super::refusal;
-use super::request::Prepared;
+use super::error_response;
+use super::request::AgentRequest;
 use crate::agents::config::HttpAgent;
 use crate::limits;
 
 /// Something that came on a stream.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(super) enum StreamEvent {
     /// Frames, in order.
     Frames(FrameBatch),
     /// A frame that is longer than any may be.
     TooLong { line: u64 },
     /// The stream is over.
-    Over(Over),
+    End(StreamEnd),
 }
 
 /// How a stream has ended.
 #[derive(Debug, PartialEq)]
-pub(super) enum Over {
+pub(super) enum StreamEnd {
     /// Properly.
-    Clean,
+    Complete,
     /// Nobody listens any more: the run has ended.
-    Unheard,
+    NoReceiver,
     /// The request was taken, and no stream answers it.
     Acknowledged,
     /// Not as it should.
@@ -46,38 +46,38 @@ pub(super) enum Over {
 
 /// What is needed to ask an agent something.
 #[derive(Clone)]
-pub(super) struct Asking {
+pub(super) struct AgentClient {
     pub(super) client: AgentHttpClient,
     pub(super) agent: HttpAgent,
-    pub(super) turns: Arc<Semaphore>,
-    pub(super) arrivals: mpsc::Sender<Arrival>,
+    pub(super) run_permits: Arc<Semaphore>,
+    pub(super) events: mpsc::Sender<StreamEvent>,
 }
 
-impl Asking {
+impl AgentClient {
     /// Waits for a turn, sends a request, and hands on what answers it. A stream holds its turn to its end.
-    pub(super) async fn ask_in_turn(self, prepared: Prepared) {
-        let Ok(turn) = self.turns.clone().acquire_owned().await else { return };
-        self.ask(prepared).await;
-        drop(turn);
+    pub(super) async fn send_in_turn(self, request: AgentRequest) {
+        let Ok(permit) = self.run_permits.clone().acquire_owned().await else { return };
+        self.send_and_stream(request).await;
+        drop(permit);
     }
 
     /// Sends a request, and hands on what answers it.
-    pub(super) async fn ask(self, prepared: Prepared) {
-        let over = match self.answer(&prepared).await {
-            Ok(response) => match self.stream(&prepared, response).await {
-                Ok(over) | Err(over) => over,
+    pub(super) async fn send_and_stream(self, request: AgentRequest) {
+        let end = match self.response(&request).await {
+            Ok(response) => match self.stream(&request, response).await {
+                Ok(end) | Err(end) => end,
             },
-            Err(error) => Over::Failed(Box::new(error)),
+            Err(error) => StreamEnd::Failed(Box::new(error)),
         };
         // Where nobody listens any more, the run has ended.
-        let _ = self.arrivals.send(Arrival::Over(over)).await;
+        let _ = self.events.send(StreamEvent::End(end)).await;
     }
 
     /// Sends a request, again while nothing has come of it.
-    async fn answer(&self, prepared: &Prepared) -> Result<Response<Incoming>, ErrorInfo> {
+    async fn response(&self, request: &AgentRequest) -> Result<Response<Incoming>, ErrorInfo> {
         let mut wait = Duration::from_millis(200);
         for attempt in 1.. {
-            let sent = timeout(self.agent.answer_time, self.send(prepared)).await;
+            let sent = timeout(self.agent.answer_time, self.send(request)).await;
             let (error, asked) = match sent {
                 Err(_) => {
                     let seconds = self.agent.answer_time.as_secs();
@@ -85,10 +85,10 @@ impl Asking {
                     // It may be at work: asking again might make it do everything twice.
                     return Err(retryable(ErrorInfo::coded("agent_silent", message)));
                 }
-                Ok(Err(Unsent { error, again: false })) => return Err(error),
-                Ok(Err(Unsent { error, again: true })) => (Some(error), None),
+                Ok(Err(SendFailure { error, can_retry: false })) => return Err(error),
+                Ok(Err(SendFailure { error, can_retry: true })) => (Some(error), None),
                 Ok(Ok(response))
-                    if refusal::is_temporary(response.status()) && attempt < limits::AGENT_TRIES =>
+                    if error_response::is_temporary(response.status()) && attempt < limits::AGENT_TRIES =>
                 {
                     (None, retry_after(&response))
                 }
@@ -103,16 +103,16 @@ impl Asking {
         Err(ErrorInfo::coded("agent_unreachable", "the agent cannot be reached"))
     }
 
-    async fn send(&self, prepared: &Prepared) -> Result<Response<Incoming>, Unsent> {
-        let never = |error: ErrorInfo| Unsent { error, again: false };
-        let mut request = Request::builder()
+    async fn send(&self, request: &AgentRequest) -> Result<Response<Incoming>, SendFailure> {
+        let permanent = |error: ErrorInfo| SendFailure { error, can_retry: false };
+        let mut http_request = Request::builder()
             .method(Method::POST)
-            .uri(&prepared.url)
-            .body(Full::new(prepared.body.clone()))
+            .uri(&request.url)
+            .body(Full::new(request.body.clone()))
             .map_err(|error| {
-                never(ErrorInfo::coded("agent_unreachable", format!("the url is none: {error}")))
+                permanent(ErrorInfo::coded("agent_unreachable", format!("the url is none: {error}")))
             })?;
-        let headers = request.headers_mut();
+        let headers = http_request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(
             ACCEPT,
@@ -122,52 +122,63 @@ impl Asking {
         for (name, value) in &self.agent.headers {
             headers.insert(name, value.clone());
         }
-        self.client.request(request).await.map_err(|error| {
+        self.client.request(http_request).await.map_err(|error| {
             let message = error_chain(&error);
             if error.is_connect() {
                 // What rustls says of an answer that is no TLS.
                 let no_tls = message.contains("InvalidContentType");
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
-                let at = host_and_port(&prepared.url);
+                let at = host_and_port(&request.url);
                 let message = format!("the agent cannot be reached at {at}: {message}{hint}");
                 let error = ErrorInfo::coded("agent_unreachable", message);
-                return Unsent { error: retryable(error), again: true };
+                return SendFailure { error: retryable(error), can_retry: true };
             }
             let message = format!("the agent broke the connection off before it answered: {message}");
-            never(retryable(ErrorInfo::coded("agent_broken_off", message)))
+            permanent(retryable(ErrorInfo::coded("agent_broken_off", message)))
         })
     }
 
     /// Hands on the frames of an answer, to its end.
-    async fn stream(&self, prepared: &Prepared, response: Response<Incoming>) -> Result<Over, Over> {
+    async fn stream(
+        &self,
+        request: &AgentRequest,
+        response: Response<Incoming>,
+    ) -> Result<StreamEnd, StreamEnd> {
         let (parts, mut body) = response.into_parts();
         let media = parts.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
         let media =
             media.map(|media| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
         if parts.status.is_redirection() {
             let location = parts.headers.get(LOCATION).and_then(|location| location.to_str().ok());
-            return Err(Over::Failed(refusal::of_redirect(parts.status, location).into()));
+            return Err(StreamEnd::Failed(error_response::of_redirect(parts.status, location).into()));
         }
         if !parts.status.is_success() {
-            let body = beginning(body, &self.agent).await;
-            return Err(Over::Failed(refusal::of_status(parts.status, media.as_deref(), &body).into()));
+            let body = read_start(body, &self.agent).await;
+            return Err(StreamEnd::Failed(
+                error_response::of_status(parts.status, media.as_deref(), &body).into(),
+            ));
         }
         let framing = match media.as_deref() {
             Some("text/event-stream") => Some(Framing::Sse),
             Some(media) if media.contains("ndjson") || media.contains("jsonl") => Some(Framing::Ndjson),
-            _ if prepared.takes_acknowledgement => return Ok(Over::Acknowledged),
+            _ if request.takes_acknowledgement => return Ok(StreamEnd::Acknowledged),
             Some("application/json") => Some(Framing::Json),
             Some(media) if media.contains("html") || media.contains("xml") => {
-                let body = beginning(body, &self.agent).await;
-                return Err(Over::Failed(refusal::of_media(media, &body).into()));
+                let body = read_start(body, &self.agent).await;
+                return Err(StreamEnd::Failed(error_response::of_media(media, &body).into()));
             }
-            Some(media) if refusal::is_binary(media) => {
-                return Err(Over::Failed(refusal::of_media(media, &[]).into()));
+            Some(media) if error_response::is_binary(media) => {
+                return Err(StreamEnd::Failed(error_response::of_media(media, &[]).into()));
             }
             _ => None,
         };
-        let mut cutter =
-            Cutter { framing, unframer: None, first: Vec::new(), uncut: Some(Vec::new()), signs: 0 };
+        let mut unframer = ResponseUnframer {
+            framing,
+            unframer: None,
+            first: Vec::new(),
+            unframed_start: Some(Vec::new()),
+            heartbeats: 0,
+        };
         let mut heard_at = Instant::now();
         loop {
             // Bytes alone are no sign of life: a line that never ends says nothing, for as long as it goes on.
@@ -187,39 +198,40 @@ impl Asking {
             };
             // Trailers say nothing here.
             if let Ok(bytes) = frame.into_data() {
-                let signs = cutter.signs();
-                cutter.push(&bytes);
-                self.hand_on(&mut cutter).await?;
-                if cutter.signs() != signs {
+                let heartbeats = unframer.heartbeats();
+                unframer.push(&bytes);
+                self.forward_frames(&mut unframer).await?;
+                if unframer.heartbeats() != heartbeats {
                     heard_at = Instant::now();
                 }
             }
         }
-        cutter.finish();
-        self.hand_on(&mut cutter).await?;
-        match cutter
-            .uncut
+        unframer.finish();
+        self.forward_frames(&mut unframer).await?;
+        match unframer
+            .unframed_start
             .filter(|_| framing == Some(Framing::Sse))
-            .and_then(|said| refusal::of_no_events(&said))
+            .and_then(|said| error_response::of_no_events(&said))
         {
-            Some(error) => Err(Over::Failed(error.into())),
-            None => Ok(Over::Clean),
+            Some(error) => Err(StreamEnd::Failed(error.into())),
+            None => Ok(StreamEnd::Complete),
         }
     }
 
-    async fn hand_on(&self, cutter: &mut Cutter) -> Result<(), Over> {
-        let listens = |sent: Result<(), mpsc::error::SendError<Arrival>>| sent.map_err(|_| Over::Unheard);
+    async fn forward_frames(&self, unframer: &mut ResponseUnframer) -> Result<(), StreamEnd> {
+        let sent =
+            |sent: Result<(), mpsc::error::SendError<StreamEvent>>| sent.map_err(|_| StreamEnd::NoReceiver);
         loop {
-            let (frames, error) = cutter.take();
+            let (frames, error) = unframer.take();
             if !frames.is_empty() {
-                listens(self.arrivals.send(Arrival::Frames(frames)).await)?;
+                sent(self.events.send(StreamEvent::Frames(frames)).await)?;
             } else if error.is_none() {
                 return Ok(());
             }
             match error {
                 None => {}
                 Some(FramingError::TooLong { line } | FramingError::NameTooLong { line }) => {
-                    listens(self.arrivals.send(Arrival::TooLong { line }).await)?;
+                    sent(self.events.send(StreamEvent::TooLong { line }).await)?;
                 }
                 Some(error @ FramingError::NotJson { .. }) => {
                     let message = format!("line {} of the agent's answer: {error}", error.line());
@@ -231,33 +243,33 @@ impl Asking {
 }
 
 /// A request of which nothing has come.
-struct Unsent {
+struct SendFailure {
     error: ErrorInfo,
-    again: bool,
+    can_retry: bool,
 }
 
 /// Cuts an answer into frames.
-struct Cutter {
+struct ResponseUnframer {
     framing: Option<Framing>,
     unframer: Option<Unframer>,
     /// Bytes that do not tell the framing yet.
     first: Vec<u8>,
     /// How the answer begins, as long as there is no frame in it.
-    uncut: Option<Vec<u8>>,
+    unframed_start: Option<Vec<u8>>,
     /// Frames, and line ends before the framing was known.
-    signs: u64,
+    heartbeats: u64,
 }
 
-impl Cutter {
+impl ResponseUnframer {
     fn push(&mut self, bytes: &[u8]) {
-        if let Some(uncut) = &mut self.uncut {
-            let room = limits::AGENT_REFUSAL_BYTES.saturating_sub(uncut.len());
-            uncut.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if let Some(unframed_start) = &mut self.unframed_start {
+            let room = limits::AGENT_REFUSAL_BYTES.saturating_sub(unframed_start.len());
+            unframed_start.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         if let Some(unframer) = &mut self.unframer {
             return unframer.push(bytes);
         }
-        self.signs += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.heartbeats += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.first.extend_from_slice(bytes);
         let found = self.framing.or_else(|| Framing::detect(&self.first));
         let enough = self.first.len() >= limits::SNIFFED_BYTES;
@@ -267,8 +279,8 @@ impl Cutter {
     }
 
     /// Counts what shows that the agent lives: whole frames, comments, blank lines.
-    fn signs(&self) -> u64 {
-        self.signs + self.unframer.as_ref().map_or(0, Unframer::beats)
+    fn heartbeats(&self) -> u64 {
+        self.heartbeats + self.unframer.as_ref().map_or(0, Unframer::beats)
     }
 
     fn begin(&mut self, framing: Framing) {
@@ -291,8 +303,8 @@ impl Cutter {
         while batch.len() < limits::BATCH_FRAMES && batch.bytes() < limits::BATCH_BYTES {
             let next = unframer.next();
             if next.is_some() {
-                self.uncut = None;
-                self.signs += 1;
+                self.unframed_start = None;
+                self.heartbeats += 1;
             }
             match next {
                 Some(Ok(frame)) => batch.push(frame.line, frame.name, frame.data),
@@ -305,7 +317,7 @@ impl Cutter {
 }
 
 /// Reads the beginning of a body that is no stream.
-async fn beginning(body: Incoming, agent: &HttpAgent) -> Bytes {
+async fn read_start(body: Incoming, agent: &HttpAgent) -> Bytes {
     let mut body = Limited::new(body, limits::AGENT_REFUSAL_BYTES);
     let mut read = Vec::new();
     let reading = async {
@@ -325,8 +337,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn failed(code: &str, message: String) -> Over {
-    Over::Failed(Box::new(retryable(ErrorInfo::coded(code, message))))
+fn failed(code: &str, message: String) -> StreamEnd {
+    StreamEnd::Failed(Box::new(retryable(ErrorInfo::coded(code, message))))
 }
 
 fn retryable(error: ErrorInfo) -> ErrorInfo {

@@ -18,7 +18,7 @@ use runwire_model::dialect::Dialect;
 use runwire_model::record::{ChatMessage, Earlier};
 
 use super::start::{self, StartAt, agent_of, newest_run, read_params};
-use crate::agents::conversation::abridged;
+use crate::agents::ag_ui_messages::abridge_input;
 use crate::feed::FeedReader;
 use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
@@ -61,7 +61,7 @@ async fn has_agent(state: &AppState, thread: &ThreadKey, agent: String) -> Resul
         ..RunQuery::default()
     };
     match state.log.runs(query).await?.is_empty() {
-        true => Err(state.agents.unknown(&agent)),
+        true => Err(state.agents.unknown_agent(&agent)),
         false => Ok(()),
     }
 }
@@ -123,7 +123,7 @@ async fn begin(
         agent: Some(agent),
         message: input.message,
         message_id,
-        input: Some(abridged(input.whole, &known, limits::INPUT_BYTES)),
+        input: Some(abridge_input(input.whole, &known, limits::INPUT_BYTES)),
         ..NewRun::default()
     };
     let (key, created) = start::start(state, run).await?;

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::agents::job::Job;
-use crate::agents::signals::{Follower, news_in};
+use crate::agents::signals::{RecordFollower, producer_frames_in};
 use crate::limits;
 
 /// Writes the first line that a program reads: what it is to do.
@@ -39,7 +39,12 @@ pub(super) fn start_frame(job: &Job, input: Option<Json>) -> Vec<u8> {
 /// Hands a program its input, then what people say to the run, to the run's end.
 ///
 /// A program that reads nothing holds up nobody but this.
-pub(super) async fn feed(mut stdin: ChildStdin, first: Vec<u8>, mut follower: Follower, thread: Arc<str>) {
+pub(super) async fn write_stdin(
+    mut stdin: ChildStdin,
+    first: Vec<u8>,
+    mut follower: RecordFollower,
+    thread: Arc<str>,
+) {
     let mut lines = first;
     loop {
         // A program that has closed its input wants no answers.
@@ -49,7 +54,7 @@ pub(super) async fn feed(mut stdin: ChildStdin, first: Vec<u8>, mut follower: Fo
         lines.clear();
         let Some(records) = follower.records().await else { return };
         for stored in &records {
-            for frame in news_in(stored, &thread) {
+            for frame in producer_frames_in(stored, &thread) {
                 lines.extend_from_slice(frame.as_bytes());
                 lines.push(b'\n');
             }
@@ -63,11 +68,11 @@ pub(super) async fn feed(mut stdin: ChildStdin, first: Vec<u8>, mut follower: Fo
 
 /// The last lines of a program's standard error.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
-impl LastWords {
+impl StderrTail {
     fn push(&self, line: &[u8]) {
-        let line = beginning(line);
+        let line = truncated(line);
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == limits::STDERR_LINES {
             lines.pop_front();
@@ -87,52 +92,52 @@ impl LastWords {
     }
 
     /// Waits a moment for what the program has said last.
-    pub(super) async fn after(self, listening: JoinHandle<()>) -> Self {
-        let abort = listening.abort_handle();
-        if timeout(limits::AGENT_LINGER_TIME, listening).await.is_err() {
+    pub(super) async fn after(self, stderr_task: JoinHandle<()>) -> Self {
+        let abort = stderr_task.abort_handle();
+        if timeout(limits::AGENT_LINGER_TIME, stderr_task).await.is_err() {
             abort.abort();
         }
         self
     }
 }
 
-fn beginning(line: &[u8]) -> String {
+fn truncated(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     line[..line.floor_char_boundary(limits::STDERR_LINE_BYTES)].to_owned()
 }
 
 /// How much a program may put into the server's log: one that floods shall not fill the disk.
-struct Allowance {
+struct LogRateLimit {
     since: Instant,
     logged: u64,
-    left_out: u64,
+    suppressed: u64,
 }
 
-impl Allowance {
+impl LogRateLimit {
     /// Tells whether there is room for a line, and how many had none before it.
     fn take(&mut self) -> Option<u64> {
         if self.since.elapsed() >= Duration::from_secs(1) {
             (self.since, self.logged) = (Instant::now(), 0);
         }
         if self.logged == limits::STDERR_LOGGED_LINES {
-            self.left_out += 1;
+            self.suppressed += 1;
             return None;
         }
         self.logged += 1;
-        Some(std::mem::take(&mut self.left_out))
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
 /// Logs what a program writes to its standard error, and keeps the last of it.
-pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, JoinHandle<()>) {
-    let words = LastWords::default();
-    let (kept, run, agent) = (words.clone(), job.run.id.clone(), job.agent.clone());
-    let listening = tokio::spawn(async move {
+pub(super) fn log_stderr(stderr: Option<ChildStderr>, job: &Job) -> (StderrTail, JoinHandle<()>) {
+    let tail = StderrTail::default();
+    let (kept, run, agent) = (tail.clone(), job.run.id.clone(), job.agent.clone());
+    let stderr_task = tokio::spawn(async move {
         let Some(mut stderr) = stderr else { return };
         let mut lines = Unframer::new(Framing::Ndjson);
         let mut piece = vec![0; limits::AGENT_PIECE_BYTES];
-        let mut allowance = Allowance { since: Instant::now(), logged: 0, left_out: 0 };
-        let tell_left_out = |lines: u64| {
+        let mut rate_limit = LogRateLimit { since: Instant::now(), logged: 0, suppressed: 0 };
+        let warn_suppressed = |lines: u64| {
             if lines > 0 {
                 let agent = &agent.name;
                 tracing::warn!(
@@ -152,18 +157,18 @@ pub(super) fn listen(stderr: Option<ChildStderr>, job: &Job) -> (LastWords, Join
             while let Some(line) = lines.next() {
                 // A line of more than a million bytes is for nobody's eyes.
                 let Ok(line) = line else { continue };
-                if let Some(left_out) = allowance.take() {
-                    tell_left_out(left_out);
-                    tracing::info!(run = &*run, agent = agent.name, stderr = ?beginning(line.data));
+                if let Some(suppressed) = rate_limit.take() {
+                    warn_suppressed(suppressed);
+                    tracing::info!(run = &*run, agent = agent.name, stderr = ?truncated(line.data));
                 }
                 kept.push(line.data);
             }
             if count == 0 {
-                return tell_left_out(allowance.left_out);
+                return warn_suppressed(rate_limit.suppressed);
             }
         }
     });
-    (words, listening)
+    (tail, stderr_task)
 }
 
 #[cfg(test)]
@@ -174,10 +179,14 @@ mod tests {
     fn a_flood_of_standard_error_does_not_fill_the_log() {
         // A second that lasts.
         let since = Instant::now() + Duration::from_secs(3600);
-        let mut allowance = Allowance { since, logged: 0, left_out: 0 };
-        let logged = (0..10_000).filter(|_| allowance.take().is_some()).count() as u64;
+        let mut rate_limit = LogRateLimit { since, logged: 0, suppressed: 0 };
+        let logged = (0..10_000).filter(|_| rate_limit.take().is_some()).count() as u64;
         assert_eq!(logged, limits::STDERR_LOGGED_LINES);
-        allowance.since = Instant::now() - Duration::from_secs(1);
-        assert_eq!(allowance.take(), Some(10_000 - limits::STDERR_LOGGED_LINES), "what was left out is told");
+        rate_limit.since = Instant::now() - Duration::from_secs(1);
+        assert_eq!(
+            rate_limit.take(),
+            Some(10_000 - limits::STDERR_LOGGED_LINES),
+            "what was left out is told"
+        );
     }
 }

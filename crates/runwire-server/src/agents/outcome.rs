@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Ending {
+pub(super) enum AgentOutcome {
     /// The input has ended: the run is complete, or fails with its last fatal notice.
     Complete,
     /// The agent failed.
@@ -18,7 +18,7 @@ pub(super) enum Ending {
     },
 }
 
-impl Ending {
+impl AgentOutcome {
     /// Makes the failure of an error.
     pub(super) fn of(error: ErrorInfo) -> Self {
         Self::Failed(Box::new(error))

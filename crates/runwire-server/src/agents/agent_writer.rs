@@ -16,17 +16,17 @@ use runwire_model::json::Object;
 use runwire_model::run::WholePolicy;
 use tokio::sync::watch;
 
-use super::ending::Ending;
-use super::http::own_words;
+use super::http::error_text_in;
+use super::outcome::AgentOutcome;
 use crate::write::check_mode;
 use crate::{limits, store_retry};
 
 /// What the agent is called as a producer.
-const AGENT: &str = "runwire-agent";
+const AGENT_PRODUCER: &str = "runwire-agent";
 /// The dialect of a frame that a strict agent's document does not allow.
 const REFUSED: &str = "refused";
 /// What the server is called as a producer beside it.
-const OWN: &str = "runwire-agent-own";
+const SERVER_PRODUCER: &str = "runwire-agent-own";
 /// The epoch of the server that has created a run.
 const FIRST_EPOCH: u64 = 1;
 /// How far a server that takes a run up may go beyond the epoch that it finds.
@@ -34,12 +34,12 @@ const EPOCH_STEP: u64 = 1 << 20;
 
 /// Tells whether an agent of a server has written to a run.
 pub(super) async fn has_written(log: &dyn Log, run: &RunKey) -> Result<bool, LogError> {
-    Ok(known(log, run).await?.iter().any(Option::is_some))
+    Ok(producer_positions(log, run).await?.iter().any(Option::is_some))
 }
 
 /// Why nothing more of an agent can be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Stop {
+pub(super) enum AgentWriteError {
     /// The run has ended.
     #[error("the run has ended")]
     Closed,
@@ -58,21 +58,21 @@ pub(super) enum Stop {
 }
 
 /// Writes what an agent says.
-pub(super) struct Delivery {
+pub(super) struct AgentWriter {
     log: Arc<dyn Log>,
     run: RunKey,
-    agent: Lane,
-    own: Lane,
+    agent: ProducerState,
+    server: ProducerState,
     last_seq: u64,
-    strays: usize,
+    unreadable_frames: usize,
     /// The first frame that could not be read, and why.
-    first_stray: Option<String>,
+    first_unreadable: Option<String>,
     /// Until when a store that is away is waited for.
     shutdown: Option<watch::Receiver<bool>>,
 }
 
 /// One producer, and its place.
-struct Lane {
+struct ProducerState {
     producer: Arc<str>,
     epoch: u64,
     next: u64,
@@ -81,52 +81,68 @@ struct Lane {
     whole: WholePolicy,
 }
 
-impl Delivery {
+impl AgentWriter {
     /// Begins a run that nobody has worked on. Where another server has taken it up meanwhile, it is that one's: a new
     /// run has the first epoch, always.
-    pub(super) async fn begin(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
-        let known = known(&*log, run).await?;
-        match newest_epoch(&known) {
-            0..=FIRST_EPOCH => Ok(Self::at(log, run, dialect, &known, FIRST_EPOCH)),
+    pub(super) async fn start(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
+        let positions = producer_positions(&*log, run).await?;
+        match newest_epoch(&positions) {
+            0..=FIRST_EPOCH => Ok(Self::new(log, run, dialect, &positions, FIRST_EPOCH)),
             epoch => Err(LogError::ProducerFenced { epoch }),
         }
     }
 
     /// Takes up a run where another server has left it. Whatever that server still says is refused from now on.
-    pub(super) async fn take_up(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
-        let left = known(&*log, run).await?;
+    pub(super) async fn claim(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
+        let positions = producer_positions(&*log, run).await?;
         // One that has written nothing yet has the first epoch. Two that take it up at once shall not meet in the next.
         let step = fastrand::u64(1..=EPOCH_STEP);
-        let epoch = newest_epoch(&left).max(FIRST_EPOCH).saturating_add(step);
-        let claimed = Self::at(log, run, dialect, &left, epoch);
-        for lane in [&claimed.agent, &claimed.own] {
-            claimed.log.append(lane.append(run, FrameBatch::default(), false)).await?;
+        let epoch = newest_epoch(&positions).max(FIRST_EPOCH).saturating_add(step);
+        let claimed = Self::new(log, run, dialect, &positions, epoch);
+        for producer in [&claimed.agent, &claimed.server] {
+            claimed.log.append(producer.append(run, FrameBatch::default(), false)).await?;
         }
         // What it has written until then counts.
-        let left = known(&*claimed.log, run).await?;
-        Ok(Self::at(claimed.log, run, dialect, &left, epoch))
+        let positions = producer_positions(&*claimed.log, run).await?;
+        Ok(Self::new(claimed.log, run, dialect, &positions, epoch))
     }
 
-    fn at(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect, known: &Known, epoch: u64) -> Self {
-        let lane = |name: &str, dialect, known: &Option<ProducerInfo>| {
-            let next = known.as_ref().map_or(0, |known| known.next);
-            Lane { producer: name.into(), epoch, next, dialect, check: Check::Warn, whole: WholePolicy::Add }
+    fn new(
+        log: Arc<dyn Log>,
+        run: &RunKey,
+        dialect: Dialect,
+        positions: &ProducerPositions,
+        epoch: u64,
+    ) -> Self {
+        let producer = |name: &str, dialect, position: &Option<ProducerInfo>| {
+            let next = position.as_ref().map_or(0, |position| position.next);
+            ProducerState {
+                producer: name.into(),
+                epoch,
+                next,
+                dialect,
+                check: Check::Warn,
+                whole: WholePolicy::Add,
+            }
         };
-        let [agent, own] = known;
+        let [agent, server] = positions;
         Self {
             log,
             run: run.clone(),
-            agent: lane(AGENT, dialect, agent),
-            own: Lane { check: Check::Off, ..lane(OWN, Dialect::Runwire, own) },
+            agent: producer(AGENT_PRODUCER, dialect, agent),
+            server: ProducerState {
+                check: Check::Off,
+                ..producer(SERVER_PRODUCER, Dialect::Runwire, server)
+            },
             last_seq: 0,
-            strays: 0,
-            first_stray: None,
+            unreadable_frames: 0,
+            first_unreadable: None,
             shutdown: None,
         }
     }
 
     /// Waits for a store that is away, until the server stops.
-    pub(super) fn until(self, shutdown: watch::Receiver<bool>) -> Self {
+    pub(super) fn retry_until(self, shutdown: watch::Receiver<bool>) -> Self {
         Self { shutdown: Some(shutdown), ..self }
     }
 
@@ -148,8 +164,8 @@ impl Delivery {
     }
 
     /// Tells the first frame that could not be read, and why, if none could.
-    pub(super) fn unreadable(&self) -> Option<&str> {
-        self.first_stray.as_deref().filter(|_| self.agent.next == 0)
+    pub(super) fn unreadable_reason(&self) -> Option<&str> {
+        self.first_unreadable.as_deref().filter(|_| self.agent.next == 0)
     }
 
     /// Tells the last record of the run that is known here.
@@ -158,20 +174,22 @@ impl Delivery {
     }
 
     /// Writes frames of the agent; one that cannot be read is kept as `foreign`.
-    pub(super) async fn write(&mut self, mut frames: FrameBatch) -> Result<(), Stop> {
+    pub(super) async fn write(&mut self, mut frames: FrameBatch) -> Result<(), AgentWriteError> {
         while !frames.is_empty() {
-            let Some((at, code, why)) = self.append(Who::Agent, &frames, false).await? else { return Ok(()) };
+            let Some((at, code, why)) = self.append(Author::Agent, &frames, false).await? else {
+                return Ok(());
+            };
             if code == "run_closed" {
-                return Err(Stop::Closed);
+                return Err(AgentWriteError::Closed);
             }
             let mut rest = FrameBatch::default();
             for (index, frame) in frames.iter().enumerate().skip(at) {
                 if index == at {
-                    let why = explained(&why, frame.data);
+                    let why = with_error_text(&why, frame.data);
                     // What is refused is shown to nobody as the agent's own frame.
                     let dialect = self.agent.dialect.name();
                     let dialect = if code == "breaks_document" { REFUSED } else { dialect };
-                    self.stray(frame.line, frame.name, frame.data, &why, dialect).await?;
+                    self.keep_unreadable(frame.line, frame.name, frame.data, &why, dialect).await?;
                     if code == "breaks_document" {
                         self.warn(code, format!("line {} of the agent is refused: {why}", frame.line))
                             .await?;
@@ -186,37 +204,37 @@ impl Delivery {
     }
 
     /// Writes an event of an agent that speaks `runwire`.
-    pub(super) async fn write_event(&mut self, event: &Event) -> Result<(), Stop> {
+    pub(super) async fn write_event(&mut self, event: &Event) -> Result<(), AgentWriteError> {
         let mut frames = FrameBatch::default();
         frames.push(1, None, event.to_json().text().as_bytes());
         self.write(frames).await
     }
 
     /// Tells of a frame that was longer than any may be.
-    pub(super) async fn too_long(&mut self, line: u64) -> Result<(), Stop> {
-        self.count_stray(line, "it is too long")?;
+    pub(super) async fn skip_too_long(&mut self, line: u64) -> Result<(), AgentWriteError> {
+        self.count_unreadable(line, "it is too long")?;
         self.warn("frame_too_long", format!("line {line} of the agent is too long, and is left out")).await
     }
 
     /// Makes sure that no other server has taken the run over, before the agent is told something: a server that was
     /// paused for a while does not know it.
-    pub(super) async fn check_ours(&mut self) -> Result<(), Stop> {
+    pub(super) async fn check_not_fenced(&mut self) -> Result<(), AgentWriteError> {
         let last_seq = self.last_seq;
-        let checked = self.append(Who::Server, &FrameBatch::default(), false).await;
+        let checked = self.append(Author::Server, &FrameBatch::default(), false).await;
         self.last_seq = last_seq;
         checked.map(drop)
     }
 
     /// Ends the run, and tells whether this did; it may have ended before.
-    pub(super) async fn end(&mut self, ending: Ending) -> bool {
-        let complete = ending == Ending::Complete;
+    pub(super) async fn end(&mut self, outcome: AgentOutcome) -> bool {
+        let complete = outcome == AgentOutcome::Complete;
         let mut frames = FrameBatch::default();
-        if let Some(event) = ending.event() {
+        if let Some(event) = outcome.event() {
             frames.push(1, None, event.to_json().text().as_bytes());
         }
-        match self.append(Who::Server, &frames, complete).await {
+        match self.append(Author::Server, &frames, complete).await {
             Ok(None) => return true,
-            Err(Stop::Closed | Stop::Fenced) | Ok(Some((_, "run_closed", _))) => {}
+            Err(AgentWriteError::Closed | AgentWriteError::Fenced) | Ok(Some((_, "run_closed", _))) => {}
             Ok(Some((_, _, why))) => tracing::error!(run = &*self.run.id, why, "a run cannot be ended"),
             Err(stop) => tracing::warn!(run = &*self.run.id, %stop, "a run cannot be ended"),
         }
@@ -224,20 +242,20 @@ impl Delivery {
     }
 
     /// Keeps a frame that the agent's dialect cannot read.
-    async fn stray(
+    async fn keep_unreadable(
         &mut self,
         line: u64,
         name: Option<&str>,
         data: &[u8],
         why: &str,
         dialect: &'static str,
-    ) -> Result<(), Stop> {
-        self.count_stray(line, why)?;
+    ) -> Result<(), AgentWriteError> {
+        self.count_unreadable(line, why)?;
         let mut frames = FrameBatch::default();
         frames.push(line, None, foreign(dialect, name, data).as_bytes());
-        match self.append(Who::Server, &frames, false).await? {
+        match self.append(Author::Server, &frames, false).await? {
             None => Ok(()),
-            Some((_, "run_closed", _)) => Err(Stop::Closed),
+            Some((_, "run_closed", _)) => Err(AgentWriteError::Closed),
             // What is around it makes it too long, or the run is full: that it came is told all the same.
             Some((_, code, why)) => {
                 self.warn(code, format!("line {line} of the agent is left out: {why}")).await
@@ -245,27 +263,27 @@ impl Delivery {
         }
     }
 
-    fn count_stray(&mut self, line: u64, why: &str) -> Result<(), Stop> {
-        self.strays += 1;
-        let first = self.first_stray.get_or_insert_with(|| format!("line {line}: {why}"));
-        if self.strays > limits::AGENT_STRAYS {
+    fn count_unreadable(&mut self, line: u64, why: &str) -> Result<(), AgentWriteError> {
+        self.unreadable_frames += 1;
+        let first = self.first_unreadable.get_or_insert_with(|| format!("line {line}: {why}"));
+        if self.unreadable_frames > limits::AGENT_STRAYS {
             let dialect = self.agent.dialect.name();
             let most = limits::AGENT_STRAYS;
             let message = format!(
                 "more than {most} frames of the agent cannot be taken as {dialect}; the first: {first}"
             );
-            return Err(Stop::Garbled(message));
+            return Err(AgentWriteError::Garbled(message));
         }
         Ok(())
     }
 
-    async fn warn(&mut self, code: &str, message: String) -> Result<(), Stop> {
+    async fn warn(&mut self, code: &str, message: String) -> Result<(), AgentWriteError> {
         let notice =
             Notice { level: Level::Warning, code: Some(code.to_owned()), message, ..Default::default() };
         let mut frames = FrameBatch::default();
         frames.push(1, None, Event::new(notice).to_json().text().as_bytes());
-        match self.append(Who::Server, &frames, false).await? {
-            Some((_, "run_closed", _)) => Err(Stop::Closed),
+        match self.append(Author::Server, &frames, false).await? {
+            Some((_, "run_closed", _)) => Err(AgentWriteError::Closed),
             _ => Ok(()),
         }
     }
@@ -273,16 +291,16 @@ impl Delivery {
     /// Appends frames, and tells which of them was refused, with a code and why.
     async fn append(
         &mut self,
-        who: Who,
+        author: Author,
         frames: &FrameBatch,
         end: bool,
-    ) -> Result<Option<(usize, &'static str, String)>, Stop> {
-        let lane = match who {
-            Who::Agent => &mut self.agent,
-            Who::Server => &mut self.own,
+    ) -> Result<Option<(usize, &'static str, String)>, AgentWriteError> {
+        let producer = match author {
+            Author::Agent => &mut self.agent,
+            Author::Server => &mut self.server,
         };
         let (log, run) = (&self.log, &self.run);
-        let attempt = || log.append(lane.append(run, frames.clone(), end));
+        let attempt = || log.append(producer.append(run, frames.clone(), end));
         let appended = match &self.shutdown {
             Some(shutdown) => store_retry::retry_until_available(shutdown, attempt).await,
             None => attempt().await,
@@ -290,22 +308,22 @@ impl Delivery {
         match appended {
             Ok(appended) => {
                 // Frames that were there have come in an attempt whose outcome nobody could tell.
-                lane.next += appended.accepted + appended.duplicates;
+                producer.next += appended.accepted + appended.duplicates;
                 self.last_seq = self.last_seq.max(appended.last_seq);
                 Ok(appended.fault.map(|fault| (fault.index, fault.problem.code(), fault.problem.to_string())))
             }
-            Err(LogError::ThreadDeleted(_)) => Err(Stop::Closed),
-            Err(LogError::ProducerFenced { .. }) => Err(Stop::Fenced),
+            Err(LogError::ThreadDeleted(_)) => Err(AgentWriteError::Closed),
+            Err(LogError::ProducerFenced { .. }) => Err(AgentWriteError::Fenced),
             Err(error @ LogError::Damaged(_)) => {
                 tracing::error!(run = &*self.run.id, %error, "the store refuses what an agent says");
-                Err(Stop::Refused)
+                Err(AgentWriteError::Refused)
             }
-            Err(error) => Err(Stop::Log(error)),
+            Err(error) => Err(AgentWriteError::Log(error)),
         }
     }
 }
 
-impl Lane {
+impl ProducerState {
     /// Stamps frames with what comes next.
     fn append(&self, run: &RunKey, frames: FrameBatch, end: bool) -> Append {
         let stamp = Stamp { producer: self.producer.clone(), epoch: self.epoch, index: self.next };
@@ -323,26 +341,26 @@ impl Lane {
 }
 
 /// How far the agent and the server beside it are in a run.
-type Known = [Option<ProducerInfo>; 2];
+type ProducerPositions = [Option<ProducerInfo>; 2];
 
-async fn known(log: &dyn Log, run: &RunKey) -> Result<Known, LogError> {
-    Ok([log.producer(run, AGENT).await?, log.producer(run, OWN).await?])
+async fn producer_positions(log: &dyn Log, run: &RunKey) -> Result<ProducerPositions, LogError> {
+    Ok([log.producer(run, AGENT_PRODUCER).await?, log.producer(run, SERVER_PRODUCER).await?])
 }
 
 /// Tells the newest epoch under which a server has worked on a run; 0 where none has.
-fn newest_epoch(known: &Known) -> u64 {
-    known.iter().flatten().map(|known| known.epoch).max().unwrap_or(0)
+fn newest_epoch(positions: &ProducerPositions) -> u64 {
+    positions.iter().flatten().map(|position| position.epoch).max().unwrap_or(0)
 }
 
 #[derive(Clone, Copy)]
-enum Who {
+enum Author {
     Agent,
     Server,
 }
 
 /// Tells why a frame cannot be read, with what it says itself: an error of the agent is most often none of its frames.
-fn explained(why: &str, data: &[u8]) -> String {
-    match own_words(data) {
+fn with_error_text(why: &str, data: &[u8]) -> String {
+    match error_text_in(data) {
         Some(says) => format!("{why}; it says: {says}"),
         None => why.to_owned(),
     }

@@ -34,7 +34,7 @@ struct Reference<'a> {
 ///
 /// Where even the messages that the thread does not know have no room, the oldest go first: to their ids, if the
 /// thread knows at least their text, else altogether. The newest stays, so that one too large is refused and not lost.
-pub(crate) fn abridged(input: Json, known: &[ChatMessage], most: usize) -> Json {
+pub(crate) fn abridge_input(input: Json, known: &[ChatMessage], most: usize) -> Json {
     let Some(messages) = messages_of(&input) else { return input };
     let known: HashMap<&str, &ChatMessage> =
         known.iter().map(|message| (message.id.as_str(), message)).collect();
@@ -63,7 +63,7 @@ pub(crate) fn abridged(input: Json, known: &[ChatMessage], most: usize) -> Json 
 }
 
 /// Puts back the messages that an input names by their ids, where they are known.
-pub(super) fn restored(input: &Json, known: &[ChatMessage]) -> Json {
+pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
     let Some(messages) = messages_of(input) else { return input.clone() };
     let referred = |message: &RawValue| {
         let reference = serde_json::from_str::<Reference<'_>>(message.get()).ok()?;
@@ -75,7 +75,7 @@ pub(super) fn restored(input: &Json, known: &[ChatMessage]) -> Json {
         told.push(match referred(message) {
             Some(known) => {
                 is_whole = false;
-                Cow::Owned(told_in_full(known).to_string())
+                Cow::Owned(ag_ui_message(known).to_string())
             }
             None => Cow::Borrowed(message.get()),
         });
@@ -89,7 +89,7 @@ pub(super) fn has_messages(input: &Json) -> bool {
 }
 
 /// Writes a message of a thread as AG-UI has it.
-pub(super) fn told_in_full(message: &ChatMessage) -> Value {
+pub(super) fn ag_ui_message(message: &ChatMessage) -> Value {
     let mut told = json!({"id": message.id, "role": message.role, "content": message.content});
     if !message.tool_calls.is_empty() {
         let call = |(id, name, arguments): &(String, String, String)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
@@ -126,7 +126,7 @@ fn with_messages(input: &Json, messages: &[Cow<'_, str>]) -> Json {
 /// Tells whether a message says what the thread knows, and nothing more.
 fn is_same(message: &str, known: &ChatMessage) -> bool {
     let Ok(mut message) = serde_json::from_str::<Value>(message) else { return false };
-    let mut known = told_in_full(known);
+    let mut known = ag_ui_message(known);
     for message in [&mut message, &mut known] {
         let Some(fields) = message.as_object_mut() else { return false };
         // Clients leave out what is empty, each in its own way.
@@ -169,11 +169,11 @@ mod tests {
             {"id": "m2", "role": "assistant", "toolCalls": calls},
             {"id": "t1", "role": "tool", "content": "1", "toolCallId": "c"},
         ]);
-        let stored = abridged(input(&sent), &known(), 1 << 20);
+        let stored = abridge_input(input(&sent), &known(), 1 << 20);
         let expected = json!([sent[0], {"id": "u1"}, {"id": "m1"}, {"id": "m2"}, sent[4]]);
         assert_eq!(stored.to_value().unwrap()["messages"], expected);
         assert!(stored.text().starts_with(r#"{"state":{"n":1.50},"#), "{}", stored.text());
-        let told = restored(&stored, &known()).to_value().unwrap();
+        let told = restore_input(&stored, &known()).to_value().unwrap();
         assert_eq!(
             told["messages"][3],
             json!({"id": "m2", "role": "assistant", "content": "", "toolCalls": calls})
@@ -190,7 +190,7 @@ mod tests {
             {"id": "m1", "role": "assistant", "content": "Hello", "name": "Ann"},
             {"role": "user", "content": "hi"},
         ]);
-        assert_eq!(abridged(input(&sent), &known(), 1 << 20).to_value().unwrap()["messages"], sent);
+        assert_eq!(abridge_input(input(&sent), &known(), 1 << 20).to_value().unwrap()["messages"], sent);
     }
 
     #[test]
@@ -202,10 +202,10 @@ mod tests {
             {"id": "b", "role": "user", "content": long},
             {"id": "c", "role": "user", "content": long},
         ]);
-        let stored = abridged(input(&sent), &known(), 1000);
+        let stored = abridge_input(input(&sent), &known(), 1000);
         assert!(stored.text().len() <= 1000);
         assert_eq!(stored.to_value().unwrap()["messages"], json!([{"id": "u1"}, sent[2], sent[3]]));
-        let stored = abridged(input(&sent), &known(), 10);
+        let stored = abridge_input(input(&sent), &known(), 10);
         assert_eq!(stored.to_value().unwrap()["messages"], json!([sent[3]]));
     }
 
@@ -213,8 +213,8 @@ mod tests {
     fn inputs_of_another_shape_are_left_alone() {
         for text in ["7", "{}", r#"{"messages":{}}"#, r#"{"messages":[{"id":"else"},{"id":7},1]}"#] {
             let input = Json::parse(text).unwrap();
-            assert_eq!(abridged(input.clone(), &known(), 1 << 20).text(), text);
-            assert_eq!(restored(&input, &known()).text(), text);
+            assert_eq!(abridge_input(input.clone(), &known(), 1 << 20).text(), text);
+            assert_eq!(restore_input(&input, &known()).text(), text);
         }
     }
 }

@@ -3,12 +3,12 @@
 use runwire_model::event::ErrorInfo;
 use serde_json::{Value, json};
 
-use crate::agents::ending::with_details;
+use crate::agents::outcome::with_details;
 use crate::limits;
 
 /// Tells why an answer is no run: its status, and the first words of its body.
 pub(super) fn of_status(status: http::StatusCode, media: Option<&str>, body: &[u8]) -> ErrorInfo {
-    let says = words(media, body);
+    let says = readable_text(media, body);
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
     let message = format!("the agent answered {}{said}", named(status));
     let details = json!({"status": status.as_u16(), "content_type": media, "body": says});
@@ -26,7 +26,7 @@ pub(super) fn of_redirect(status: http::StatusCode, location: Option<&str>) -> E
 
 /// Tells of an answer that was fine and is no stream of frames.
 pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
-    let says = words(Some(media), body);
+    let says = readable_text(Some(media), body);
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
     let message = format!("the agent answered with {media}, which is no stream of events{said}");
     let details = json!({"content_type": media, "body": says});
@@ -38,7 +38,7 @@ pub(super) fn of_no_events(body: &[u8]) -> Option<ErrorInfo> {
     let text = String::from_utf8_lossy(body);
     let is_beside = |line: &str| [":", "event:", "id:", "retry:"].iter().any(|field| line.starts_with(field));
     let rest: Vec<_> = text.lines().filter(|line| !is_beside(line)).collect();
-    let says = words(None, rest.join("\n").as_bytes());
+    let says = readable_text(None, rest.join("\n").as_bytes());
     if says.is_empty() {
         return None;
     }
@@ -69,7 +69,7 @@ fn named(status: http::StatusCode) -> String {
 }
 
 /// Picks the words that a person would read out of a body.
-fn words(media: Option<&str>, body: &[u8]) -> String {
+fn readable_text(media: Option<&str>, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let is_html = media.is_some_and(|media| media.contains("html")) || text.trim_start().starts_with('<');
     let says = match serde_json::from_slice::<Value>(body) {
@@ -77,11 +77,11 @@ fn words(media: Option<&str>, body: &[u8]) -> String {
         Err(_) if is_html => in_html(&text),
         Err(_) => text.into_owned(),
     };
-    readable(&says)
+    one_line(&says)
 }
 
 /// Makes one short line of a text.
-fn readable(says: &str) -> String {
+fn one_line(says: &str) -> String {
     let says: String = says.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
     match says.char_indices().nth(limits::AGENT_REFUSAL_TOLD) {
@@ -91,9 +91,9 @@ fn readable(says: &str) -> String {
 }
 
 /// Finds what an agent says is wrong in JSON that is no frame.
-pub(in crate::agents) fn own_words(data: &[u8]) -> Option<String> {
+pub(in crate::agents) fn error_text_in(data: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(data).ok()?;
-    in_json(&value).map(|says| readable(&says))
+    in_json(&value).map(|says| one_line(&says))
 }
 
 /// Finds the message of an error in the places where frameworks put it.
@@ -145,9 +145,9 @@ mod tests {
             r#"{"detail":[{"msg":"no key"}]}"#,
             r#"{"error":"no key"}"#,
         ] {
-            assert_eq!(words(Some("application/json"), body.as_bytes()), "no key", "{body}");
+            assert_eq!(readable_text(Some("application/json"), body.as_bytes()), "no key", "{body}");
         }
-        assert_eq!(words(None, b"{\"a\":1}"), "{\"a\":1}");
+        assert_eq!(readable_text(None, b"{\"a\":1}"), "{\"a\":1}");
     }
 
     #[test]
@@ -155,9 +155,12 @@ mod tests {
         for body in
             [&b"\xff\xfe\x00<"[..], b"<", b"<style", b"<script></script", b"", "a\u{1b}[31m".as_bytes()]
         {
-            let says = words(Some("text/html"), body);
+            let says = readable_text(Some("text/html"), body);
             assert!(!says.contains(char::is_control));
         }
-        assert_eq!(words(None, "漢".repeat(5000).as_bytes()).chars().count(), limits::AGENT_REFUSAL_TOLD + 1);
+        assert_eq!(
+            readable_text(None, "漢".repeat(5000).as_bytes()).chars().count(),
+            limits::AGENT_REFUSAL_TOLD + 1
+        );
     }
 }
