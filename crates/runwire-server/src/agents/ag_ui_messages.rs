@@ -1,8 +1,8 @@
-//! The conversation that an AG-UI client sends with every request, without what the thread knows anyway.
+//! Abridges and restores the message list that an AG-UI client sends with every request.
 //!
-//! The input of a run is stored, told to readers, and bounded; a conversation grows without end. So a message that the
-//! thread has is stored as its id alone (`{"id": "m1"}`), and whoever hands the input to an agent puts it back. What
-//! the thread does not have stays as it came, as long as there is room.
+//! The input of a run is stored and limited in size, but a conversation grows without bound. So a message that the
+//! thread has is stored as a reference (`{"id": "m1"}`), which is resolved when the input goes to an agent. Other
+//! messages are stored in full, as far as the limit allows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 const MESSAGES: &str = "messages";
 
-/// What is looked at of a message; another field makes it more than a reference.
+/// The id of a message, whatever other fields it has.
 #[derive(Deserialize)]
-struct Named<'a> {
+struct MessageId<'a> {
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
 }
@@ -30,39 +30,40 @@ struct Reference<'a> {
     id: Cow<'a, str>,
 }
 
-/// Shortens an input to `most` bytes, as far as its messages allow that.
+/// Abridges the messages of an input to a limit of bytes.
 ///
-/// Where even the messages that the thread does not know have no room, the oldest go first: to their ids, if the
-/// thread knows at least their text, else altogether. The newest stays, so that one too large is refused and not lost.
-pub(crate) fn abridge_input(input: Json, known: &[ChatMessage], most: usize) -> Json {
+/// If the messages that the thread does not have exceed the limit, the oldest are shortened first: to a reference if
+/// the thread has a message of that id, else dropped. The newest stays in full, so that a too large one is refused
+/// instead of lost.
+pub(crate) fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) -> Json {
     let Some(messages) = messages_of(&input) else { return input };
     let known: HashMap<&str, &ChatMessage> =
         known.iter().map(|message| (message.id.as_str(), message)).collect();
     let others = input.text().len() - messages.iter().map(|message| message.get().len()).sum::<usize>();
-    let mut room = most.saturating_sub(others);
+    let mut room = limit.saturating_sub(others);
     let mut kept: Vec<Cow<'_, str>> = Vec::new();
     for (age, message) in messages.iter().rev().enumerate() {
         let whole = message.get();
-        let there = serde_json::from_str::<Named<'_>>(whole).ok().and_then(|named| named.id);
-        let there = there.and_then(|id| known.get(&*id).copied());
-        let reference = || there.map(|there| json!({"id": there.id}).to_string());
-        let is_known = there.is_some_and(|there| is_same(whole, there));
+        let stored = serde_json::from_str::<MessageId<'_>>(whole).ok().and_then(|named| named.id);
+        let stored = stored.and_then(|id| known.get(&*id).copied());
+        let reference = || stored.map(|stored| json!({"id": stored.id}).to_string());
+        let is_known = stored.is_some_and(|stored| is_same(whole, stored));
         let short = if is_known { reference() } else { None };
         let fits = |text: &str| text.len() < room;
-        let told = match short {
+        let abridged = match short {
             Some(short) => Some(Cow::Owned(short)).filter(|short| fits(short)),
             None if fits(whole) || age == 0 => Some(Cow::Borrowed(whole)),
             None => reference().map(Cow::Owned).filter(|short| fits(short)),
         };
-        let Some(told) = told else { continue };
-        room = room.saturating_sub(told.len() + 1);
-        kept.push(told);
+        let Some(abridged) = abridged else { continue };
+        room = room.saturating_sub(abridged.len() + 1);
+        kept.push(abridged);
     }
     kept.reverse();
     with_messages(&input, &kept)
 }
 
-/// Puts back the messages that an input names by their ids, where they are known.
+/// Resolves the message references of an input, where the messages are known.
 pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
     let Some(messages) = messages_of(input) else { return input.clone() };
     let referred = |message: &RawValue| {
@@ -70,9 +71,9 @@ pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
         known.iter().rfind(|known| known.id == reference.id)
     };
     let mut is_whole = true;
-    let mut told: Vec<Cow<'_, str>> = Vec::new();
+    let mut restored: Vec<Cow<'_, str>> = Vec::new();
     for message in messages {
-        told.push(match referred(message) {
+        restored.push(match referred(message) {
             Some(known) => {
                 is_whole = false;
                 Cow::Owned(ag_ui_message(known).to_string())
@@ -80,25 +81,25 @@ pub(super) fn restore_input(input: &Json, known: &[ChatMessage]) -> Json {
             None => Cow::Borrowed(message.get()),
         });
     }
-    if is_whole { input.clone() } else { with_messages(input, &told) }
+    if is_whole { input.clone() } else { with_messages(input, &restored) }
 }
 
-/// Tells whether an input may name messages by their ids.
+/// Returns true if an input has messages.
 pub(super) fn has_messages(input: &Json) -> bool {
     messages_of(input).is_some_and(|messages| !messages.is_empty())
 }
 
-/// Writes a message of a thread as AG-UI has it.
+/// Converts a message of a thread to AG-UI's format.
 pub(super) fn ag_ui_message(message: &ChatMessage) -> Value {
-    let mut told = json!({"id": message.id, "role": message.role, "content": message.content});
+    let mut ag_ui = json!({"id": message.id, "role": message.role, "content": message.content});
     if !message.tool_calls.is_empty() {
         let call = |(id, name, arguments): &(String, String, String)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-        told["toolCalls"] = message.tool_calls.iter().map(call).collect();
+        ag_ui["toolCalls"] = message.tool_calls.iter().map(call).collect();
     }
     if let Some(call) = &message.tool_call_id {
-        told["toolCallId"] = call.as_str().into();
+        ag_ui["toolCallId"] = call.as_str().into();
     }
-    told
+    ag_ui
 }
 
 fn messages_of(input: &Json) -> Option<Vec<&RawValue>> {
@@ -123,13 +124,13 @@ fn with_messages(input: &Json, messages: &[Cow<'_, str>]) -> Json {
     written.unwrap_or_else(|| input.clone())
 }
 
-/// Tells whether a message says what the thread knows, and nothing more.
+/// Returns true if a message equals the thread's message, with no further fields.
 fn is_same(message: &str, known: &ChatMessage) -> bool {
     let Ok(mut message) = serde_json::from_str::<Value>(message) else { return false };
     let mut known = ag_ui_message(known);
     for message in [&mut message, &mut known] {
         let Some(fields) = message.as_object_mut() else { return false };
-        // Clients leave out what is empty, each in its own way.
+        // Clients differ in how they omit empty fields.
         fields.retain(|name, value| {
             let is_empty = value.is_null() || *value == json!("") || *value == json!([]);
             !(is_empty && matches!(name.as_str(), "content" | "toolCalls"))
@@ -173,13 +174,13 @@ mod tests {
         let expected = json!([sent[0], {"id": "u1"}, {"id": "m1"}, {"id": "m2"}, sent[4]]);
         assert_eq!(stored.to_value().unwrap()["messages"], expected);
         assert!(stored.text().starts_with(r#"{"state":{"n":1.50},"#), "{}", stored.text());
-        let told = restore_input(&stored, &known()).to_value().unwrap();
+        let restored = restore_input(&stored, &known()).to_value().unwrap();
         assert_eq!(
-            told["messages"][3],
+            restored["messages"][3],
             json!({"id": "m2", "role": "assistant", "content": "", "toolCalls": calls})
         );
         for same in [0, 1, 2, 4] {
-            assert_eq!(told["messages"][same], sent[same]);
+            assert_eq!(restored["messages"][same], sent[same]);
         }
     }
 

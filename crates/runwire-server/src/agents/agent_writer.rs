@@ -1,11 +1,11 @@
-//! What an agent says, on its way to the log: in order, each frame once.
+//! Writes the output of an agent to the log: in order, each frame once.
 //!
-//! Two producers write the run. One is the agent: its frames go as they are. The other is the server, in canonical
-//! events: frames that cannot be read, and the end that an exit or a broken connection decides. A producer has one
-//! dialect, so they cannot be one.
+//! Two producers write the run, because a producer has one dialect. One is the agent: its frames are written as they
+//! are. The other is the server, in canonical events: unreadable frames, and the end of the run after an exit or a
+//! broken connection.
 //!
-//! Both have one epoch, which tells this server from another that has taken the run over. What the store cannot take
-//! now is written again under the same stamp when it is back, so nothing is lost and nothing is there twice.
+//! Both use one epoch, which fences this server once another has claimed the run. A write that fails in an outage is
+//! repeated with the same stamp, so nothing is lost or duplicated.
 
 use std::sync::Arc;
 
@@ -21,43 +21,43 @@ use super::outcome::AgentOutcome;
 use crate::write::check_mode;
 use crate::{limits, store_retry};
 
-/// What the agent is called as a producer.
+/// Producer id of the agent.
 const AGENT_PRODUCER: &str = "runwire-agent";
-/// The dialect of a frame that a strict agent's document does not allow.
+/// Dialect name of a frame that strict validation has refused.
 const REFUSED: &str = "refused";
-/// What the server is called as a producer beside it.
+/// Producer id of the server beside the agent.
 const SERVER_PRODUCER: &str = "runwire-agent-own";
-/// The epoch of the server that has created a run.
+/// Epoch of the server that created the run.
 const FIRST_EPOCH: u64 = 1;
-/// How far a server that takes a run up may go beyond the epoch that it finds.
+/// Upper bound of the random epoch increment of a server that claims a run.
 const EPOCH_STEP: u64 = 1 << 20;
 
-/// Tells whether an agent of a server has written to a run.
+/// Returns true if an agent of any server has written to the run.
 pub(super) async fn has_written(log: &dyn Log, run: &RunKey) -> Result<bool, LogError> {
     Ok(producer_positions(log, run).await?.iter().any(Option::is_some))
 }
 
-/// Why nothing more of an agent can be written.
+/// Why no more output of an agent can be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AgentWriteError {
     /// The run has ended.
     #[error("the run has ended")]
     Closed,
-    /// Too much of what the agent says cannot be read.
+    /// Too many frames of the agent are unreadable.
     #[error("{0}")]
     Garbled(String),
-    /// Another server has taken the run over.
+    /// Another server has claimed the run.
     #[error("another server has taken the run over")]
     Fenced,
-    /// The store refuses for good what the agent says.
+    /// The store permanently refuses the output.
     #[error("the store cannot hold what the agent says")]
     Refused,
-    /// The log takes nothing.
+    /// The log failed.
     #[error(transparent)]
     Log(LogError),
 }
 
-/// Writes what an agent says.
+/// Writes the output of one agent to its run.
 pub(super) struct AgentWriter {
     log: Arc<dyn Log>,
     run: RunKey,
@@ -65,13 +65,13 @@ pub(super) struct AgentWriter {
     server: ProducerState,
     last_seq: u64,
     unreadable_frames: usize,
-    /// The first frame that could not be read, and why.
+    /// The line of the first unreadable frame, and the error.
     first_unreadable: Option<String>,
-    /// Until when a store that is away is waited for.
+    /// Ends retries during an outage; none means no retries.
     shutdown: Option<watch::Receiver<bool>>,
 }
 
-/// One producer, and its place.
+/// A producer and its next index.
 struct ProducerState {
     producer: Arc<str>,
     epoch: u64,
@@ -82,8 +82,7 @@ struct ProducerState {
 }
 
 impl AgentWriter {
-    /// Begins a run that nobody has worked on. Where another server has taken it up meanwhile, it is that one's: a new
-    /// run has the first epoch, always.
+    /// Starts writing a new run. A new run has the first epoch: a higher one means that another server has claimed it.
     pub(super) async fn start(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
         let positions = producer_positions(&*log, run).await?;
         match newest_epoch(&positions) {
@@ -92,17 +91,17 @@ impl AgentWriter {
         }
     }
 
-    /// Takes up a run where another server has left it. Whatever that server still says is refused from now on.
+    /// Claims an orphaned run: continues where the other server stopped, and fences it.
     pub(super) async fn claim(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
         let positions = producer_positions(&*log, run).await?;
-        // One that has written nothing yet has the first epoch. Two that take it up at once shall not meet in the next.
+        // Random, so that two servers that claim the run at once do not get the same epoch.
         let step = fastrand::u64(1..=EPOCH_STEP);
         let epoch = newest_epoch(&positions).max(FIRST_EPOCH).saturating_add(step);
         let claimed = Self::new(log, run, dialect, &positions, epoch);
         for producer in [&claimed.agent, &claimed.server] {
             claimed.log.append(producer.append(run, FrameBatch::default(), false)).await?;
         }
-        // What it has written until then counts.
+        // Read again: the other server may have written until it was fenced.
         let positions = producer_positions(&*claimed.log, run).await?;
         Ok(Self::new(claimed.log, run, dialect, &positions, epoch))
     }
@@ -141,39 +140,39 @@ impl AgentWriter {
         }
     }
 
-    /// Waits for a store that is away, until the server stops.
+    /// Retries during outages until the server stops.
     pub(super) fn retry_until(self, shutdown: watch::Receiver<bool>) -> Self {
         Self { shutdown: Some(shutdown), ..self }
     }
 
-    /// Refuses frames of the agent that its dialect's document does not allow.
+    /// Sets strict validation: frames that break the dialect's document are refused.
     pub(super) fn strict(mut self, strict: bool) -> Self {
         self.agent.check = check_mode(strict);
         self
     }
 
-    /// Sets what becomes of a whole text of the agent that differs from what the run has told.
+    /// Sets the policy for a whole text that differs from its streamed pieces.
     pub(super) fn whole(mut self, whole: WholePolicy) -> Self {
         self.agent.whole = whole;
         self
     }
 
-    /// Counts the frames that the agent has written.
+    /// Returns the number of frames that the agent has written.
     pub(super) fn written(&self) -> u64 {
         self.agent.next
     }
 
-    /// Tells the first frame that could not be read, and why, if none could.
+    /// Returns the error of the first unreadable frame, if no frame was readable.
     pub(super) fn unreadable_reason(&self) -> Option<&str> {
         self.first_unreadable.as_deref().filter(|_| self.agent.next == 0)
     }
 
-    /// Tells the last record of the run that is known here.
+    /// Returns the last record that this writer knows of.
     pub(super) fn last_seq(&self) -> u64 {
         self.last_seq
     }
 
-    /// Writes frames of the agent; one that cannot be read is kept as `foreign`.
+    /// Writes frames of the agent; an unreadable one is stored as `foreign`.
     pub(super) async fn write(&mut self, mut frames: FrameBatch) -> Result<(), AgentWriteError> {
         while !frames.is_empty() {
             let Some((at, code, why)) = self.append(Author::Agent, &frames, false).await? else {
@@ -186,7 +185,7 @@ impl AgentWriter {
             for (index, frame) in frames.iter().enumerate().skip(at) {
                 if index == at {
                     let why = with_error_text(&why, frame.data);
-                    // What is refused is shown to nobody as the agent's own frame.
+                    // A refused frame must not be replayed as a frame of the agent's dialect.
                     let dialect = self.agent.dialect.name();
                     let dialect = if code == "breaks_document" { REFUSED } else { dialect };
                     self.keep_unreadable(frame.line, frame.name, frame.data, &why, dialect).await?;
@@ -203,21 +202,21 @@ impl AgentWriter {
         Ok(())
     }
 
-    /// Writes an event of an agent that speaks `runwire`.
+    /// Writes an event in the `runwire` dialect.
     pub(super) async fn write_event(&mut self, event: &Event) -> Result<(), AgentWriteError> {
         let mut frames = FrameBatch::default();
         frames.push(1, None, event.to_json().text().as_bytes());
         self.write(frames).await
     }
 
-    /// Tells of a frame that was longer than any may be.
+    /// Records a warning for a frame above the size limit.
     pub(super) async fn skip_too_long(&mut self, line: u64) -> Result<(), AgentWriteError> {
         self.count_unreadable(line, "it is too long")?;
         self.warn("frame_too_long", format!("line {line} of the agent is too long, and is left out")).await
     }
 
-    /// Makes sure that no other server has taken the run over, before the agent is told something: a server that was
-    /// paused for a while does not know it.
+    /// Fails if another server has claimed the run. Called before sending something to the agent, because a server that
+    /// was paused may not know yet.
     pub(super) async fn check_not_fenced(&mut self) -> Result<(), AgentWriteError> {
         let last_seq = self.last_seq;
         let checked = self.append(Author::Server, &FrameBatch::default(), false).await;
@@ -225,7 +224,7 @@ impl AgentWriter {
         checked.map(drop)
     }
 
-    /// Ends the run, and tells whether this did; it may have ended before.
+    /// Ends the run; returns false if it had ended before.
     pub(super) async fn end(&mut self, outcome: AgentOutcome) -> bool {
         let complete = outcome == AgentOutcome::Complete;
         let mut frames = FrameBatch::default();
@@ -241,7 +240,7 @@ impl AgentWriter {
         false
     }
 
-    /// Keeps a frame that the agent's dialect cannot read.
+    /// Stores an unreadable frame as `foreign`.
     async fn keep_unreadable(
         &mut self,
         line: u64,
@@ -256,7 +255,7 @@ impl AgentWriter {
         match self.append(Author::Server, &frames, false).await? {
             None => Ok(()),
             Some((_, "run_closed", _)) => Err(AgentWriteError::Closed),
-            // What is around it makes it too long, or the run is full: that it came is told all the same.
+            // Wrapped it is too long, or the run is full: a warning is recorded instead.
             Some((_, code, why)) => {
                 self.warn(code, format!("line {line} of the agent is left out: {why}")).await
             }
@@ -288,7 +287,7 @@ impl AgentWriter {
         }
     }
 
-    /// Appends frames, and tells which of them was refused, with a code and why.
+    /// Appends frames; returns the index, error code and message of the frame that was refused.
     async fn append(
         &mut self,
         author: Author,
@@ -307,7 +306,7 @@ impl AgentWriter {
         };
         match appended {
             Ok(appended) => {
-                // Frames that were there have come in an attempt whose outcome nobody could tell.
+                // Duplicates were committed by an attempt with an unknown outcome.
                 producer.next += appended.accepted + appended.duplicates;
                 self.last_seq = self.last_seq.max(appended.last_seq);
                 Ok(appended.fault.map(|fault| (fault.index, fault.problem.code(), fault.problem.to_string())))
@@ -324,7 +323,7 @@ impl AgentWriter {
 }
 
 impl ProducerState {
-    /// Stamps frames with what comes next.
+    /// Creates an append stamped with the next index.
     fn append(&self, run: &RunKey, frames: FrameBatch, end: bool) -> Append {
         let stamp = Stamp { producer: self.producer.clone(), epoch: self.epoch, index: self.next };
         Append {
@@ -340,14 +339,14 @@ impl ProducerState {
     }
 }
 
-/// How far the agent and the server beside it are in a run.
+/// Stored positions of the agent and of the server beside it.
 type ProducerPositions = [Option<ProducerInfo>; 2];
 
 async fn producer_positions(log: &dyn Log, run: &RunKey) -> Result<ProducerPositions, LogError> {
     Ok([log.producer(run, AGENT_PRODUCER).await?, log.producer(run, SERVER_PRODUCER).await?])
 }
 
-/// Tells the newest epoch under which a server has worked on a run; 0 where none has.
+/// Returns the newest epoch of a run; 0 if no server has written to it.
 fn newest_epoch(positions: &ProducerPositions) -> u64 {
     positions.iter().flatten().map(|position| position.epoch).max().unwrap_or(0)
 }
@@ -358,7 +357,7 @@ enum Author {
     Server,
 }
 
-/// Tells why a frame cannot be read, with what it says itself: an error of the agent is most often none of its frames.
+/// Adds the error message inside an unreadable frame: agents often report errors in a format of their own.
 fn with_error_text(why: &str, data: &[u8]) -> String {
     match error_text_in(data) {
         Some(says) => format!("{why}; it says: {says}"),
@@ -366,7 +365,7 @@ fn with_error_text(why: &str, data: &[u8]) -> String {
     }
 }
 
-/// Wraps a frame that its dialect cannot read; what is no JSON object goes on as its text.
+/// Wraps an unreadable frame as `foreign`; bytes that are no JSON object become a string.
 fn foreign(dialect: &str, name: Option<&str>, data: &[u8]) -> String {
     let text = String::from_utf8_lossy(data);
     let frame = match Object::parse(data) {

@@ -1,7 +1,7 @@
-//! The built-in agents: scripts, told at a pace that people can follow.
+//! Runs the built-in demo agents: scripts of events, written at a pace that people can follow.
 //!
-//! A script is the same whenever it is told. So a run that an earlier server has left is taken up by telling the
-//! script from its beginning, with the answers that the log holds, and passing over what is written.
+//! A script is deterministic. So an orphaned run is resumed by replaying the script from its start with the stored
+//! answers, and skipping the events that are already written.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::outcome::AgentOutcome;
 use super::signals::{RecordFollower, RunSignal};
 use crate::demo::{Script, Step};
 
-/// How much faster than for people a fast script is.
+/// Speed factor of a fast script.
 const FAST_PACE: u32 = 100;
 
-/// Tells the script, to the end of its run or of the server.
+/// Runs the script until the run ends or the server stops.
 pub(super) async fn run(
     job: &Job,
     agent: &DemoAgent,
@@ -61,11 +61,11 @@ pub(super) async fn run(
     }
 }
 
-/// Why a script is not told to its end.
+/// Why a script stops early.
 enum ScriptHalt {
-    /// The run has ended, or the server stops: the next one goes on.
+    /// The run has ended, or the server stops and another one resumes the run.
     Leave,
-    /// Nothing more can be written.
+    /// No more can be written.
     AgentWriteError(AgentWriteError),
 }
 
@@ -80,9 +80,9 @@ struct ScriptRunner<'a> {
     script: Script,
     writer: AgentWriter,
     follower: RecordFollower,
-    /// Answers that the script was not told yet.
+    /// Answers that the script has not received.
     answers: Vec<InteractionResolved>,
-    /// Events that are written already.
+    /// Number of events that are already written.
     skip: u64,
     is_cancelled: bool,
     pace: u32,
@@ -96,7 +96,7 @@ impl ScriptRunner<'_> {
                 return Err(ScriptHalt::Leave);
             };
             let interaction_id = job.with_heartbeat(self.run_to_interaction()).await?;
-            // Whoever waits for a person is in nobody's way.
+            // A run that waits for a person holds no permit.
             drop(permit);
             let Some(interaction_id) = interaction_id else { return Ok(()) };
             while !self.answer_script(&interaction_id) {
@@ -105,7 +105,7 @@ impl ScriptRunner<'_> {
         }
     }
 
-    /// Tells the script up to a question without an answer, or to its end.
+    /// Runs the script to an interaction without an answer, or to its end.
     async fn run_to_interaction(&mut self) -> Result<Option<String>, ScriptHalt> {
         loop {
             match self.script.next() {
@@ -123,7 +123,7 @@ impl ScriptRunner<'_> {
         }
     }
 
-    /// Tells the script what is written, without pauses, as far as it is.
+    /// Replays the events that are already written, without pauses.
     fn skip_written(&mut self) {
         while self.skip > 0 {
             match self.script.next() {
@@ -135,7 +135,8 @@ impl ScriptRunner<'_> {
         }
     }
 
-    /// Tells the script the answer to its question, if there is one. A script that was cancelled has no question.
+    /// Passes the stored answer of an interaction to the script; returns false if there is none. A cancelled script needs
+    /// no answer.
     fn answer_script(&mut self, interaction_id: &str) -> bool {
         if self.is_cancelled {
             return true;
@@ -149,7 +150,7 @@ impl ScriptRunner<'_> {
         self.is_cancelled = true;
     }
 
-    /// Waits for a time, or without one for whatever comes first.
+    /// Waits for a time; without one, until an answer, a cancel request or the end.
     async fn wait_for_signals(&mut self, time: Option<Duration>) -> Result<(), ScriptHalt> {
         let until = time.map(|time| tokio::time::Instant::now() + time);
         loop {

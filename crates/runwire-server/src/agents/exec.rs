@@ -1,11 +1,11 @@
-//! An agent that is a program.
+//! Runs an agent that is a program.
 //!
 //! ```text
 //! stdout ─▶ lines ─▶ delivery        stderr ─▶ the server's log, and the last lines for the failure
 //! stdin  ◀─ the run's start, then answers and cancel, one `runwire` frame a line
 //! ```
 //!
-//! The run goes by what the program says, else by its exit.
+//! The program's output decides the outcome of the run, else its exit status.
 
 mod stdio;
 
@@ -29,7 +29,7 @@ use crate::programs::{GracefulStop, ProcessGroup, exit_signal};
 use crate::store_retry::is_outage;
 use stdio::StderrTail;
 
-/// Runs the program, to the end of its run.
+/// Runs the program until its run ends.
 pub(super) async fn run(job: &Job, agent: &ExecAgent, mut writer: AgentWriter, mut follower: RecordFollower) {
     let Some(permit) = job.acquire_run_permit(&mut writer, &mut follower).await else { return };
     let first = match job.full_input().await {
@@ -69,7 +69,7 @@ fn command(job: &Job, agent: &ExecAgent) -> Command {
         command.env(format!("RUNWIRE_{name}"), value);
     }
     let message = job.input.message.as_deref().unwrap_or_default();
-    // Systems bound what a variable holds; the whole is on standard input.
+    // Systems limit the size of a variable; standard input has the whole message.
     if message.len() <= limits::MESSAGE_VARIABLE_BYTES && !message.contains('\0') {
         command.env("RUNWIRE_MESSAGE", message);
     }
@@ -80,16 +80,16 @@ fn command(job: &Job, agent: &ExecAgent) -> Command {
     command
 }
 
-/// A program that is being looked after.
+/// Supervises a running program.
 struct ProgramSupervisor<'a> {
     job: &'a Job,
     writer: AgentWriter,
     graceful_stop: GracefulStop,
     unframer: Unframer,
-    /// Why the run was cancelled, if it was.
+    /// The reason of a cancel request, if there was one.
     cancelled: Option<Option<String>>,
     is_server_stopping: bool,
-    /// Why nothing more is written.
+    /// Why no more output is written.
     write_error: Option<AgentWriteError>,
 }
 
@@ -108,7 +108,7 @@ impl ProgramSupervisor<'_> {
         let mut grace_deadline = silence_deadline;
         while status.is_none() || stdout.is_some() {
             tokio::select! {
-                // An agent that floods its output is still heard to be cancelled.
+                // Polled first: an agent that floods its output can still be cancelled.
                 biased;
                 signals = follower.signals(), if is_following => {
                     is_following = !signals.iter().any(|signal| matches!(signal, RunSignal::Closed { .. }));
@@ -131,7 +131,7 @@ impl ProgramSupervisor<'_> {
                     }
                     silence_deadline = Instant::now() + limits::AGENT_LINGER_TIME;
                 }
-                // Something that the program has started holds its output open.
+                // A child of the program still holds its output open.
                 () = sleep_until(silence_deadline.min(grace_deadline)), if status.is_some() => {
                     self.handle_output(&[]).await;
                     stdout = None;
@@ -152,22 +152,22 @@ impl ProgramSupervisor<'_> {
                 self.cancelled.get_or_insert(reason);
                 self.graceful_stop.begin(limits::AGENT_READING_TIME);
             }
-            // Who has said the end has work to finish, perhaps; anyone else's end is a request to stop.
+            // A program that ended the run itself may have work to finish; otherwise the end is a request to stop.
             RunSignal::Closed { by_agent: true } => self.graceful_stop.begin(self.job.grace),
             RunSignal::Closed { by_agent: false } => self.graceful_stop.begin(limits::AGENT_READING_TIME),
-            // The program reads them on its standard input.
+            // The program gets these on its standard input.
             RunSignal::Suspended | RunSignal::Answered(_) | RunSignal::Resumed { .. } => {}
         }
     }
 
-    /// Takes in output; none is its end.
+    /// Handles output; empty bytes mean its end.
     async fn handle_output(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.unframer.finish();
         }
         self.unframer.push(bytes);
         if self.write_error.is_some() {
-            // What is written after the end is read, so that the program need not wait, and dropped.
+            // Output after an error is read and discarded, so that the program does not block.
             while self.unframer.next().is_some() {}
             return;
         }
@@ -189,7 +189,7 @@ impl ProgramSupervisor<'_> {
                     None
                 }
                 Some(Err(FramingError::TooLong { line } | FramingError::NameTooLong { line })) => Some(line),
-                // Only JSON arrays end like this, and they are not cut here.
+                // Only the JSON array framing has this error.
                 Some(Err(FramingError::NotJson { .. })) | None => return self.writer.write(frames).await,
             };
             if too_long.is_some() || frames.len() >= limits::BATCH_FRAMES {
@@ -203,7 +203,7 @@ impl ProgramSupervisor<'_> {
 
     async fn end(mut self, status: Option<ExitStatus>, stderr_tail: &StderrTail) {
         let outcome = match self.write_error {
-            // What is not written now is for the server that has the run next.
+            // Left to the server that claims the run.
             Some(AgentWriteError::Log(_) | AgentWriteError::Closed | AgentWriteError::Fenced) => return,
             Some(AgentWriteError::Garbled(message)) => AgentOutcome::failed("agent_garbled", message),
             Some(AgentWriteError::Refused) => AgentOutcome::store_damaged(),
@@ -218,7 +218,7 @@ impl ProgramSupervisor<'_> {
     }
 }
 
-/// Reads a piece of the output; one that cannot be read has ended.
+/// Reads output; returns 0 at the end or on an error.
 async fn read(stdout: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
     match stdout {
         Some(stdout) => stdout.read(buffer).await.unwrap_or(0),
@@ -226,7 +226,7 @@ async fn read(stdout: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) ->
     }
 }
 
-/// Tells why a program failed, with its last words.
+/// Creates the error of a failed program: its exit status and the tail of its standard error.
 fn failure(status: Option<ExitStatus>, stderr_tail: &StderrTail) -> ErrorInfo {
     let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(exit_signal));
     let (code, mut message, details) = match (exit_code, signal) {

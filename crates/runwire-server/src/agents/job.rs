@@ -1,4 +1,4 @@
-//! One run of one agent, from its start to its end.
+//! A job: one run of one agent, from its start to its end.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::signals::{RecordFollower, RunSignal};
 use super::{AgentInput, ag_ui_messages, demo, exec, http};
 use crate::store_retry;
 
-/// An agent at work on a run.
+/// One run of an agent.
 pub(super) struct Job {
     pub(super) log: Arc<dyn Log>,
     pub(super) run: RunKey,
@@ -28,40 +28,40 @@ pub(super) struct Job {
     pub(super) run_permits: Arc<Semaphore>,
     pub(super) shutdown: watch::Receiver<bool>,
     pub(super) beat: Duration,
-    /// How long the agent may take to end after it was asked to.
+    /// Grace period between asking the agent to stop and killing it.
     pub(super) grace: Duration,
 }
 
-/// Where a job begins.
+/// How a job starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JobStart {
-    /// With a run that nothing was written to.
+    /// With a new run.
     New,
-    /// With one that a server has left before anything was written to it.
+    /// With an orphaned run without records: from its beginning.
     Restart,
-    /// With a run that an earlier server has left.
+    /// With an orphaned run: from its stored state.
     Resume(OrphanState),
 }
 
-/// How an earlier server has left a run.
+/// The state of an orphaned run, read from its records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OrphanState {
-    /// The last record that was looked at.
+    /// The last record that was read.
     pub(super) seq: u64,
     /// All answers so far, in order.
     pub(super) answers: Vec<InteractionResolved>,
-    /// Those that the agent was not told of.
+    /// Answers that the agent has not received.
     pub(super) undelivered_answers: Vec<InteractionResolved>,
-    /// Whether a person is waited for.
+    /// Whether the run waits for a person.
     pub(super) is_suspended: bool,
-    /// Where all questions were settled, if the agent has said nothing since.
+    /// The record in which the last open interaction was settled, if the agent has written nothing since.
     pub(super) resumed: Option<u64>,
-    /// Whether someone wants it to stop.
+    /// Whether the run was cancelled.
     pub(super) is_cancelled: bool,
 }
 
 impl Job {
-    /// Works to the run's end, or to the server's.
+    /// Executes the job until the run ends or the server stops.
     pub(super) async fn execute(&self, start: JobStart) {
         if let Err(error) = self.try_execute(start).await {
             tracing::warn!(run = &*self.run.id, agent = self.agent.name, %error, "an agent cannot be run");
@@ -76,7 +76,7 @@ impl Job {
             JobStart::Resume(left) => left.seq,
         };
         let follower = RecordFollower::new(self.log.clone(), Some(&self.run), &self.thread, after);
-        // What was written before that place shows here, what comes later is followed.
+        // An end before that position shows here; a later one is a signal.
         if self.retry_until_available(|| self.log.run(&self.run)).await?.status.is_closed() {
             return Ok(());
         }
@@ -105,13 +105,13 @@ impl Job {
         Ok(())
     }
 
-    /// Tells the thread's messages and state, as they are now.
+    /// Returns the thread's current messages and state.
     pub(super) async fn window(&self) -> Result<Window, LogError> {
         let head = self.retry_until_available(|| self.log.thread(&self.thread)).await?.head;
         self.retry_until_available(|| self.log.before(&self.thread, head + 1)).await
     }
 
-    /// Does something again until the store answers, or until the server stops.
+    /// Retries until the store answers or the server stops.
     async fn retry_until_available<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
     where
         F: Future<Output = Result<T, LogError>>,
@@ -119,14 +119,14 @@ impl Job {
         store_retry::retry_until_available(&self.shutdown, attempt).await
     }
 
-    /// Tells what the person asked, as a message.
+    /// Returns the person's message.
     pub(super) fn user_message(&self) -> Option<ChatMessage> {
         let content = self.input.message.clone()?;
         let id = self.input.message_id.clone().unwrap_or_else(|| format!("{}:user", self.run.id));
         Some(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() })
     }
 
-    /// Tells what the agent is given beside the message, with all messages in full.
+    /// Returns the agent's input, with referenced messages restored in full.
     pub(super) async fn full_input(&self) -> Result<Option<Json>, LogError> {
         let Some(input) = &self.input.input else { return Ok(None) };
         if !ag_ui_messages::has_messages(input) {
@@ -137,7 +137,7 @@ impl Job {
         Ok(Some(ag_ui_messages::restore_input(input, &messages)))
     }
 
-    /// Waits for a turn, and gives none where the run or the server ends first.
+    /// Waits for a permit to run; none if the run or the server ends first.
     pub(super) async fn acquire_run_permit(
         &self,
         writer: &mut AgentWriter,
@@ -165,7 +165,7 @@ impl Job {
         self.with_heartbeat(waiting).await
     }
 
-    /// Ends the run, and tells the server's log where that is a failure.
+    /// Ends the run; logs a failure.
     pub(super) async fn end(&self, writer: &mut AgentWriter, outcome: AgentOutcome) {
         let failure = match &outcome {
             AgentOutcome::Failed(error) => Some(error.clone()),
@@ -184,7 +184,7 @@ impl Job {
         }
     }
 
-    /// Keeps the run's lease while something goes on.
+    /// Renews the run's lease while a future is pending.
     pub(super) async fn with_heartbeat<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             worked = work => worked,
@@ -195,12 +195,12 @@ impl Job {
     async fn heartbeat_loop<T>(&self) -> T {
         loop {
             tokio::time::sleep(self.beat).await;
-            // Whether the run is still there shows when something is written.
+            // A missing run is noticed at the next write.
             let _ = self.log.heartbeat(&self.run).await;
         }
     }
 
-    /// Waits until the server begins to stop.
+    /// Waits until the server starts to shut down.
     pub(super) async fn server_stops(&self) {
         store_retry::shutdown_begun(&self.shutdown).await;
     }

@@ -1,4 +1,4 @@
-//! Agents that the server starts itself: requests to other servers, programs, and the built-in demos.
+//! Agents that the server runs: HTTP agents, programs (`exec`), and the built-in demos.
 //!
 //! ```text
 //!              ┌─ http ─┐
@@ -8,9 +8,9 @@
 //!                  └──── signals ◀── the run's tail: answers, cancel, the end
 //! ```
 //!
-//! An agent is a producer like any other. Whatever people say to its run is a record of the log, which the job
-//! reads; there is no side channel, so what a person was told is what the agent is told. `recovery` takes up what
-//! servers that are gone have left open.
+//! An agent is a producer like any other. Answers and cancel requests are records of the log, which the job follows;
+//! there is no side channel, so people and agents see the same history. `recovery` claims the orphaned runs of servers
+//! that died.
 
 pub(crate) mod ag_ui_messages;
 mod agent_writer;
@@ -38,58 +38,58 @@ use job::{Job, JobStart};
 pub(crate) use recovery::start_in;
 use runwire_check::nearest::nearest;
 
-/// The agents of a server, and the runs that they are working on.
+/// The agents of a server, and their running jobs.
 #[derive(Clone)]
 pub(crate) struct Agents {
     log: Arc<dyn Log>,
     agents: Vec<Arc<Agent>>,
-    /// The agent of requests that cannot name one.
+    /// The agent of requests that name none.
     default: Option<String>,
     shutdown: watch::Receiver<bool>,
     beat: Duration,
     grace: Duration,
-    /// How long a store is asked that could not tell what it has done.
+    /// Time limit for retries of a run's creation with an unknown outcome.
     outage: Duration,
-    /// How many runs may be open at once.
+    /// Limit of open runs.
     open: usize,
     open_permits: Arc<Semaphore>,
-    /// How many of them may be under way at once.
+    /// Limit of runs whose agent is working.
     at_once: usize,
     run_permits: Arc<Semaphore>,
 }
 
-/// Tells that the default agent is none of the agents.
+/// The configured default agent does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("the default agent is `{0}`, and no agent is called so")]
 pub(crate) struct UnknownDefaultAgent(String);
 
-/// How busy the agents are.
+/// Number of runs and working agents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentLoad {
-    /// Runs that are open.
+    /// Open runs.
     pub(crate) open: usize,
-    /// Those of them that an agent is at work on.
+    /// Open runs whose agent is working.
     pub(crate) running: usize,
 }
 
-/// Makes an id that is new.
+/// Creates a unique id.
 fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// What an agent is given.
+/// The input of an agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentInput {
-    /// What the person asked.
+    /// The person's message.
     pub(crate) message: Option<String>,
-    /// The id of that, if it has one.
+    /// The id of the message.
     pub(crate) message_id: Option<String>,
-    /// Anything else.
+    /// Further input.
     pub(crate) input: Option<Json>,
 }
 
 impl Agents {
-    /// Takes the agents of the configuration, whose default must be one of them.
+    /// Creates the agents of a configuration; fails if its default agent does not exist.
     pub(crate) fn new(
         config: &Config,
         log: Arc<dyn Log>,
@@ -123,7 +123,7 @@ impl Agents {
         })
     }
 
-    /// Tells the agent of requests that cannot name one: the default, else the only one.
+    /// Returns the agent of requests that name none: the default, else the only one.
     pub(crate) fn default(&self) -> Option<&str> {
         self.default.as_deref()
     }
@@ -133,18 +133,18 @@ impl Agents {
         self.agents.iter().map(|agent| &**agent)
     }
 
-    /// Tells whether the server can start an agent.
+    /// Returns true if the server has an agent of that name.
     pub(crate) fn exists(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Finds the agent that a name probably means, which is no agent's.
+    /// Returns the agent with the most similar name, for a name that is no agent's.
     pub(crate) fn similar_name(&self, name: &str) -> Option<&str> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         nearest(name, &names).filter(|_| !self.exists(name))
     }
 
-    /// Makes the problem of an agent that the server cannot start.
+    /// Creates the problem of an unknown agent.
     pub(crate) fn unknown_agent(&self, name: &str) -> Problem {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
@@ -152,16 +152,16 @@ impl Agents {
         Problem::new("agent_unknown", detail).with("agent", name).with("agents", names)
     }
 
-    /// Creates a run; where it names an agent of the server, that is started on it.
+    /// Creates a run; starts its agent if the server has one of that name.
     ///
-    /// Any other name is a label of a run that somebody else writes. The same words again give the same run, and
-    /// start nothing.
+    /// Any other name is a label of a run that an external producer writes. Idempotent: the same request returns the same
+    /// run and starts nothing.
     pub(crate) async fn create(&self, run: NewRun) -> Result<Created<RunInfo>, Problem> {
         let agent = run.agent.as_deref().and_then(|name| self.find(name)).cloned();
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
         let run_id = run.run_id.clone().unwrap_or_else(new_id);
         let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(new_id()), ..run };
-        // Before the run exists: one that cannot be started shall not be there.
+        // Acquired before the run is created: a run that cannot start must not exist.
         let permit = self.acquire_open_permit()?;
         let input = AgentInput {
             message: run.message.clone(),
@@ -170,7 +170,7 @@ impl Agents {
         };
         let tenant: Arc<str> = run.tenant.as_str().into();
         let agents = self.clone();
-        // Not with the request, which ends when whoever made it goes: the run is created all the same, and needs its agent.
+        // In a task of its own: if the client disconnects, the run is created all the same and needs its agent.
         let creating = tokio::spawn(async move {
             let created = store_retry::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
             if created.new {
@@ -182,7 +182,7 @@ impl Agents {
         Ok(creating.await.map_err(|_| Problem::new("internal", "the run was not created to its end"))??)
     }
 
-    /// Tells how many runs of agents are open, and how many agents are at work.
+    /// Returns the number of open runs and working agents.
     pub(crate) fn load(&self) -> AgentLoad {
         let in_use = |all: usize, permits: &Semaphore| all.saturating_sub(permits.available_permits());
         AgentLoad {
@@ -191,10 +191,10 @@ impl Agents {
         }
     }
 
-    /// Waits until no agent works any more, which they begin to do when the server begins to stop.
+    /// Waits until all agents have ended after a shutdown began, with a time limit.
     pub(crate) async fn wait_until_stopped(&self) {
         let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
-        // A program has the grace before SIGKILL; the rest is for writing the end.
+        // The grace period of a program before SIGKILL, and time to write its outcome.
         let most = self.grace + limits::AGENT_LINGER_TIME + limits::GRACE_TIME;
         if tokio::time::timeout(most, self.open_permits.acquire_many(everyone)).await.is_err() {
             let left = self.open - self.open_permits.available_permits();

@@ -1,12 +1,12 @@
-//! What servers have left that are gone: each open run of their agents is taken up again, or ends.
+//! Recovery: claims orphaned runs, whose server died, and resumes or ends each of them.
 //!
-//! | agent | waits for a person, or was not told the answer yet | nothing was written yet | anything else |
+//! | agent | waits for a person, or has not received the answer | nothing was written yet | anything else |
 //! |---|---|---|---|
-//! | `http` | goes on | starts, once more at most | `producer_lost`: its stream went with the server |
-//! | `exec` | `producer_lost`: so did its program | starts, once more at most | `producer_lost` |
-//! | `demo` | goes on | starts, once more at most | goes on |
+//! | `http` | resumes | restarts, at most once | `producer_lost`: its stream is broken |
+//! | `exec` | `producer_lost`: its program is dead | restarts, at most once | `producer_lost` |
+//! | `demo` | resumes | restarts, at most once | resumes |
 //!
-//! The log gives each run to one server. What the one before may still write is refused by its epoch.
+//! The log assigns each run to one server. Late writes of the dead server are fenced by its epoch.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ use super::signals::{RunSignal, signals_in};
 use super::{AgentInput, Agents};
 use crate::{limits, store_retry};
 
-/// What becomes of a run that was left.
+/// What to do with an orphaned run.
 enum RecoveryAction {
-    /// It is none of ours: somebody else writes it, under the same name.
+    /// Nothing: an external producer writes it under the same agent name.
     NotOurs,
-    /// Its agent works on it.
+    /// Run its agent.
     Resume(AgentInput, JobStart),
-    /// It ends.
+    /// End it.
     End,
 }
 
 impl Agents {
-    /// Takes up the runs of agents whose server is gone, before anyone is served, as far as that is done soon.
+    /// Recovers orphaned runs at startup, with a time limit, before requests are served.
     pub(crate) async fn recover_first(&self) {
         let all = async {
             for run in self.recover().await {
-                // What it could not do was logged.
+                // Failures were logged.
                 let _ = run.await;
             }
         };
@@ -48,8 +48,7 @@ impl Agents {
         }
     }
 
-    /// Takes up the runs of agents whose server is gone, as far as there is room for them; each is looked at on its
-    /// own, so that none keeps another waiting.
+    /// Claims orphaned runs within the limit of open runs, and recovers each in a task of its own.
     pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         let room = self.open_permits.available_permits().min(limits::TAKE_UP_RUNS);
@@ -90,7 +89,7 @@ impl Agents {
             }
         };
         if let Err(error) = done {
-            // It is left to its lease.
+            // The run ends when its lease expires.
             tracing::warn!(run, %error, "cannot take up a run");
         }
     }
@@ -107,7 +106,7 @@ impl Agents {
             return Ok(RecoveryAction::NotOurs);
         }
         if run.status == Status::Pending {
-            // Whoever takes it up leaves a trace: an agent that takes its servers down with it is not started for ever.
+            // A claim leaves a trace, so an agent that crashes its server is restarted only once.
             return Ok(if has_written {
                 RecoveryAction::End
             } else {
@@ -118,13 +117,13 @@ impl Agents {
             return Ok(RecoveryAction::End);
         }
         let (input, left) = self.read_orphan_state(run, key).await?;
-        // Whoever wanted it to stop does not want it to be asked again.
+        // A cancelled run is not resumed.
         let can_resume = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
         let resumes = can_resume || matches!(agent.kind, AgentKind::Demo(_));
         Ok(if resumes { RecoveryAction::Resume(input, JobStart::Resume(left)) } else { RecoveryAction::End })
     }
 
-    /// Waits for a place, and keeps the run's lease meanwhile; gives none where the server stops first.
+    /// Waits for a permit while renewing the run's lease; none if the server stops first.
     async fn wait_for_open_permit(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
         loop {
             tokio::select! {
@@ -149,7 +148,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Reads what a run was given, and how it was left.
+    /// Reads the input and the state of an orphaned run from its records.
     async fn read_orphan_state(
         &self,
         run: &RunInfo,
@@ -170,7 +169,7 @@ impl Agents {
                     input = AgentInput { message, message_id, input: given };
                 }
                 if stored.record.dialect.is_some() && left.resumed.take().is_some() {
-                    // The agent has said something since, so it was told.
+                    // The agent has written since, so it has received the answers.
                     left.undelivered_answers.clear();
                 }
                 signals_in(stored).into_iter().for_each(|signal| left.note(signal));
@@ -181,7 +180,7 @@ impl Agents {
     }
 }
 
-/// Tells what a run was given that nothing was written to.
+/// Returns the input of a run without records.
 fn pending_input(left: &LeftRun) -> AgentInput {
     let asked = left.asked.clone();
     AgentInput { message: asked.message, message_id: asked.message_id, input: asked.input }
@@ -202,7 +201,7 @@ impl OrphanState {
     }
 }
 
-/// Finds a run's start among events.
+/// Returns the first `run.started` event.
 pub(crate) fn start_in<'a>(bodies: impl IntoIterator<Item = &'a Body>) -> Option<&'a RunStarted> {
     bodies.into_iter().find_map(|body| match body {
         Body::RunStarted(started) => Some(started),

@@ -1,4 +1,4 @@
-//! What goes into a program, and what it says to whoever operates it.
+//! Standard input and standard error of an agent's program.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::agents::job::Job;
 use crate::agents::signals::{RecordFollower, producer_frames_in};
 use crate::limits;
 
-/// Writes the first line that a program reads: what it is to do.
+/// Writes the first line of a program's input: the start of its run.
 pub(super) fn start_frame(job: &Job, input: Option<Json>) -> Vec<u8> {
     let started = RunStarted {
         message: job.input.message.clone(),
@@ -36,9 +36,9 @@ pub(super) fn start_frame(job: &Job, input: Option<Json>) -> Vec<u8> {
     line
 }
 
-/// Hands a program its input, then what people say to the run, to the run's end.
+/// Writes a program's input: the first line, then signals until the run ends.
 ///
-/// A program that reads nothing holds up nobody but this.
+/// A program that does not read blocks only this task.
 pub(super) async fn write_stdin(
     mut stdin: ChildStdin,
     first: Vec<u8>,
@@ -47,7 +47,7 @@ pub(super) async fn write_stdin(
 ) {
     let mut lines = first;
     loop {
-        // A program that has closed its input wants no answers.
+        // The program has closed its input.
         if stdin.write_all(&lines).await.is_err() || stdin.flush().await.is_err() {
             return;
         }
@@ -80,18 +80,18 @@ impl StderrTail {
         lines.push_back(line);
     }
 
-    /// Tells the last line.
+    /// Returns the last line.
     pub(super) fn last(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
     }
 
-    /// Tells all lines that are kept.
+    /// Returns all kept lines.
     pub(super) fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits a moment for what the program has said last.
+    /// Waits briefly for the rest of the program's standard error.
     pub(super) async fn after(self, stderr_task: JoinHandle<()>) -> Self {
         let abort = stderr_task.abort_handle();
         if timeout(limits::AGENT_LINGER_TIME, stderr_task).await.is_err() {
@@ -106,7 +106,7 @@ fn truncated(line: &[u8]) -> String {
     line[..line.floor_char_boundary(limits::STDERR_LINE_BYTES)].to_owned()
 }
 
-/// How much a program may put into the server's log: one that floods shall not fill the disk.
+/// Rate limit of a program's lines in the server's log.
 struct LogRateLimit {
     since: Instant,
     logged: u64,
@@ -114,7 +114,7 @@ struct LogRateLimit {
 }
 
 impl LogRateLimit {
-    /// Tells whether there is room for a line, and how many had none before it.
+    /// Returns the number of lines suppressed before this one; none if this line is suppressed, too.
     fn take(&mut self) -> Option<u64> {
         if self.since.elapsed() >= Duration::from_secs(1) {
             (self.since, self.logged) = (Instant::now(), 0);
@@ -128,7 +128,7 @@ impl LogRateLimit {
     }
 }
 
-/// Logs what a program writes to its standard error, and keeps the last of it.
+/// Logs a program's standard error and keeps its last lines.
 pub(super) fn log_stderr(stderr: Option<ChildStderr>, job: &Job) -> (StderrTail, JoinHandle<()>) {
     let tail = StderrTail::default();
     let (kept, run, agent) = (tail.clone(), job.run.id.clone(), job.agent.clone());
@@ -155,7 +155,7 @@ pub(super) fn log_stderr(stderr: Option<ChildStderr>, job: &Job) -> (StderrTail,
             }
             lines.push(&piece[..count]);
             while let Some(line) = lines.next() {
-                // A line of more than a million bytes is for nobody's eyes.
+                // Lines above the frame size limit are dropped.
                 let Ok(line) = line else { continue };
                 if let Some(suppressed) = rate_limit.take() {
                     warn_suppressed(suppressed);

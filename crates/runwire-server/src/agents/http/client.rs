@@ -12,10 +12,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use crate::agents::config::HttpAgent;
 use crate::https_client::{self, TrustedRoots};
 
-/// Makes connections to one agent.
+/// The HTTP client of one agent.
 pub(super) type AgentHttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Prepares connections to an agent; what keeps them from being trusted is told.
+/// Builds the client of an agent; fails if a certificate cannot be used.
 pub(super) fn build(agent: &HttpAgent) -> Result<AgentHttpClient, String> {
     let urls = [Some(&agent.url), agent.answer_url.as_ref(), agent.cancel_url.as_ref()];
     let system = urls.into_iter().flatten().any(|url| url.starts_with("https:"));
@@ -25,14 +25,14 @@ pub(super) fn build(agent: &HttpAgent) -> Result<AgentHttpClient, String> {
     Ok(https_client::client_builder().build(connector))
 }
 
-/// Tells the host and the port of an address, without what may be secret in it.
+/// Returns host and port of a URL, without its secrets.
 pub(super) fn host_and_port(url: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else { return "its address".to_owned() };
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual))
 }
 
-/// Tells an address without a name, a password and a query, which may be secret.
+/// Returns a URL without user, password and query, which may be secret.
 pub(super) fn redacted_url(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };
@@ -41,7 +41,7 @@ pub(super) fn redacted_url(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// Tells an error with what caused it: the outermost alone says little.
+/// Formats an error with its causes: the outermost one alone says little.
 pub(super) fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut message = error.to_string();
     let mut inner = error.source();

@@ -1,4 +1,4 @@
-//! What an agent that refuses says, in words that help.
+//! Turns an agent's error response into an error with a readable message.
 
 use runwire_model::event::ErrorInfo;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::agents::outcome::with_details;
 use crate::limits;
 
-/// Tells why an answer is no run: its status, and the first words of its body.
+/// Creates the error of a failed response: its status and the readable text of its body.
 pub(super) fn of_status(status: http::StatusCode, media: Option<&str>, body: &[u8]) -> ErrorInfo {
     let says = readable_text(media, body);
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
@@ -16,7 +16,7 @@ pub(super) fn of_status(status: http::StatusCode, media: Option<&str>, body: &[u
     ErrorInfo { retryable: Some(is_temporary(status)), ..error }
 }
 
-/// Tells of an answer that leads elsewhere, which is not followed: the input may hold secrets.
+/// Creates the error of a redirect. Redirects are not followed, because the input may hold secrets.
 pub(super) fn of_redirect(status: http::StatusCode, location: Option<&str>) -> ErrorInfo {
     let to = location.unwrap_or("nowhere");
     let message = format!("the agent answered {} to {to}: put that address into its `url`", named(status));
@@ -24,7 +24,7 @@ pub(super) fn of_redirect(status: http::StatusCode, location: Option<&str>) -> E
     with_details(ErrorInfo::coded("agent_refused", message), &details)
 }
 
-/// Tells of an answer that was fine and is no stream of frames.
+/// Creates the error of a successful response that is not a stream of frames.
 pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
     let says = readable_text(Some(media), body);
     let said = if says.is_empty() { String::new() } else { format!(": {says}") };
@@ -33,7 +33,7 @@ pub(super) fn of_media(media: &str, body: &[u8]) -> ErrorInfo {
     with_details(ErrorInfo::coded("agent_not_a_stream", message), &details)
 }
 
-/// Tells of an answer that calls itself server-sent events and has none in it; nothing where it is just empty.
+/// Creates the error of a `text/event-stream` response without events; none if the body is empty.
 pub(super) fn of_no_events(body: &[u8]) -> Option<ErrorInfo> {
     let text = String::from_utf8_lossy(body);
     let is_beside = |line: &str| [":", "event:", "id:", "retry:"].iter().any(|field| line.starts_with(field));
@@ -49,14 +49,14 @@ pub(super) fn of_no_events(body: &[u8]) -> Option<ErrorInfo> {
     Some(with_details(ErrorInfo::coded("agent_not_a_stream", message), &details))
 }
 
-/// Tells whether a media type is one that cannot hold frames.
+/// Returns true for media types that cannot hold frames.
 pub(super) fn is_binary(media: &str) -> bool {
     let families = ["image/", "audio/", "video/", "font/"];
     let files = ["application/pdf", "application/zip", "application/gzip"];
     families.into_iter().any(|family| media.starts_with(family)) || files.contains(&media)
 }
 
-/// Tells whether another try may go better.
+/// Returns true for status codes that are worth a retry.
 pub(super) fn is_temporary(status: http::StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
 }
@@ -68,7 +68,7 @@ fn named(status: http::StatusCode) -> String {
     }
 }
 
-/// Picks the words that a person would read out of a body.
+/// Extracts the readable text of a body.
 fn readable_text(media: Option<&str>, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let is_html = media.is_some_and(|media| media.contains("html")) || text.trim_start().starts_with('<');
@@ -80,7 +80,7 @@ fn readable_text(media: Option<&str>, body: &[u8]) -> String {
     one_line(&says)
 }
 
-/// Makes one short line of a text.
+/// Shortens a text to one line.
 fn one_line(says: &str) -> String {
     let says: String = says.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -90,19 +90,19 @@ fn one_line(says: &str) -> String {
     }
 }
 
-/// Finds what an agent says is wrong in JSON that is no frame.
+/// Returns the error message in JSON that is not a frame.
 pub(in crate::agents) fn error_text_in(data: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(data).ok()?;
     in_json(&value).map(|says| one_line(&says))
 }
 
-/// Finds the message of an error in the places where frameworks put it.
+/// Returns the error message from the fields that common frameworks use.
 fn in_json(value: &Value) -> Option<String> {
     let places = ["/error/message", "/message", "/detail", "/error", "/title", "/detail/0/msg"];
     places.into_iter().find_map(|place| value.pointer(place)?.as_str()).map(str::to_owned)
 }
 
-/// Drops tags, styles and scripts.
+/// Removes tags, styles and scripts.
 fn in_html(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text;

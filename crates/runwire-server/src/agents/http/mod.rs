@@ -1,7 +1,7 @@
-//! An agent that is somebody else's server: a request starts it, and the stream that answers is the run.
+//! Runs an agent on another server: a request starts it, and the response stream is the run.
 //!
-//! A question ends the stream, or leaves it open and silent; the answer goes out as another request, whose stream
-//! continues the same run. The run's input is over when no stream is open and no person is waited for.
+//! An interaction ends the stream or leaves it idle; the answer is sent as another request, whose stream continues
+//! the same run. The agent is done when no stream is open and the run does not wait for a person.
 
 mod client;
 mod error_response;
@@ -23,15 +23,15 @@ pub(super) use error_response::error_text_in;
 use request::AgentRequest;
 use stream::{AgentClient, StreamEnd, StreamEvent};
 
-/// Tells where an agent is, as the server's log may say it.
+/// Returns an agent's URL for the server's log.
 pub(super) fn address(agent: &HttpAgent) -> String {
     client::redacted_url(&agent.url)
 }
 
-/// Arrivals that wait to be written; the agent waits while there are more.
+/// Capacity of the queue of stream events; backpressure beyond it.
 const EVENT_QUEUE: usize = 2;
 
-/// Runs the agent, to the end of its run or of the server.
+/// Runs the agent until the run ends or the server stops.
 pub(super) async fn run(
     job: &Job,
     agent: &HttpAgent,
@@ -72,11 +72,11 @@ pub(super) async fn run(
     }
 }
 
-/// Why a talk is over.
+/// How the work on a run ends.
 enum HttpRunEnd {
-    /// The run ends like this.
+    /// The run ends with this outcome.
     End(AgentOutcome),
-    /// The run has ended, or waits for a person while the server stops: the next one goes on.
+    /// The run has ended already, or waits for a person while the server stops and another one resumes it.
     Leave,
 }
 
@@ -98,7 +98,7 @@ impl From<LogError> for HttpRunEnd {
     }
 }
 
-/// A cancelled run, until its agent has ended or its time is over.
+/// A cancel request, until the agent has ended or the grace period is over.
 struct Cancelled {
     reason: Option<String>,
     until: Instant,
@@ -112,17 +112,17 @@ struct HttpRun<'a> {
     agent_client: AgentClient,
     received: mpsc::Receiver<StreamEvent>,
     streams: JoinSet<()>,
-    /// How many streams are open or wait for their turn.
+    /// Streams that are open or wait for a permit.
     open: usize,
-    /// How many frames have come.
+    /// Received frames.
     frames: u64,
-    /// How many had come when the agent was told an answer.
+    /// Received frames at the time of the last answer.
     frames_at_answer: u64,
     is_suspended: bool,
-    /// Answers that the agent was not told yet.
+    /// Answers that were not sent to the agent.
     undelivered_answers: Vec<InteractionResolved>,
     cancelled: Option<Cancelled>,
-    /// How a stream has failed, until it is known whether that matters.
+    /// Error of a stream, until it is known whether the run waits for a person.
     stream_error: Option<Box<ErrorInfo>>,
 }
 
@@ -145,7 +145,7 @@ impl HttpRun<'_> {
     fn send(&mut self, request: AgentRequest) {
         while self.streams.try_join_next().is_some() {}
         let agent_client = self.agent_client.clone();
-        // A run that has a stream has its turn; if it waited for another, all could wait for each other.
+        // A run with an open stream holds a permit; waiting for a second one could deadlock.
         match self.open {
             0 => self.streams.spawn(agent_client.send_in_turn(request)),
             _ => self.streams.spawn(agent_client.send_and_stream(request)),
@@ -156,19 +156,19 @@ impl HttpRun<'_> {
     async fn run(&mut self) -> HttpRunEnd {
         loop {
             let turn = match self.open {
-                // A run that waits for a person keeps no lease.
+                // A run that waits for a person needs no lease.
                 0 => self.wait_for_event().await,
                 _ => self.job.with_heartbeat(self.wait_for_event()).await,
             };
             if let Err(end) = turn {
                 return end;
             }
-            // What was written may have asked something; that is known once it was read.
+            // A written frame may have opened an interaction: known once its record was read.
             if self.follower.at() < self.writer.last_seq() {
                 continue;
             }
             match self.stream_error.take() {
-                // Nobody needs a stream while a person is waited for: the answer brings another.
+                // A broken stream does not matter while the run waits for a person: the answer opens another.
                 Some(error) if self.is_suspended => {
                     tracing::debug!(run = &*self.job.run.id, error = error.message, "a stream is gone");
                 }
@@ -235,7 +235,7 @@ impl HttpRun<'_> {
             }
             RunSignal::CancelRequested { reason } => return self.cancel(reason),
             RunSignal::Closed { by_agent } => {
-                // Whoever waits for a person is not at the other end of a connection that could be closed.
+                // A suspended agent has no connection that could be closed.
                 if self.is_suspended && !by_agent {
                     self.send_cancel(None);
                 }
@@ -245,7 +245,7 @@ impl HttpRun<'_> {
         Ok(())
     }
 
-    /// Tells the agent what people have answered.
+    /// Sends the answers to the agent.
     async fn send_answers(&mut self, seq: u64) -> Result<(), HttpRunEnd> {
         let undelivered_answers = std::mem::take(&mut self.undelivered_answers);
         if undelivered_answers.is_empty() {
@@ -264,7 +264,7 @@ impl HttpRun<'_> {
         Ok(())
     }
 
-    /// Tells the agent to stop, and gives it time to; one that cannot be told is cut off.
+    /// Sends a cancel request and starts the grace period; without a cancel URL the run ends at once.
     fn cancel(&mut self, reason: Option<String>) -> Result<(), HttpRunEnd> {
         let told = self.send_cancel(reason.as_deref());
         let until = Instant::now() + self.job.grace;
@@ -274,7 +274,7 @@ impl HttpRun<'_> {
 
     fn send_cancel(&mut self, reason: Option<&str>) -> bool {
         let Some(request) = request::cancel_request(self.job, self.agent, reason) else { return false };
-        // Nobody waits for its answer, and it shall not be taken for one of the run's streams.
+        // Its response is ignored: the channel has no receiver.
         let (events, _) = mpsc::channel(1);
         let agent_client = AgentClient { events, ..self.agent_client.clone() };
         let agent_client = tokio::time::timeout(self.job.grace, agent_client.send_and_stream(request));
@@ -287,7 +287,7 @@ impl HttpRun<'_> {
         HttpRunEnd::End(AgentOutcome::Cancelled { reason })
     }
 
-    /// Tells how a run ends of which nothing more comes.
+    /// Returns the outcome of a run whose streams have all ended.
     fn stream_outcome(&mut self) -> HttpRunEnd {
         if self.cancelled.is_some() {
             return self.cancelled_outcome();

@@ -1,4 +1,4 @@
-//! Requests in the form that each dialect's own system has.
+//! Requests to HTTP agents, in the format of each dialect's own system.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,24 @@ use crate::agents::ag_ui_messages;
 use crate::agents::config::HttpAgent;
 use crate::agents::job::Job;
 
-/// A request that is ready to be sent.
+/// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AgentRequest {
     pub(super) url: String,
     pub(super) body: Bytes,
-    /// Whether an answer that is no stream of frames is fine.
+    /// Whether a response without a stream is accepted.
     pub(super) takes_acknowledgement: bool,
 }
 
-/// The fields of a body. Their values stay text, so that numbers of any size are handed on as they came.
+/// The fields of a body. Values stay raw text, so that numbers keep their digits.
 type Fields = BTreeMap<String, Json>;
 
-/// Tells whether a dialect's own request carries answers.
+/// Returns true if the dialect's own request carries answers.
 pub(super) fn has_resume(dialect: Dialect) -> bool {
     matches!(dialect, Dialect::AgUi | Dialect::SocialApp)
 }
 
-/// Prepares the request that starts an agent.
+/// Creates the request that starts an agent.
 pub(super) async fn start_request(job: &Job, agent: &HttpAgent) -> Result<AgentRequest, LogError> {
     if !has_resume(agent.dialect) {
         let input = job.full_input().await?;
@@ -45,7 +45,7 @@ pub(super) async fn start_request(job: &Job, agent: &HttpAgent) -> Result<AgentR
     Ok(agent_request(job, &agent.url, &body, false))
 }
 
-/// Makes the request of a system that has no `RunAgentInput`.
+/// Creates the start request of a dialect without `RunAgentInput`.
 fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let message = job.input.message.as_deref();
@@ -61,7 +61,7 @@ fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
             input,
             json!({"type": "run", "id": run, "message": message_text, "agent": job.agent.name, "thread_id": thread}),
         ),
-        // Those of `RunAgentInput` do not come here.
+        // Dialects with `RunAgentInput` do not get here.
         Dialect::Runwire | Dialect::Text | Dialect::AgUi | Dialect::SocialApp => {
             let own =
                 json!({"thread_id": thread, "run_id": run, "agent": job.agent.name, "message": message});
@@ -72,7 +72,7 @@ fn plain_start(job: &Job, agent: &HttpAgent, input: Option<Json>) -> Fields {
     }
 }
 
-/// Prepares the requests that tell an agent what people answered; `seq` is the record that settled it.
+/// Creates the requests that carry answers; `seq` is the record that settled the last interaction.
 pub(super) async fn answer_requests(
     job: &Job,
     agent: &HttpAgent,
@@ -80,7 +80,7 @@ pub(super) async fn answer_requests(
     seq: u64,
 ) -> Result<Vec<AgentRequest>, LogError> {
     if has_resume(agent.dialect) {
-        // Its clients call every request another run.
+        // AG-UI clients give every request a run id of its own.
         let run = format!("{}.{seq}", job.run.id);
         let resume = answers.iter().map(resume_entry).collect();
         let body = run_agent_input(job, &run, Some(resume)).await?;
@@ -91,7 +91,7 @@ pub(super) async fn answer_requests(
     Ok(answers.iter().map(form).collect())
 }
 
-/// Prepares the request that tells an agent to stop.
+/// Creates the cancel request.
 pub(super) fn cancel_request(job: &Job, agent: &HttpAgent, reason: Option<&str>) -> Option<AgentRequest> {
     let (thread, run) = (&*job.thread.id, &*job.run.id);
     let body = json!({"thread_id": thread, "run_id": run, "reason": reason});
@@ -109,7 +109,7 @@ fn agent_request(job: &Job, url: &str, body: &impl Serialize, takes_acknowledgem
     AgentRequest { url, body: json_of(body).text().to_owned().into(), takes_acknowledgement }
 }
 
-/// Adds what the run was given beside its message; the dialect's own fields win.
+/// Merges the run's input with the dialect's fields, which win.
 fn with_input(run_input: Option<Json>, own: Value) -> Fields {
     let mut fields = match run_input {
         Some(run_input) => {
@@ -118,7 +118,7 @@ fn with_input(run_input: Option<Json>, own: Value) -> Fields {
         None => Fields::new(),
     };
     for (name, value) in fields_of(&Json::from_value(&own)).unwrap_or_default() {
-        // A run without a message may have said it in its input.
+        // A run without a message may have it in its input.
         let says_nothing = value.text() == "\"\"" && fields.contains_key(&name);
         if !says_nothing {
             fields.insert(name, value);
@@ -127,18 +127,18 @@ fn with_input(run_input: Option<Json>, own: Value) -> Fields {
     fields
 }
 
-/// Reads the fields of an object.
+/// Returns the fields of an object.
 fn fields_of(json: &Json) -> Option<Fields> {
     let object = Object::of_json(json)?;
     Some(object.fields().map(|(name, value)| (name.to_owned(), Json::from_raw(value))).collect())
 }
 
-/// Writes a value that is made of JSON.
+/// Serializes a value as raw JSON.
 fn json_of(value: &impl Serialize) -> Json {
     to_raw_value(value).map(|raw| Json::from_raw(&raw)).unwrap_or_default()
 }
 
-/// Makes AG-UI's `RunAgentInput`: the thread's messages and state, and what the run was given.
+/// Creates AG-UI's `RunAgentInput`: the thread's messages and state, and the run's input.
 async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> Result<Fields, LogError> {
     let window = job.window().await?;
     let mut messages = window.messages();
@@ -146,7 +146,7 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> R
         messages.extend(job.user_message());
     }
     let run_input = job.input.input.as_ref().map(|input| ag_ui_messages::restore_input(input, &messages));
-    // A façade hands on the whole input of its own request.
+    // A façade passes on the whole body of its request.
     let mut input = match run_input {
         Some(run_input) => fields_of(&run_input).unwrap_or_else(|| {
             let props = json_of(&Fields::from([("input".to_owned(), run_input)]));
@@ -175,14 +175,14 @@ async fn run_agent_input(job: &Job, run: &str, resume: Option<Vec<Fields>>) -> R
     Ok(input)
 }
 
-/// Drops messages that have only their id left: retention has removed the rest. None where no message is left.
+/// Drops references whose message retention has removed; none if no message is left.
 fn whole_messages(run_input: &Json) -> Option<Json> {
     let mut messages: Vec<&RawValue> = serde_json::from_str(run_input.text()).ok()?;
     messages.retain(|message| Object::of(message).is_some_and(|message| message.has("role")));
     (!messages.is_empty()).then(|| json_of(&messages))
 }
 
-/// Makes an entry of AG-UI's `resume`.
+/// Creates an entry of AG-UI's `resume`.
 fn resume_entry(answer: &InteractionResolved) -> Fields {
     let payload = answered_values(answer);
     let status = if payload.is_some() { "resolved" } else { "cancelled" };
@@ -194,7 +194,7 @@ fn resume_entry(answer: &InteractionResolved) -> Fields {
     entry
 }
 
-/// Makes EasyFlow's answer to a form (its §12), with what became of the question.
+/// Creates EasyFlow's answer to a form (§12 of its document), with the decision.
 fn form_answer(job: &Job, answer: &InteractionResolved) -> Fields {
     let own = json!({
         "conversation_id": &*job.thread.id,
@@ -208,7 +208,7 @@ fn form_answer(job: &Job, answer: &InteractionResolved) -> Fields {
     fields
 }
 
-/// Tells what was answered; nothing where nobody has.
+/// Returns the answered values; none if nobody answered.
 fn answered_values(answer: &InteractionResolved) -> Option<Json> {
     let approved = match answer.decision {
         Decision::Submitted => return Some(answer.values.clone().unwrap_or_else(Json::empty_object)),

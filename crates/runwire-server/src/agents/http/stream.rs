@@ -1,4 +1,4 @@
-//! One request to an agent, and the stream that answers it.
+//! Sends a request to an agent and reads the stream of its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,31 +20,31 @@ use super::request::AgentRequest;
 use crate::agents::config::HttpAgent;
 use crate::limits;
 
-/// Something that came on a stream.
+/// An event of a response stream.
 #[derive(Debug)]
 pub(super) enum StreamEvent {
     /// Frames, in order.
     Frames(FrameBatch),
-    /// A frame that is longer than any may be.
+    /// A frame above the size limit.
     TooLong { line: u64 },
-    /// The stream is over.
+    /// The stream has ended.
     End(StreamEnd),
 }
 
-/// How a stream has ended.
+/// How a stream ended.
 #[derive(Debug, PartialEq)]
 pub(super) enum StreamEnd {
-    /// Properly.
+    /// Cleanly.
     Complete,
-    /// Nobody listens any more: the run has ended.
+    /// The receiver is closed: the run has ended.
     NoReceiver,
-    /// The request was taken, and no stream answers it.
+    /// The request was accepted without a stream.
     Acknowledged,
-    /// Not as it should.
+    /// With an error.
     Failed(Box<ErrorInfo>),
 }
 
-/// What is needed to ask an agent something.
+/// Sends requests to an agent and forwards the events of their streams.
 #[derive(Clone)]
 pub(super) struct AgentClient {
     pub(super) client: AgentHttpClient,
@@ -54,14 +54,14 @@ pub(super) struct AgentClient {
 }
 
 impl AgentClient {
-    /// Waits for a turn, sends a request, and hands on what answers it. A stream holds its turn to its end.
+    /// Waits for a permit, then sends a request and forwards its stream; holds the permit until the stream ends.
     pub(super) async fn send_in_turn(self, request: AgentRequest) {
         let Ok(permit) = self.run_permits.clone().acquire_owned().await else { return };
         self.send_and_stream(request).await;
         drop(permit);
     }
 
-    /// Sends a request, and hands on what answers it.
+    /// Sends a request and forwards its stream.
     pub(super) async fn send_and_stream(self, request: AgentRequest) {
         let end = match self.response(&request).await {
             Ok(response) => match self.stream(&request, response).await {
@@ -69,11 +69,11 @@ impl AgentClient {
             },
             Err(error) => StreamEnd::Failed(Box::new(error)),
         };
-        // Where nobody listens any more, the run has ended.
+        // A closed receiver means that the run has ended.
         let _ = self.events.send(StreamEvent::End(end)).await;
     }
 
-    /// Sends a request, again while nothing has come of it.
+    /// Sends a request; retries failures that are safe to repeat.
     async fn response(&self, request: &AgentRequest) -> Result<Response<Incoming>, ErrorInfo> {
         let mut wait = Duration::from_millis(200);
         for attempt in 1.. {
@@ -82,7 +82,7 @@ impl AgentClient {
                 Err(_) => {
                     let seconds = self.agent.answer_time.as_secs();
                     let message = format!("the agent did not answer within {seconds} s");
-                    // It may be at work: asking again might make it do everything twice.
+                    // Not retried: the agent may be working on it.
                     return Err(retryable(ErrorInfo::coded("agent_silent", message)));
                 }
                 Ok(Err(SendFailure { error, can_retry: false })) => return Err(error),
@@ -125,7 +125,7 @@ impl AgentClient {
         self.client.request(http_request).await.map_err(|error| {
             let message = error_chain(&error);
             if error.is_connect() {
-                // What rustls says of an answer that is no TLS.
+                // The error of rustls for a response that is not TLS.
                 let no_tls = message.contains("InvalidContentType");
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
                 let at = host_and_port(&request.url);
@@ -138,7 +138,7 @@ impl AgentClient {
         })
     }
 
-    /// Hands on the frames of an answer, to its end.
+    /// Forwards the frames of a response to its end.
     async fn stream(
         &self,
         request: &AgentRequest,
@@ -181,7 +181,7 @@ impl AgentClient {
         };
         let mut heard_at = Instant::now();
         loop {
-            // Bytes alone are no sign of life: a line that never ends says nothing, for as long as it goes on.
+            // Bytes alone do not count as activity: an endless line is no output.
             let frame = match timeout_at(heard_at + self.agent.silence_time, body.frame()).await {
                 Err(_) => {
                     let seconds = self.agent.silence_time.as_secs();
@@ -191,12 +191,12 @@ impl AgentClient {
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
-                    // What arrived whole before it is written; half a frame is not.
+                    // Complete frames before the error were forwarded; a partial one is dropped.
                     let message = format!("the agent's stream broke off: {}", error_chain(&error));
                     return Err(failed("agent_broken_off", message));
                 }
             };
-            // Trailers say nothing here.
+            // Trailers are ignored.
             if let Ok(bytes) = frame.into_data() {
                 let heartbeats = unframer.heartbeats();
                 unframer.push(&bytes);
@@ -242,21 +242,21 @@ impl AgentClient {
     }
 }
 
-/// A request of which nothing has come.
+/// A request that got no response.
 struct SendFailure {
     error: ErrorInfo,
     can_retry: bool,
 }
 
-/// Cuts an answer into frames.
+/// Splits a response into frames.
 struct ResponseUnframer {
     framing: Option<Framing>,
     unframer: Option<Unframer>,
-    /// Bytes that do not tell the framing yet.
+    /// Bytes that arrived before the framing was detected.
     first: Vec<u8>,
-    /// How the answer begins, as long as there is no frame in it.
+    /// The first bytes of the response, until it has a frame.
     unframed_start: Option<Vec<u8>>,
-    /// Frames, and line ends before the framing was known.
+    /// Number of frames, and of line ends before the framing was known.
     heartbeats: u64,
 }
 
@@ -278,7 +278,7 @@ impl ResponseUnframer {
         }
     }
 
-    /// Counts what shows that the agent lives: whole frames, comments, blank lines.
+    /// Counts the agent's activity: complete frames, comments, blank lines.
     fn heartbeats(&self) -> u64 {
         self.heartbeats + self.unframer.as_ref().map_or(0, Unframer::beats)
     }
@@ -296,7 +296,7 @@ impl ResponseUnframer {
         }
     }
 
-    /// Takes as many whole frames as one append has room for, and what stands in the way of the next.
+    /// Returns the complete frames up to the limit of one append, and the error that stopped it.
     fn take(&mut self) -> (FrameBatch, Option<FramingError>) {
         let mut batch = FrameBatch::default();
         let Some(unframer) = &mut self.unframer else { return (batch, None) };
@@ -316,7 +316,7 @@ impl ResponseUnframer {
     }
 }
 
-/// Reads the beginning of a body that is no stream.
+/// Reads the start of a body that is not a stream.
 async fn read_start(body: Incoming, agent: &HttpAgent) -> Bytes {
     let mut body = Limited::new(body, limits::AGENT_REFUSAL_BYTES);
     let mut read = Vec::new();
@@ -327,7 +327,7 @@ async fn read_start(body: Incoming, agent: &HttpAgent) -> Bytes {
             }
         }
     };
-    // What has come until then says enough.
+    // What arrived before the timeout is enough.
     let _ = timeout(agent.connect_time, reading).await;
     read.into()
 }
