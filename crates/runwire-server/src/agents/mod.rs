@@ -147,8 +147,8 @@ impl Agents {
     /// Creates the problem of an unknown agent.
     pub(crate) fn unknown_agent(&self, name: &str) -> Problem {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
-        let detail = format!("no agent of this server is called `{name}`: {there_are}");
+        let known_agents = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+        let detail = format!("no agent of this server is called `{name}`: {known_agents}");
         Problem::new("agent_unknown", detail).with("agent", name).with("agents", names)
     }
 

@@ -92,8 +92,8 @@ pub(super) fn agent_of(state: &AppState, named: Option<String>) -> Result<String
     }
     state.agents.default().map(ToOwned::to_owned).ok_or_else(|| {
         let names: Vec<_> = state.agents.list().map(|agent| agent.name.as_str()).collect();
-        let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
-        let detail = format!("the request names no agent of this server: {there_are}");
+        let known_agents = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+        let detail = format!("the request names no agent of this server: {known_agents}");
         Problem::new("agent_needed", detail).with("agents", names)
     })
 }

@@ -1,4 +1,4 @@
-//! WebhookHttpClient to webhooks: plain, or through TLS, and only to addresses that are allowed.
+//! The HTTP client of a webhook, which connects only to allowed addresses.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,11 +11,10 @@ use super::config::Webhook;
 use crate::https_client::{self, TrustedRoots};
 use crate::limits;
 
-/// Makes connections to one webhook.
+/// The HTTP client of one webhook.
 pub(super) type WebhookHttpClient = Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>;
 
-/// Prepares connections to a webhook; what keeps them from being trusted is told. Reads the machine's certificates,
-/// which takes a while.
+/// Builds the client of a webhook; fails if a certificate cannot be used. Blocks to load the system's certificates.
 pub(super) fn build(webhook: &Webhook) -> Result<WebhookHttpClient, String> {
     let plain = HttpConnector::new_with_resolver(Resolver { allow_private: webhook.allow_private });
     let system = webhook.url.scheme_str() == Some("https");

@@ -1,4 +1,4 @@
-//! AgentHttpClient to HTTP agents: plain, or through TLS.
+//! The HTTP client of an agent, and how its URLs and errors are shown.
 
 use std::error::Error as StdError;
 

@@ -2,7 +2,7 @@
 
 mod hostile;
 mod secure;
-mod standing;
+mod status;
 mod target;
 
 use std::time::Duration;
