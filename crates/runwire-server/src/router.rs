@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use crate::problem::Problem;
-use crate::resources::{agents, interactions, messages, producers, records, runs, threads, webhooks};
+use crate::resources::{agents, interactions, messages, producers, runs, threads, transfer, webhooks};
 use crate::{AppState, console, facade, metrics, openapi, read, resources, write, ws};
 
 /// Builds the router. `tests/it/openapi.rs` checks that `openapi.json` documents each route.
@@ -34,7 +34,7 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
         .route("/v1/threads/{thread}/events", post(write::thread))
         .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
-        .route("/v1/threads/{thread}/records", get(records::export).post(records::import))
+        .route("/v1/threads/{thread}/records", get(transfer::export).post(transfer::import))
         .route("/v1/events", post(write::tenant))
         .route("/v1/producers/{producer}", get(producers::show_of_tenant))
         .route("/v1/webhooks", get(webhooks::list))

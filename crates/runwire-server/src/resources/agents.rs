@@ -1,4 +1,4 @@
-//! Agents that the server starts: list them, and run one again.
+//! Handlers of agents: list them, and retry a run.
 
 use std::sync::Arc;
 
@@ -25,26 +25,26 @@ pub(crate) struct AgentList {
     agents: Vec<AgentView>,
 }
 
-/// An agent, as it is shown. Where and how it is reached is the operator's business alone.
+/// The JSON of an agent, without its URL or command, which are for the operator only.
 #[derive(Debug, Serialize)]
 struct AgentView {
     name: String,
     kind: &'static str,
     dialect: Dialect,
-    /// Whether it is meant where a request cannot name one.
+    /// Whether it is the agent of requests that name none.
     default: bool,
-    title: Option<WordsView>,
-    description: Option<WordsView>,
-    examples: Vec<WordsView>,
+    title: Option<LocalizedTextView>,
+    description: Option<LocalizedTextView>,
+    examples: Vec<LocalizedTextView>,
 }
 
 #[derive(Debug, Serialize)]
-struct WordsView {
+struct LocalizedTextView {
     en: &'static str,
     zh: &'static str,
 }
 
-impl From<Words> for WordsView {
+impl From<Words> for LocalizedTextView {
     fn from(words: Words) -> Self {
         Self { en: words.en, zh: words.zh }
     }
@@ -74,14 +74,14 @@ pub(crate) async fn list(
     Ok(Json(AgentList { agents: state.agents.list().map(view).collect() }))
 }
 
-/// What the run that repeats another is called.
+/// The body of a retry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetryRequest {
     run_id: Option<String>,
 }
 
-/// Starts the agent of a run again, on the same input, as a new run of the same thread.
+/// Retries a run: starts its agent with the same input, as a new run of the same thread.
 pub(crate) async fn retry(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -89,13 +89,13 @@ pub(crate) async fn retry(
     JsonBody(request): JsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let created = again(&state, &run, request.run_id).await?;
+    let created = retry_run(&state, &run, request.run_id).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }
 
-/// Starts the agent of a run that has ended again, whichever door that was asked for through.
-pub(crate) async fn again(
+/// Retries an ended run.
+pub(crate) async fn retry_run(
     state: &AppState,
     run: &RunKey,
     run_id: Option<String>,
@@ -112,23 +112,23 @@ pub(crate) async fn again(
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());
     }
-    let started = start_of(state, run, &info).await?;
-    let again = NewRun {
+    let started = started_event(state, run, &info).await?;
+    let run_again = NewRun {
         tenant: run.tenant.to_string(),
         run_id,
         thread_id: Some(info.thread_id),
         agent: Some(agent),
         message: started.message,
-        // It is another message, which happens to say the same.
+        // A new message with the same text.
         message_id: None,
         input: started.input,
         ..NewRun::default()
     };
-    state.agents.create(again).await
+    state.agents.create(run_again).await
 }
 
-/// Finds the start of a run that has ended: it says what its agent was given.
-async fn start_of(state: &AppState, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
+/// Returns the `run.started` event of an ended run, which holds its input.
+async fn started_event(state: &AppState, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
     let thread = run.thread(info.thread_id.as_str());
     let first = info.first_seq.unwrap_or(1);
     if info.trimmed {

@@ -1,4 +1,4 @@
-//! Runs folded into messages, as a front end shows them.
+//! Handlers of messages: folds the runs of a thread into chat messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl RunMessages {
         }
     }
 
-    /// Tells whether the assistant has shown anything.
+    /// Returns true if the assistant's message has any content.
     fn has_begun(&self) -> bool {
         let MessageState { main_content, thinking_content, tool_calls, data_blocks, interactions, .. } =
             &self.assistant;
@@ -203,7 +203,7 @@ impl RunMessages {
     }
 }
 
-/// Tells about how much a record adds to a message, beside its texts, which have a limit of their own.
+/// Estimates the bytes that a record adds to a message; texts are not counted, they have a limit of their own.
 fn gathered_by(stored: &Stored) -> usize {
     let is_piece = |body: &Body| matches!(body, Body::TextDelta(_) | Body::ThinkingDelta(_));
     let pieces = stored.record.entries.iter().all(|entry| is_piece(&entry.event.body));

@@ -1,4 +1,4 @@
-//! How far a producer is, so that it knows where to go on.
+//! Handlers of producers: their epoch and next index, for resuming.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ids::{ProducerParam, RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Tells how far a producer of a thread that is written as a whole is.
+/// Shows a producer that writes to a thread.
 pub(crate) async fn show_of_thread(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -25,7 +25,7 @@ pub(crate) async fn show_of_thread(
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 
-/// Tells how far a producer is whose frames name their threads.
+/// Shows a producer whose frames name their threads.
 pub(crate) async fn show_of_tenant(
     State(state): State<Arc<AppState>>,
     ProducerParam(producer): ProducerParam,
@@ -34,14 +34,14 @@ pub(crate) async fn show_of_tenant(
 ) -> Result<Json<ProducerInfo>, Problem> {
     Query::parse(query.as_deref()).finish()?;
     let known = match state.log.thread_producer(&ThreadKey::of_tenant(tenant_of(&headers)), &producer).await {
-        // Nobody has written so yet.
+        // No producer of the tenant has written yet.
         Err(LogError::ThreadUnknown(_)) => None,
         known => known?,
     };
     Ok(Json(known.unwrap_or(ProducerInfo { epoch: 0, next: 0, dialect: None })))
 }
 
-/// Tells a producer's epoch and the index of the frame that it must send next.
+/// Shows a producer of a run.
 pub(crate) async fn show(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,

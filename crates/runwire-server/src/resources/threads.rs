@@ -1,4 +1,4 @@
-//! Threads: create, list, show, delete.
+//! Handlers of threads: create, list, show, delete.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use runwire_log::{LatestRun, NewThread, ThreadInfo};
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::{fresh, page_of};
+use super::{etag, page_of};
 use crate::auth::tenant_of;
 use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::{AppState, limits};
 
-/// A thread, as it is shown.
+/// The JSON of a thread.
 #[derive(Debug, Serialize)]
 pub(crate) struct ThreadView {
     thread_id: String,
@@ -32,7 +32,7 @@ pub(crate) struct ThreadView {
     latest: Option<LatestView>,
 }
 
-/// The run of a thread that began last.
+/// The thread's latest run.
 #[derive(Debug, Serialize)]
 struct LatestView {
     run_id: String,
@@ -63,7 +63,7 @@ impl From<ThreadInfo> for ThreadView {
     }
 }
 
-/// What a new thread is said to be.
+/// The body of a new thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ThreadRequest {
@@ -71,7 +71,7 @@ pub(crate) struct ThreadRequest {
     parallel: bool,
 }
 
-/// Creates a thread; the same words again give the same thread.
+/// Creates a thread; idempotent for the same request.
 pub(crate) async fn create(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
@@ -89,7 +89,7 @@ pub(crate) async fn create(
 #[derive(Debug, Serialize)]
 pub(crate) struct ThreadList {
     threads: Vec<ThreadView>,
-    /// The thread to go on from, as `before`.
+    /// Cursor of the next page, as `before`.
     next: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn list(
     let before = query.id("before")?;
     query.finish()?;
     let tenant = tenant_of(&headers);
-    fresh::unless_known(&state, &tenant, &headers, async {
+    etag::respond(&state, &tenant, &headers, async {
         let threads = state.log.threads(&tenant, before.as_deref(), limit + 1).await?;
         let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
         Ok(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next })
@@ -122,7 +122,7 @@ pub(crate) async fn show(
     Ok(Json(state.log.thread(&thread).await?.into()))
 }
 
-/// Deletes a thread and everything of it.
+/// Deletes a thread with all of its runs.
 pub(crate) async fn remove(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,

@@ -1,4 +1,4 @@
-//! Webhooks: how they stand.
+//! The handler of webhooks: lists their delivery status.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct WebhookList {
     webhooks: Vec<WebhookView>,
 }
 
-/// Lists the webhooks, each with what waits for it and what became of the rest.
+/// Lists the webhooks with their queues and delivery statistics.
 pub(crate) async fn list(
     State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,

@@ -28,8 +28,8 @@ use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
 use crate::read::{ReadParams, ResponseFormat};
-use crate::resources::agents::again;
-use crate::resources::interactions::{AnswerRequest, InteractionView};
+use crate::resources::agents::retry_run;
+use crate::resources::interactions::{InteractionView, PostedAnswer};
 use crate::websocket::{self, Outbox};
 use crate::write::check_mode;
 use crate::{AppState, ids, interactions, limits, store_retry};
@@ -224,7 +224,7 @@ impl SocketSession {
         else {
             return Err(bad("`answer` needs a `run` and an `interaction`"));
         };
-        let answer = AnswerRequest { decision, values, reason }.to(&interaction)?;
+        let answer = PostedAnswer { decision, values, reason }.to(&interaction)?;
         let (asked, answered) = interactions::answer(&self.state, &self.run(&run)?, answer).await?;
         let asked = serde_json::to_string(&InteractionView::from(asked)).unwrap_or_default();
         let (accepted, duplicates) = if answered.new { (1, 0) } else { (0, 1) };
@@ -261,7 +261,7 @@ impl SocketSession {
 
     async fn retry(&mut self, id: &str, incoming: ClientMessage) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`retry` needs a `run`")) };
-        let created = again(&self.state, &self.run(run)?, incoming.run_id).await?;
+        let created = retry_run(&self.state, &self.run(run)?, incoming.run_id).await?;
         let (accepted, duplicates) = if created.new { (1, 0) } else { (0, 1) };
         let (run, status) = (Value::from(created.value.run_id), created.value.status.as_str());
         let last_seq = created.value.last_seq;

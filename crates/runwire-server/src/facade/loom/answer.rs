@@ -7,7 +7,7 @@ use super::bad;
 use crate::facade::start::{Fields, bad_field};
 use crate::limits;
 use crate::problem::Problem;
-use crate::resources::interactions::AnswerRequest;
+use crate::resources::interactions::PostedAnswer;
 use crate::{AppState, interactions};
 
 /// An answer that was given.
@@ -20,7 +20,7 @@ pub(super) struct Given {
 pub(super) async fn answer(state: &AppState, run: &RunKey, mut fields: Fields) -> Result<Given, Problem> {
     let named = fields.text(&["interaction_id"])?;
     let call = fields.text(&["call_id"])?;
-    let request = AnswerRequest {
+    let request = PostedAnswer {
         decision: decision(&mut fields)?,
         values: fields.json("values"),
         reason: fields.text(&["reason"])?,

@@ -1,33 +1,33 @@
-//! Lines of any length up to a limit, cut out of bytes as they come.
+//! ImportLines of any length up to a limit, cut out of bytes as they come.
 
 use crate::limits;
 use crate::problem::Problem;
 
-/// Cuts bytes into lines.
+/// Splits bytes into lines.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct ImportLines {
     bytes: Vec<u8>,
-    /// What was handed out.
+    /// Start of the bytes that were not returned.
     from: usize,
-    /// Up to where no line ends, from `from` on.
+    /// Number of bytes after `from` that have no line end.
     scanned: usize,
     number: u64,
     ended: bool,
 }
 
-impl Lines {
-    /// Adds bytes as they came.
+impl ImportLines {
+    /// Adds received bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..std::mem::take(&mut self.from));
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Says that nothing follows, so that what is left is a line too.
+    /// Marks the end of the body: remaining bytes are a line, too.
     pub(crate) fn finish(&mut self) {
         self.ended = true;
     }
 
-    /// Gives the next line that is not blank, with its number from 1.
+    /// Returns the next line that is not blank, with its number from 1.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &[u8])>, Problem> {
         loop {
             let rest = &self.bytes[self.from..];
@@ -63,7 +63,7 @@ mod tests {
     fn lines_are_the_same_wherever_the_bytes_are_cut() {
         let text = b"one\r\n\n two \nthree";
         for cut in 0..text.len() {
-            let mut lines = Lines::default();
+            let mut lines = ImportLines::default();
             let mut found = Vec::new();
             for bytes in [&text[..cut], &text[cut..]] {
                 lines.push(bytes);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_refused_at_the_limit() {
-        let mut lines = Lines::default();
+        let mut lines = ImportLines::default();
         lines.push(b"\n");
         lines.push(&vec![b'x'; limits::RECORD_LINE_BYTES]);
         assert!(lines.next().unwrap().is_none());

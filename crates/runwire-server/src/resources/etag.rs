@@ -1,4 +1,4 @@
-//! Lists that are asked for again and again: while nothing was committed, they are not made anew.
+//! Conditional requests for lists: 304 while nothing was committed, without reading the store.
 
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,19 +12,21 @@ use serde::Serialize;
 use crate::AppState;
 use crate::problem::Problem;
 
-/// Answers with a list, or with 304 if the caller has it as it is.
+/// Responds with a list, or with 304 if the client's copy is current.
 ///
-/// The tag stands for everything that the store holds, not for the list: comparing it costs no look at the store.
-pub(super) async fn unless_known<T: Serialize>(
+/// The ETag identifies the version of the whole store, not of the list, so comparing it needs no read.
+pub(super) async fn respond<T: Serialize>(
     state: &AppState,
     tenant: &str,
-    asked: &HeaderMap,
+    request_headers: &HeaderMap,
     list: impl Future<Output = Result<T, Problem>>,
 ) -> Result<Response, Problem> {
-    // Before the list is read: what is committed meanwhile makes another tag.
+    // Taken before the list is read: a commit in between changes the tag.
     let Some(tag) = tag_of(state, tenant) else { return Ok(Json(list.await?).into_response()) };
-    let known =
-        asked.get_all(IF_NONE_MATCH).iter().flat_map(|tags| tags.as_bytes().split(|byte| *byte == b','));
+    let known = request_headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .flat_map(|tags| tags.as_bytes().split(|byte| *byte == b','));
     let is_known = known.map(<[u8]>::trim_ascii).any(|known| known == tag.as_bytes());
     let headers = [(ETAG, tag), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
     if is_known {
@@ -33,7 +35,7 @@ pub(super) async fn unless_known<T: Serialize>(
     Ok((headers, Json(list.await?)).into_response())
 }
 
-/// Tells the tag of what a tenant can see now.
+/// Returns the current ETag of a tenant; none if the store has no version.
 fn tag_of(state: &AppState, tenant: &str) -> Option<HeaderValue> {
     let mut hasher = DefaultHasher::new();
     (state.start, state.log.version()?, tenant).hash(&mut hasher);

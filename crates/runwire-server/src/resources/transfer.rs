@@ -1,4 +1,4 @@
-//! Everything that is stored of a thread, line by line: out of one log, and into another.
+//! Handlers of export and import: the complete records of a thread as NDJSON.
 
 use std::io;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use runwire_model::framing::Framing;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use super::lines::Lines;
+use super::import_lines::ImportLines;
 use crate::ids::{self, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::write::drain_and_close;
 use crate::{AppState, content_type, limits};
 
-/// Gives everything that is stored of a thread, or of a run in it, as lines that [`import`] takes.
+/// Exports a thread, or one of its runs, as lines for [`import`].
 pub(crate) async fn export(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -36,10 +36,10 @@ pub(crate) async fn export(
     let part = Part { run: query.id("run")?, after };
     query.finish()?;
     let first = state.log.export(&thread, &part).await?;
-    let rest = Rest { state, thread, part, page: Some(first) };
-    let body = futures_util::stream::try_unfold(rest, |mut rest| async move {
-        let lines = rest.next().await?;
-        Ok::<_, io::Error>(lines.map(|lines| (lines, rest)))
+    let export = ExportStream { state, thread, part, page: Some(first) };
+    let body = futures_util::stream::try_unfold(export, |mut export| async move {
+        let lines = export.next().await?;
+        Ok::<_, io::Error>(lines.map(|lines| (lines, export)))
     });
     let mut response = Body::from_stream(body).into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
@@ -47,16 +47,16 @@ pub(crate) async fn export(
     Ok(response)
 }
 
-/// What is left of an export.
-struct Rest {
+/// The body of an export, page by page.
+struct ExportStream {
     state: Arc<AppState>,
     thread: ThreadKey,
     part: Part,
     page: Option<Exported>,
 }
 
-impl Rest {
-    /// Gives the lines of the next page. What breaks off has no `end`, and can be gone on with.
+impl ExportStream {
+    /// Returns the lines of the next page. An export that is cut off has no `end` line, and can be continued.
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
         let Some(Exported { pieces, next }) = self.page.take() else { return Ok(None) };
         let mut lines = Vec::new();
@@ -78,9 +78,9 @@ impl Rest {
     }
 }
 
-/// What was taken in.
+/// Counts of an import; the response.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Taken {
+pub(crate) struct ImportSummary {
     imported: u64,
     skipped: u64,
     last_seq: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Taken {
     complete: bool,
 }
 
-/// Takes in the lines of a thread that moves here.
+/// Imports the lines of an exported thread.
 pub(crate) async fn import(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,
@@ -100,14 +100,14 @@ pub(crate) async fn import(
         drain_and_close(body);
         return problem.into_response();
     }
-    let mut intake = Intake::new(state, thread);
-    match intake.read(&mut body).await {
-        Ok(()) => Json(intake.taken).into_response(),
+    let mut importer = Importer::new(state, thread);
+    match importer.read(&mut body).await {
+        Ok(()) => Json(importer.summary).into_response(),
         Err(problem) => {
             drain_and_close(body);
-            // What is under way is durable, too, and is counted.
-            let _ = intake.land().await;
-            let Taken { imported, skipped, last_seq, .. } = intake.taken;
+            // Counts the batch in flight, which becomes durable, too.
+            let _ = importer.finish_in_flight().await;
+            let ImportSummary { imported, skipped, last_seq, .. } = importer.summary;
             let problem = problem.with("imported", imported).with("skipped", skipped);
             problem.with("last_seq", last_seq).into_response()
         }
@@ -125,22 +125,30 @@ fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Lines that come in, cut into pieces that the log takes at once.
-struct Intake {
+/// ImportLines that come in, cut into pieces that the log takes at once.
+struct Importer {
     state: Arc<AppState>,
     thread: ThreadKey,
-    lines: Lines,
-    pieces: Vec<Numbered>,
-    weight: usize,
-    /// What the log is taking in, while the next lines are read.
-    flying: Option<JoinHandle<Result<Imported, LogError>>>,
-    taken: Taken,
+    lines: ImportLines,
+    items: Vec<Numbered>,
+    batch_bytes: usize,
+    /// The batch that the log imports while the next lines are read.
+    in_flight: Option<JoinHandle<Result<Imported, LogError>>>,
+    summary: ImportSummary,
 }
 
-impl Intake {
+impl Importer {
     fn new(state: Arc<AppState>, thread: ThreadKey) -> Self {
-        let lines = Lines::default();
-        Self { state, thread, lines, pieces: Vec::new(), weight: 0, flying: None, taken: Taken::default() }
+        let lines = ImportLines::default();
+        Self {
+            state,
+            thread,
+            lines,
+            items: Vec::new(),
+            batch_bytes: 0,
+            in_flight: None,
+            summary: ImportSummary::default(),
+        }
     }
 
     async fn read(&mut self, body: &mut Body) -> Result<(), Problem> {
@@ -163,54 +171,54 @@ impl Intake {
                 Ok(Some(Ok(frame))) => {
                     if let Ok(bytes) = frame.into_data() {
                         self.lines.push(&bytes);
-                        self.take_lines().await?;
+                        self.parse_lines().await?;
                     }
                 }
             }
         }
         self.lines.finish();
-        self.take_lines().await?;
-        self.launch().await?;
-        self.land().await
+        self.parse_lines().await?;
+        self.submit_batch().await?;
+        self.finish_in_flight().await
     }
 
-    async fn take_lines(&mut self) -> Result<(), Problem> {
+    async fn parse_lines(&mut self) -> Result<(), Problem> {
         while let Some((number, text)) = self.lines.next()? {
             let read = line::read(text).map_err(|bad| bad.to_string());
             let piece = read.map_err(|reason| Problem::new("bad_record", reason).with("line", number))?;
             if let Moved::Run(facts) = &piece {
                 ids::check("run_id", &facts.run_id).map_err(|problem| problem.with("line", number))?;
             }
-            self.taken.complete = matches!(piece, Moved::End { .. });
-            self.weight += text.len();
-            self.pieces.push((number, piece));
-            if self.weight >= limits::IMPORT_BYTES || self.pieces.len() >= limits::IMPORT_LINES {
-                self.launch().await?;
+            self.summary.complete = matches!(piece, Moved::End { .. });
+            self.batch_bytes += text.len();
+            self.items.push((number, piece));
+            if self.batch_bytes >= limits::IMPORT_BYTES || self.items.len() >= limits::IMPORT_LINES {
+                self.submit_batch().await?;
             }
         }
         Ok(())
     }
 
-    /// Gives what has gathered to the log, once it has taken what was given before.
-    async fn launch(&mut self) -> Result<(), Problem> {
-        self.land().await?;
-        self.weight = 0;
-        let pieces = std::mem::take(&mut self.pieces);
-        if !pieces.is_empty() {
+    /// Submits the collected items, after the batch in flight is durable.
+    async fn submit_batch(&mut self) -> Result<(), Problem> {
+        self.finish_in_flight().await?;
+        self.batch_bytes = 0;
+        let items = std::mem::take(&mut self.items);
+        if !items.is_empty() {
             let (state, thread) = (self.state.clone(), self.thread.clone());
-            self.flying = Some(tokio::spawn(async move { state.log.import(&thread, pieces).await }));
+            self.in_flight = Some(tokio::spawn(async move { state.log.import(&thread, items).await }));
         }
         Ok(())
     }
 
-    /// Waits until what was given to the log is durable.
-    async fn land(&mut self) -> Result<(), Problem> {
-        let Some(flying) = self.flying.take() else { return Ok(()) };
-        let landed = flying.await.map_err(|error| Problem::new("internal", error.to_string()))?;
-        let Imported { imported, skipped, head, fault } = landed?;
-        self.taken.imported += imported;
-        self.taken.skipped += skipped;
-        self.taken.last_seq = head;
+    /// Waits until the batch in flight is durable.
+    async fn finish_in_flight(&mut self) -> Result<(), Problem> {
+        let Some(in_flight) = self.in_flight.take() else { return Ok(()) };
+        let imported_batch = in_flight.await.map_err(|error| Problem::new("internal", error.to_string()))?;
+        let Imported { imported, skipped, head, fault } = imported_batch?;
+        self.summary.imported += imported;
+        self.summary.skipped += skipped;
+        self.summary.last_seq = head;
         fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 }
