@@ -1,4 +1,4 @@
-//! ImportLines of any length up to a limit, cut out of bytes as they come.
+//! Splits the body of an import into lines, limited in length.
 
 use crate::limits;
 use crate::problem::Problem;

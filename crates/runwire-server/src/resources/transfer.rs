@@ -125,7 +125,7 @@ fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// ImportLines that come in, cut into pieces that the log takes at once.
+/// Parses imported lines and submits them to the log in batches.
 struct Importer {
     state: Arc<AppState>,
     thread: ThreadKey,

@@ -1,35 +1,34 @@
-//! Bounds what checking values against a schema costs, before it is done.
+//! Estimates the cost of validating values against a schema, and refuses it above a limit.
 //!
-//! A schema of a few hundred bytes can ask for more work than there is time: each of thirty definitions that refers
-//! twice to the next doubles it. So the way that validation would go is walked first, without checking anything,
-//! and given up when it gets too long.
+//! Validation can be exponential in the size of a schema: thirty definitions, each referring twice to the next, take
+//! 2³⁰ steps. So the same traversal is made first without validating anything, and stopped at a limit.
 
 use std::collections::HashMap;
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::pattern::{Patterns, Work};
+use super::pattern::{MatchCost, Patterns};
 use super::schema::anchors;
 use crate::limits;
 
-/// Validation would take too long.
+/// Validation would exceed the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooCostly;
 
-/// Walks the way that validation goes.
-pub(super) struct Meter<'s> {
+/// Traverses schema and values like validation does, and counts steps.
+pub(super) struct CostEstimator<'s> {
     root: &'s Value,
     anchors: HashMap<&'s str, &'s Value>,
     patterns: &'s Patterns,
-    left: usize,
-    /// What is left of the work that matching patterns may take.
-    work_left: u64,
-    /// The work of one try of each pattern that is matched by trying.
-    tried: u64,
+    steps_left: usize,
+    /// Remaining steps for matching patterns.
+    match_steps_left: u64,
+    /// Steps of one attempt of all backtracking patterns.
+    backtracking_steps: u64,
 }
 
-/// What a place in a schema costs, beside one step.
+/// Steps of matching a pattern, beside those for its text.
 const PATTERN_COST: usize = 100;
 
 /// Keywords whose schemas apply to the same value.
@@ -38,40 +37,42 @@ const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-impl<'s> Meter<'s> {
+impl<'s> CostEstimator<'s> {
     pub(super) fn new(root: &'s Value, patterns: &'s Patterns) -> Self {
-        let (left, work_left) = (limits::SCHEMA_STEPS, limits::PATTERN_WORK);
-        Self { root, anchors: anchors(root), patterns, left, work_left, tried: 0 }
+        let (steps_left, match_steps_left) = (limits::SCHEMA_STEPS, limits::PATTERN_WORK);
+        Self { root, anchors: anchors(root), patterns, steps_left, match_steps_left, backtracking_steps: 0 }
     }
 
-    /// Tells whether checking a value keeps within the limits, and how often each pattern may be tried.
-    pub(super) fn allows(mut self, value: &Value) -> Result<usize, TooCostly> {
+    /// Returns the backtracking limit of each pattern; fails if validating a value exceeds the limits.
+    pub(super) fn backtrack_limit(mut self, value: &Value) -> Result<usize, TooCostly> {
         self.visit(self.root, value, 1, 0)?;
-        match self.work_left.checked_div(self.tried) {
+        match self.match_steps_left.checked_div(self.backtracking_steps) {
             None => Ok(limits::PATTERN_STEPS),
             Some(0) => Err(TooCostly),
-            Some(tries) => Ok(usize::try_from(tries).unwrap_or(usize::MAX).min(limits::PATTERN_STEPS)),
+            Some(backtracks) => {
+                Ok(usize::try_from(backtracks).unwrap_or(usize::MAX).min(limits::PATTERN_STEPS))
+            }
         }
     }
 
-    /// Pays for matching a pattern on a text.
+    /// Charges the cost of matching a pattern on a text.
     fn match_pattern(&mut self, pattern: &str, text: &str, weight: usize) -> Result<(), TooCostly> {
-        self.pay(weight.saturating_mul(PATTERN_COST + text.len() / 64))?;
-        let Work { steps, tries } = self.patterns.work(pattern, text.len());
+        self.charge(weight.saturating_mul(PATTERN_COST + text.len() / 64))?;
+        let MatchCost { steps, backtracks } = self.patterns.match_cost(pattern, text.len());
         let steps = steps.saturating_mul(weight as u64);
-        match tries {
-            true => self.tried = self.tried.saturating_add(steps),
-            false => self.work_left = self.work_left.checked_sub(steps).ok_or(TooCostly)?,
+        match backtracks {
+            true => self.backtracking_steps = self.backtracking_steps.saturating_add(steps),
+            false => self.match_steps_left = self.match_steps_left.checked_sub(steps).ok_or(TooCostly)?,
         }
         Ok(())
     }
 
-    fn pay(&mut self, cost: usize) -> Result<(), TooCostly> {
-        self.left = self.left.checked_sub(cost).ok_or(TooCostly)?;
+    fn charge(&mut self, cost: usize) -> Result<(), TooCostly> {
+        self.steps_left = self.steps_left.checked_sub(cost).ok_or(TooCostly)?;
         Ok(())
     }
 
-    /// Walks a schema on a value. `weight` is how often validation comes by here.
+    /// Traverses a schema on a value. `weight` is the number of times that validation gets here.
     fn visit(
         &mut self,
         schema: &'s Value,
@@ -82,13 +83,13 @@ impl<'s> Meter<'s> {
         if depth > limits::SCHEMA_DEPTH {
             return Err(TooCostly);
         }
-        let Value::Object(schema) = schema else { return self.pay(weight) };
-        self.pay(weight.saturating_mul(own_cost(schema, value)))?;
+        let Value::Object(schema) = schema else { return self.charge(weight) };
+        self.charge(weight.saturating_mul(own_cost(schema, value)))?;
         if let (Some(Value::String(pattern)), Value::String(text)) = (schema.get("pattern"), value) {
             self.match_pattern(pattern, text, weight)?;
         }
         let depth = depth + 1;
-        // What is not evaluated elsewhere is found out by going through everything else again.
+        // Finding unevaluated parts validates everything else again.
         let again = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
         let here = if again { weight.saturating_mul(2 + length(value)) } else { weight };
         for key in SAME_VALUE {
@@ -188,7 +189,7 @@ fn own_cost(schema: &Map<String, Value>, value: &Value) -> usize {
     let entries = |key: &str| schema.get(key).map_or(0, length);
     let mut cost = 1 + entries("enum") / 8 + entries("required") / 8;
     if let Value::String(text) = value {
-        // A format is matched as a small pattern is.
+        // A format costs as much as a small pattern.
         cost += usize::from(schema.contains_key("format")) * (PATTERN_COST + text.len() / 64);
     }
     if schema.contains_key("uniqueItems") {
