@@ -1,4 +1,4 @@
-//! Agio: a run that is started and streamed, and the stored events of one.
+//! The façade of Agio: starts and streams a run, and lists the stored events of one.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use http::request::Parts;
 use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
 
-use super::refusal;
-use super::start::{Fields, StartAt, agent_of, follow, missing_field, start, tenant};
+use super::error_frame;
+use super::start_run::{BodyFields, StartAt, agent_of, follow, missing_field, start, tenant};
 use crate::AppState;
 use crate::feed::{Next, StreamFormat};
 use crate::ids::RunParam;
@@ -29,12 +29,12 @@ pub(super) fn routes() -> Router<Arc<AppState>> {
         .route("/api/runs/{run_id}/events", get(events))
 }
 
-/// Starts a run on a query, which is a parameter or a field, and streams its events.
+/// Starts a run with the query parameter or field `query`, and streams its events.
 async fn stream(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Result<JsonBody<Fields>, Problem>,
+    body: Result<JsonBody<BodyFields>, Problem>,
 ) -> Response {
     let started = async {
         let mut parameters = Query::parse(query.as_deref());
@@ -60,10 +60,10 @@ async fn stream(
         let (run, _) = start(&state, run).await?;
         follow(state, Dialect::Agio, &run, StartAt::Cursor(None)).await
     };
-    started.await.unwrap_or_else(refusal::agio)
+    started.await.unwrap_or_else(error_frame::agio)
 }
 
-/// Answers with a page of events, or with SSE for whoever asks for it.
+/// Responds with a page of events, or with SSE if the client accepts it.
 async fn events(
     State(state): State<Arc<AppState>>,
     RunParam(run): RunParam,
@@ -89,7 +89,7 @@ async fn events(
     let mut query = Query::parse(parts.uri.query());
     let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    // Looked at before the events: of a run that is over here, the page misses none.
+    // Read before the events: if the run is closed here, the page misses none.
     let is_open = !state.log.run(&run).await?.status.is_closed();
     let mut skipped = 0;
     let reader = match params.read_run(&state, &run).await? {

@@ -1,4 +1,4 @@
-//! Answers to questions, as the façades' clients write them: values, and `approved` among them.
+//! Converts the answers of façade clients: values, with `approved` among them.
 
 use runwire_log::Answer;
 use runwire_model::Json;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::interactions::unreadable;
 use crate::problem::Problem;
 
-/// Makes an answer of what was filled in; `approved` decides an approval.
+/// Creates an answer from values; `approved` decides an approval.
 pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -> Result<Answer, Problem> {
     let (decision, values) = match kind {
         InteractionKind::Form => (Decision::Submitted, values),
@@ -21,14 +21,14 @@ pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -
                 return Err(Problem::new("invalid_answer", detail).with("field", "approved"));
             };
             let decision = if approved { Decision::Approved } else { Decision::Rejected };
-            // An object with nothing but the decision says nothing more than the decision.
+            // Values with nothing but the decision are dropped.
             (decision, values.filter(|_| said.as_object().is_some_and(|fields| fields.len() > 1)))
         }
     };
     Ok(Answer { interaction_id: id.to_owned(), decision, values, reason: None, by: None })
 }
 
-/// Makes the answer of somebody who does not want to answer.
+/// Creates the answer of a person who declines to answer.
 pub(super) fn withdrawal_of(id: &str) -> Answer {
     let decision = Decision::Cancelled;
     Answer { interaction_id: id.to_owned(), decision, values: None, reason: None, by: None }

@@ -1,4 +1,4 @@
-//! EasyFlow: its chat, and the answer to a form (§12 of its document).
+//! The façade of EasyFlow: chat, and the answer to a form (§12 of its document).
 
 mod socket;
 
@@ -16,8 +16,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::answers::{answer_of, withdrawal_of};
-use super::refusal;
-use super::start::{Fields, StartAt, agent_in_query, agent_of, follow, missing_field, newest_run, start};
+use super::error_frame;
+use super::start_run::{
+    BodyFields, StartAt, agent_in_query, agent_of, follow, missing_field, newest_run, start,
+};
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -39,7 +41,7 @@ async fn chat(
     version: Version,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Result<JsonBody<Fields>, Problem>,
+    body: Result<JsonBody<BodyFields>, Problem>,
 ) -> Response {
     let mut conversation = None;
     let answered = async {
@@ -53,18 +55,19 @@ async fn chat(
         follow(state, Dialect::EasyflowChat, &run, from).await
     };
     let answered = answered.await;
-    let answered = answered
-        .unwrap_or_else(|problem| refusal::easyflow(problem, conversation.as_deref().unwrap_or_default()));
+    let answered = answered.unwrap_or_else(|problem| {
+        error_frame::easyflow(problem, conversation.as_deref().unwrap_or_default())
+    });
     as_documented(answered, version)
 }
 
-/// Finds the run of a chat: a new one on a prompt, else the conversation's newest. Tells whether it is new.
+/// Starts a run on a prompt, else returns the conversation's newest; the flag is true for a new run.
 async fn chat_run(
     state: &AppState,
     tenant: &Arc<str>,
     agent: Option<String>,
     conversation: Option<String>,
-    mut fields: Fields,
+    mut fields: BodyFields,
 ) -> Result<(RunKey, bool), Problem> {
     let bot = fields.id(&["botId", "bot_id"])?.or(agent);
     let Some(prompt) = fields.text(&["prompt"])? else {
@@ -85,7 +88,7 @@ async fn chat_run(
     Ok((start(state, run).await?.0, true))
 }
 
-/// Gives a stream the head that the document lists (§2).
+/// Sets the response headers that the document lists (§2).
 fn as_documented(mut response: Response, version: Version) -> Response {
     let headers = response.headers_mut();
     if headers.get(CONTENT_TYPE).is_some_and(|media| media == "text/event-stream") {
@@ -98,7 +101,7 @@ fn as_documented(mut response: Response, version: Version) -> Response {
     response
 }
 
-/// What became of a form, as its sender is told.
+/// The response to the answer of a form.
 #[derive(Debug, Serialize)]
 struct FormAnswered {
     conversation_id: String,
@@ -116,14 +119,14 @@ struct FormAnswered {
 async fn form(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(mut fields): JsonBody<Fields>,
+    JsonBody(mut fields): JsonBody<BodyFields>,
 ) -> Result<Json<FormAnswered>, Problem> {
     let form_id = form_in(&mut fields)?;
     answer_form(&state, &tenant_of(&headers), form_id, fields).await.map(Json)
 }
 
-/// Answers a form whose answer came over a socket; gives the message that says what became of it.
-pub(crate) async fn answer_message(state: &AppState, tenant: &Arc<str>, mut fields: Fields) -> String {
+/// Answers a form over a socket; returns the reply.
+pub(crate) async fn answer_message(state: &AppState, tenant: &Arc<str>, mut fields: BodyFields) -> String {
     let form_id = match form_in(&mut fields) {
         Ok(form_id) => form_id,
         Err(problem) => return error_message(None, problem),
@@ -143,7 +146,7 @@ pub(crate) async fn answer_message(state: &AppState, tenant: &Arc<str>, mut fiel
     }
 }
 
-/// Writes that a message of a socket was refused, with all that the problem says.
+/// Writes the error reply to a socket message.
 fn error_message(form_id: Option<&str>, problem: Problem) -> String {
     let mut members = problem.into_members();
     members.insert("op".to_owned(), "error".into());
@@ -157,7 +160,7 @@ async fn answer_form(
     state: &AppState,
     tenant: &Arc<str>,
     form_id: String,
-    mut fields: Fields,
+    mut fields: BodyFields,
 ) -> Result<FormAnswered, Problem> {
     let conversation = conversation_in(&mut fields)?;
     let thread = thread_of(tenant, conversation.as_deref())?;
@@ -178,7 +181,7 @@ async fn answer_form(
     })
 }
 
-/// Finds the question that a form's id means: the newest that is open, else the newest of that name.
+/// Returns the interaction of a form: the newest open one, else the newest.
 async fn find(
     state: &AppState,
     thread: &ThreadKey,
@@ -206,7 +209,7 @@ async fn find(
     Err(LogError::InteractionUnknown { run, interaction: form_id.to_owned() }.into())
 }
 
-/// Tells whether a question is that of a form, which may have been asked again as `form_id.2`.
+/// Returns true if an interaction belongs to a form, which may have been asked again as `form_id.2`.
 fn is_form(interaction: &str, form_id: &str) -> bool {
     let rest = interaction.strip_prefix(form_id);
     let again = rest.and_then(|rest| rest.strip_prefix('.'));
@@ -214,11 +217,11 @@ fn is_form(interaction: &str, form_id: &str) -> bool {
         || again.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn conversation_in(fields: &mut Fields) -> Result<Option<String>, Problem> {
+fn conversation_in(fields: &mut BodyFields) -> Result<Option<String>, Problem> {
     fields.id(&["conversationId", "conversation_id"])
 }
 
-fn form_in(fields: &mut Fields) -> Result<String, Problem> {
+fn form_in(fields: &mut BodyFields) -> Result<String, Problem> {
     fields.text(&["form_id", "formId"])?.ok_or_else(|| missing_field("form_id"))
 }
 

@@ -1,4 +1,4 @@
-//! Loom's WebSocket: `GET /loom`.
+//! The façade of Loom: its WebSocket `GET /loom`.
 //!
 //! In: `run`, `answer`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is
 //! its reply, or an `error`; `answered`, `pong`. A message that means nothing is told, and the socket stays open. Runs
@@ -22,7 +22,7 @@ use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
 use tokio::task::JoinHandle;
 
-use super::start::{Fields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
+use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
 use crate::auth::tenant_of;
 use crate::feed::{FeedReader, Next};
 use crate::listener::ConnectionPermit;
@@ -32,7 +32,7 @@ use crate::query::Query;
 use crate::websocket::{self, Outbox};
 use crate::{AppState, limits};
 
-/// What a message may be.
+/// The types of client messages.
 const KINDS: &str = "run, answer, cancel, ping";
 
 pub(super) fn routes() -> Router<Arc<AppState>> {
@@ -53,12 +53,12 @@ async fn upgrade(
     websocket::open(&state, permit, &headers, upgrade, session)
 }
 
-/// How the frames of runs are written.
+/// How frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FrameWrapping {
-    /// Each in a message that names its run.
+    /// In a message that names the run.
     Wrapped,
-    /// As the document has them.
+    /// Bare, as in Loom's document.
     Plain,
 }
 
@@ -75,11 +75,11 @@ impl FrameWrapping {
 struct LoomSocket {
     state: Arc<AppState>,
     tenant: Arc<str>,
-    /// The agent of runs that name none.
+    /// Default agent of the socket's runs.
     agent: Option<String>,
     frames: FrameWrapping,
     out: Outbox,
-    /// The runs that are told, under the ids of their messages.
+    /// The runs that are being sent, by message id.
     runs: HashMap<String, (RunKey, JoinHandle<()>)>,
 }
 
@@ -114,12 +114,16 @@ impl websocket::MessageHandler for LoomSocket {
 }
 
 impl LoomSocket {
-    /// Queues a message; false means that the socket is gone.
+    /// Queues a message; returns false if the socket is closed.
     async fn send(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
-    async fn dispatch(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
+    async fn dispatch(
+        &mut self,
+        id: Option<&Json>,
+        mut fields: BodyFields,
+    ) -> Result<Option<String>, Problem> {
         let kind = fields.text(&["type"])?;
         match (kind.as_deref(), id) {
             (Some("ping"), id) => Ok(Some(message("pong", id, |_| {}))),
@@ -132,7 +136,7 @@ impl LoomSocket {
         }
     }
 
-    async fn run(&mut self, id: &Json, mut fields: Fields) -> Result<(), Problem> {
+    async fn run(&mut self, id: &Json, mut fields: BodyFields) -> Result<(), Problem> {
         self.runs.retain(|_, (_, forwarding)| !forwarding.is_finished());
         if self.runs.contains_key(id.text()) {
             return Err(bad(format!("the run {} is not over", id.text())));
@@ -156,10 +160,10 @@ impl LoomSocket {
         let params = read_params(&self.state, Dialect::Loom, StartAt::Cursor(None));
         let reader = match self.frames {
             FrameWrapping::Wrapped => params.read_run(&self.state, &run).await?,
-            // The socket is one stream, in which a session may have several runs.
+            // The socket is one stream in which a session may have several runs.
             FrameWrapping::Plain => params.read_run_in_thread(&self.state, &run).await?,
         };
-        // Read from its beginning, a run has at least its end.
+        // A run that is read from its start has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
         let open = self.state.metrics.reader(ReaderTransport::WebSocket);
         let forwarding =
@@ -169,8 +173,8 @@ impl LoomSocket {
         Ok(())
     }
 
-    /// Answers what a run of this socket waits for; its stream goes on with it.
-    async fn answer(&mut self, id: &Json, fields: Fields) -> Result<String, Problem> {
+    /// Answers an interaction of a run of this socket.
+    async fn answer(&mut self, id: &Json, fields: BodyFields) -> Result<String, Problem> {
         let given = answer::answer(&self.state, self.key(id)?, fields).await?;
         Ok(message("answered", Some(id), |object| {
             object.str("interaction_id", &given.interaction);
@@ -178,7 +182,7 @@ impl LoomSocket {
         }))
     }
 
-    /// Asks a run of this socket to stop; its `run_end` tells when it has.
+    /// Requests a run of this socket to be cancelled; `run_end` follows when it has ended.
     async fn cancel(&mut self, id: &Json) -> Result<(), Problem> {
         self.state.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
         Ok(())
@@ -190,7 +194,7 @@ impl LoomSocket {
     }
 }
 
-/// Tells a run to its end.
+/// Sends the frames of a run to its end.
 async fn forward_frames(
     mut reader: FeedReader,
     id: Json,
@@ -227,7 +231,7 @@ async fn forward_frames(
     }
 }
 
-/// Writes a frame of a run: its reply ends it, and has no `type` of its own.
+/// Wraps a frame of a run; the reply, which has no `type`, becomes `run_end`.
 fn frame_message(id: &Json, frame: &str) -> String {
     let reply = Object::of_stored(frame).filter(|frame| frame.has("reply") && !frame.has("type"));
     match reply {
@@ -250,7 +254,7 @@ fn message(kind: &str, id: Option<&Json>, write: impl FnOnce(&mut ObjectWriter<'
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes an error: what a person reads, and everything else that the problem says.
+/// Writes an error: a message for people, and the whole problem.
 fn error(id: Option<&Json>, problem: Problem) -> String {
     let members = serde_json::Value::Object(problem.into_members());
     message("error", id, |object| {
@@ -259,7 +263,7 @@ fn error(id: Option<&Json>, problem: Problem) -> String {
     })
 }
 
-fn read(text: &str) -> Result<Fields, Problem> {
+fn read(text: &str) -> Result<BodyFields, Problem> {
     let fields = runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()));
     fields.and_then(|_| {
         serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))

@@ -1,4 +1,4 @@
-//! social-app's events and history of a thread (§1 and §2 of its document).
+//! The façade of social-app: the events and history of a thread (§1 and §2 of its document).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::read::{ReadParams, ResponseFormat, cursor_of, json, last_event_id, page, respond};
 
-/// What stands before the id of a thread in every path here.
+/// Path prefix before the id of a thread.
 pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
 
 pub(super) fn routes() -> Router<Arc<AppState>> {
@@ -32,12 +32,12 @@ fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCurso
     ReadParams { format, form, after, follow, limit: None, compact: false, attach: false }
 }
 
-/// Reads what a request for events asks for.
+/// Returns the read parameters of an events request.
 pub(crate) fn events_params(state: &AppState, parts: &Parts) -> Result<ReadParams, Problem> {
     Ok(read_params(state, ResponseFormat::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
 }
 
-/// Replays what the thread has, then follows it; the stream stays open across runs.
+/// Replays the thread, then follows it; the stream stays open across runs.
 async fn events(
     State(state): State<Arc<AppState>>,
     ThreadParam(thread): ThreadParam,

@@ -10,7 +10,7 @@ use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::AppState;
-use crate::problem::{Problem, tell_operator};
+use crate::problem::{Problem, log_store_failure};
 
 /// Responds to the readiness probe: ready if the store can be read and written. A missing tail only makes reads slower.
 pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Value>, Problem> {
@@ -22,7 +22,7 @@ pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Va
     // The store's error may contain files, hosts and users: it is for the server's log only.
     let store_shown = shown(&store, |_| "the server's log says why");
     if let Some(away) = store.away {
-        tell_operator(&away.reason);
+        log_store_failure(&away.reason);
         let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
     }

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::tenant_of;
 use crate::facade::easyflow;
-use crate::facade::start::Fields;
+use crate::facade::start_run::BodyFields;
 use crate::feed::{FeedReader, Next, StreamFormat};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
@@ -237,7 +237,7 @@ impl SocketSession {
 
     /// Handles an answer in EasyFlow's format (§12 of its document).
     async fn answer_form(&mut self, text: &str) -> bool {
-        match Fields::of_message(text) {
+        match BodyFields::of_message(text) {
             Ok(fields) => self.send(easyflow::answer_message(&self.state, &self.tenant, fields).await).await,
             Err(problem) => self.send(error(None, problem)).await,
         }

@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 
 use super::{chat_run, conversation_in};
 use crate::auth::tenant_of;
-use crate::facade::refusal::easyflow_frame;
-use crate::facade::start::{Fields, StartAt, agent_in_query, read_params};
+use crate::facade::error_frame::easyflow_frame;
+use crate::facade::start_run::{BodyFields, StartAt, agent_in_query, read_params};
 use crate::feed::{FeedReader, Next};
 use crate::listener::ConnectionPermit;
 use crate::metrics::{OpenReader, ReaderTransport};
@@ -52,7 +52,7 @@ struct ChatSocket {
 
 impl websocket::MessageHandler for ChatSocket {
     async fn handle(&mut self, text: &str) -> bool {
-        let mut fields = match Fields::of_message(text) {
+        let mut fields = match BodyFields::of_message(text) {
             Ok(fields) => fields,
             Err(problem) => return self.refuse(problem).await,
         };
@@ -90,7 +90,7 @@ impl ChatSocket {
     }
 
     /// Starts a run or attaches to one; a run that is sent already is sent anew from its present.
-    async fn chat(&mut self, conversation: Option<String>, fields: Fields) -> Result<(), Problem> {
+    async fn chat(&mut self, conversation: Option<String>, fields: BodyFields) -> Result<(), Problem> {
         self.runs.retain(|_, sending| !sending.is_finished());
         if self.runs.len() >= limits::SUBSCRIPTIONS {
             let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);

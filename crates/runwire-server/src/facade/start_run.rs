@@ -1,4 +1,4 @@
-//! What the façades that start runs share: which agent, which run, and how its stream is told.
+//! Shared code of façades that start runs: body fields, the agent, the run, its stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::problem::Problem;
 use crate::read::{ReadParams, ResponseFormat, respond};
 use crate::resources::runs;
 
-/// The fields of a façade's JSON body; what nobody takes is handed on to the agent.
+/// The fields of a façade's JSON body; fields that are not taken become the agent's input.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Fields(BTreeMap<String, Json>);
+pub(crate) struct BodyFields(BTreeMap<String, Json>);
 
-impl Fields {
-    /// Reads the fields of a message of a socket.
+impl BodyFields {
+    /// Parses a socket message.
     pub(crate) fn of_message(text: &str) -> Result<Self, Problem> {
         let bad = |detail: String| Problem::new("bad_message", detail);
         runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()))?;
         serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))
     }
 
-    /// Takes a text under the first of its names that is there; `null` is as good as nothing.
+    /// Takes a text under the first name that exists; `null` counts as missing.
     pub(super) fn text(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };
         match value.as_string() {
@@ -37,7 +37,7 @@ impl Fields {
         }
     }
 
-    /// Takes an id, which some systems write as a number; an empty one is none.
+    /// Takes an id, which may be a number; an empty one counts as missing.
     pub(super) fn id(&mut self, names: &[&str]) -> Result<Option<String>, Problem> {
         let Some((name, value)) = self.first(names) else { return Ok(None) };
         let id = match (value.as_string(), value.text().parse::<i64>()) {
@@ -48,17 +48,17 @@ impl Fields {
         Ok(Some(id).filter(|id| !id.is_empty()))
     }
 
-    /// Takes a value as it came.
+    /// Takes a raw value.
     pub(super) fn json(&mut self, name: &str) -> Option<Json> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    /// Tells whether something is there.
+    /// Returns true if a field exists and is not `null`.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Gives what is left, for the agent.
+    /// Returns the remaining fields as the agent's input.
     pub(super) fn into_input(self) -> Option<Json> {
         let rest = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty())?;
         Json::parse(&rest).ok()
@@ -67,7 +67,7 @@ impl Fields {
     fn first<'a>(&mut self, names: &[&'a str]) -> Option<(&'a str, Json)> {
         let mut found = None;
         for name in names {
-            // All spellings are taken, so that none of them is handed on as something else.
+            // All spellings are removed, so that none of them becomes input.
             let value = self.0.remove(*name).filter(|value| !value.is_null());
             found = found.or(value.map(|value| (*name, value)));
         }
@@ -75,17 +75,17 @@ impl Fields {
     }
 }
 
-/// Makes the problem of a field of another kind than it must be.
+/// Creates the problem of a field of the wrong type.
 pub(super) fn bad_field(name: &str, kind: &str) -> Problem {
     Problem::new("bad_body", format!("`{name}` must be {kind}")).with("field", name)
 }
 
-/// Makes the problem of a field that must be there.
+/// Creates the problem of a missing field.
 pub(super) fn missing_field(name: &str) -> Problem {
     Problem::new("bad_body", format!("`{name}` is missing")).with("field", name)
 }
 
-/// Finds the agent that a request means: the one that it names, else the default or the only one.
+/// Returns the agent of a request: the named one, else the default.
 pub(super) fn agent_of(state: &AppState, named: Option<String>) -> Result<String, Problem> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         return if state.agents.exists(&name) { Ok(name) } else { Err(state.agents.unknown_agent(&name)) };
@@ -106,7 +106,7 @@ pub(super) async fn start(state: &AppState, run: NewRun) -> Result<(RunKey, Crea
     Ok((RunKey::new(tenant, created.value.run_id.as_str()), created))
 }
 
-/// Finds the newest run of a thread.
+/// Returns the newest run of a thread.
 pub(super) async fn newest_run(state: &AppState, thread: &ThreadKey) -> Result<RunInfo, Problem> {
     state.log.thread(thread).await?;
     let (tenant, id) = (thread.tenant.to_string(), thread.id.to_string());
@@ -117,16 +117,16 @@ pub(super) async fn newest_run(state: &AppState, thread: &ThreadKey) -> Result<R
     })
 }
 
-/// Where a stream of a façade begins.
+/// Where a stream of a façade starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartAt {
-    /// With the run's first frame, or after a cursor.
+    /// After a cursor, else at the run's first frame.
     Cursor(Option<FeedCursor>),
     /// With a snapshot of the run as it is now.
     Snapshot,
 }
 
-/// Asks for the SSE of a run, in a dialect's own form.
+/// Returns the parameters for reading a run as SSE in a dialect.
 pub(super) fn read_params(state: &AppState, dialect: Dialect, from: StartAt) -> ReadParams {
     let (after, attach) = match from {
         StartAt::Cursor(after) => (after, false),
@@ -144,7 +144,7 @@ pub(super) fn read_params(state: &AppState, dialect: Dialect, from: StartAt) -> 
     }
 }
 
-/// Answers with the SSE of a run.
+/// Responds with the SSE stream of a run.
 pub(super) async fn follow(
     state: Arc<AppState>,
     dialect: Dialect,
@@ -156,13 +156,13 @@ pub(super) async fn follow(
     respond(state, params, reader).await
 }
 
-/// Reads `?agent=`, for front ends whose bodies have no place for it.
+/// Parses `?agent=`, for front ends whose bodies have no field for it.
 pub(super) fn agent_in_query(query: Option<&str>) -> Result<Option<String>, Problem> {
     let mut query = crate::query::Query::parse(query);
     Ok(query.take("agent")?.map(Into::into))
 }
 
-/// Tells the tenant of a request, as the log takes it.
+/// Returns the tenant of a request.
 pub(super) fn tenant(headers: &HeaderMap) -> String {
     crate::auth::tenant_of(headers).to_string()
 }

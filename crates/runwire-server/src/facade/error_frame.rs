@@ -1,6 +1,6 @@
-//! Refusals in the shape of a dialect's own error, for front ends that read nothing but their frames.
+//! Error responses as frames of a dialect, for front ends that read only frames.
 //!
-//! The status is that of the problem, and everything the problem says is in the frame.
+//! The HTTP status is that of the problem, and the frame contains the whole problem.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
 
-/// Refuses as Agio's `error` event.
+/// Responds with Agio's `error` event.
 pub(super) fn agio(problem: Problem) -> Response {
     respond(problem, None, |members, message| {
         json!({
@@ -25,7 +25,7 @@ pub(super) fn agio(problem: Problem) -> Response {
     })
 }
 
-/// Refuses as StreamingEngine's `error` event.
+/// Responds with StreamingEngine's `error` event.
 pub(super) fn streaming_engine(problem: Problem) -> Response {
     respond(problem, None, |members, message| {
         let is_ours = members["status"].as_u64() >= Some(500);
@@ -42,12 +42,12 @@ pub(super) fn streaming_engine(problem: Problem) -> Response {
     })
 }
 
-/// Refuses as EasyFlow's `system/error`, which ends a stream.
+/// Responds with EasyFlow's `system/error`, which ends a stream.
 pub(super) fn easyflow(problem: Problem, conversation: &str) -> Response {
     respond(problem, Some("error"), |members, message| easyflow_error(members, message, conversation))
 }
 
-/// Writes the same frame, for a socket.
+/// Writes the same frame for a socket.
 pub(super) fn easyflow_frame(problem: Problem, conversation: &str) -> String {
     let members = problem.into_members();
     easyflow_error(&members, &members["detail"], conversation).to_string()
@@ -80,7 +80,7 @@ fn respond(
     let mut body = Vec::new();
     write_frame(Framing::Sse, &mut body, None, name, frame.as_bytes());
     let mut response = (status, [(CONTENT_TYPE, "text/event-stream")], body).into_response();
-    crate::problem::hint_at_retry(&mut response);
+    crate::problem::set_retry_after(&mut response);
     response
 }
 
