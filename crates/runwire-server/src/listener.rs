@@ -108,7 +108,7 @@ fn builder(header_time: Duration) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(limits::HEADER_LIST_BYTES)
-        .max_concurrent_streams(limits::STREAMS_OF_CONNECTION)
+        .max_concurrent_streams(limits::CONNECTION_STREAMS)
         .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(limits::PROBE_TIME)

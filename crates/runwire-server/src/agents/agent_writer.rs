@@ -265,9 +265,9 @@ impl AgentWriter {
     fn count_unreadable(&mut self, line: u64, why: &str) -> Result<(), AgentWriteError> {
         self.unreadable_frames += 1;
         let first = self.first_unreadable.get_or_insert_with(|| format!("line {line}: {why}"));
-        if self.unreadable_frames > limits::AGENT_STRAYS {
+        if self.unreadable_frames > limits::AGENT_UNREADABLE_FRAMES {
             let dialect = self.agent.dialect.name();
-            let most = limits::AGENT_STRAYS;
+            let most = limits::AGENT_UNREADABLE_FRAMES;
             let message = format!(
                 "more than {most} frames of the agent cannot be taken as {dialect}; the first: {first}"
             );

@@ -70,7 +70,7 @@ impl HttpAgent {
             trusted: Vec::new(),
             connect_time: limits::AGENT_CONNECT_TIME,
             answer_time: limits::AGENT_ANSWER_TIME,
-            silence_time: limits::AGENT_SILENCE_TIME,
+            silence_time: limits::AGENT_IDLE_TIME,
         }
     }
 }

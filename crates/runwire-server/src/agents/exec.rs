@@ -102,7 +102,7 @@ impl ProgramSupervisor<'_> {
             tokio::spawn(stdio::write_stdin(stdin, first, follower, job.thread.id.clone()))
         });
         let (tail, stderr_task) = stdio::log_stderr(group.child.stderr.take(), job);
-        let mut buffer = vec![0; limits::AGENT_PIECE_BYTES];
+        let mut buffer = vec![0; limits::AGENT_READ_BYTES];
         let (mut status, mut is_following) = (None, true);
         let mut silence_deadline = Instant::now();
         let mut grace_deadline = silence_deadline;
@@ -121,7 +121,7 @@ impl ProgramSupervisor<'_> {
                 }
                 exited = group.child.wait(), if status.is_none() => {
                     status = Some(exited);
-                    silence_deadline = Instant::now() + limits::AGENT_LINGER_TIME;
+                    silence_deadline = Instant::now() + limits::AGENT_OUTPUT_TIME;
                     grace_deadline = Instant::now() + job.grace;
                 }
                 count = read(&mut stdout, &mut buffer) => {
@@ -129,7 +129,7 @@ impl ProgramSupervisor<'_> {
                     if count == 0 {
                         stdout = None;
                     }
-                    silence_deadline = Instant::now() + limits::AGENT_LINGER_TIME;
+                    silence_deadline = Instant::now() + limits::AGENT_OUTPUT_TIME;
                 }
                 // A child of the program still holds its output open.
                 () = sleep_until(silence_deadline.min(grace_deadline)), if status.is_some() => {
@@ -150,11 +150,11 @@ impl ProgramSupervisor<'_> {
         match signal {
             RunSignal::CancelRequested { reason } => {
                 self.cancelled.get_or_insert(reason);
-                self.graceful_stop.begin(limits::AGENT_READING_TIME);
+                self.graceful_stop.begin(limits::AGENT_CANCEL_TIME);
             }
             // A program that ended the run itself may have work to finish; otherwise the end is a request to stop.
             RunSignal::Closed { by_agent: true } => self.graceful_stop.begin(self.job.grace),
-            RunSignal::Closed { by_agent: false } => self.graceful_stop.begin(limits::AGENT_READING_TIME),
+            RunSignal::Closed { by_agent: false } => self.graceful_stop.begin(limits::AGENT_CANCEL_TIME),
             // The program gets these on its standard input.
             RunSignal::Suspended | RunSignal::Answered(_) | RunSignal::Resumed { .. } => {}
         }

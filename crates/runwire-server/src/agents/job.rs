@@ -27,7 +27,7 @@ pub(super) struct Job {
     pub(super) input: AgentInput,
     pub(super) run_permits: Arc<Semaphore>,
     pub(super) shutdown: watch::Receiver<bool>,
-    pub(super) beat: Duration,
+    pub(super) heartbeat: Duration,
     /// Grace period between asking the agent to stop and killing it.
     pub(super) grace: Duration,
 }
@@ -194,7 +194,7 @@ impl Job {
 
     async fn heartbeat_loop<T>(&self) -> T {
         loop {
-            tokio::time::sleep(self.beat).await;
+            tokio::time::sleep(self.heartbeat).await;
             // A missing run is noticed at the next write.
             let _ = self.log.heartbeat(&self.run).await;
         }

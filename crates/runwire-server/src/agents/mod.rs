@@ -46,7 +46,7 @@ pub(crate) struct Agents {
     /// The agent of requests that name none.
     default: Option<String>,
     shutdown: watch::Receiver<bool>,
-    beat: Duration,
+    heartbeat: Duration,
     grace: Duration,
     /// Time limit for retries of a run's creation with an unknown outcome.
     outage: Duration,
@@ -106,14 +106,14 @@ impl Agents {
                 _ => None,
             },
         };
-        let open = config.agents_open.clamp(1, limits::AGENTS_MOST);
-        let at_once = config.agents_at_once.clamp(1, limits::AGENTS_MOST);
+        let open = config.agents_open.clamp(1, limits::AGENTS_LIMIT);
+        let at_once = config.agents_at_once.clamp(1, limits::AGENTS_LIMIT);
         Ok(Self {
             log,
             agents,
             default,
             shutdown,
-            beat: config.beat,
+            heartbeat: config.heartbeat,
             grace: config.agent_grace,
             outage: config.outage,
             open,
@@ -195,7 +195,7 @@ impl Agents {
     pub(crate) async fn wait_until_stopped(&self) {
         let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
         // The grace period of a program before SIGKILL, and time to write its outcome.
-        let most = self.grace + limits::AGENT_LINGER_TIME + limits::GRACE_TIME;
+        let most = self.grace + limits::AGENT_OUTPUT_TIME + limits::GRACE_TIME;
         if tokio::time::timeout(most, self.open_permits.acquire_many(everyone)).await.is_err() {
             let left = self.open - self.open_permits.available_permits();
             tracing::warn!(left, "some agents did not end in time");
@@ -230,7 +230,7 @@ impl Agents {
             input,
             run_permits: self.run_permits.clone(),
             shutdown: self.shutdown.clone(),
-            beat: self.beat,
+            heartbeat: self.heartbeat,
             grace: self.grace,
         };
         tokio::spawn(async move {

@@ -51,7 +51,7 @@ impl Agents {
     /// Claims orphaned runs within the limit of open runs, and recovers each in a task of its own.
     pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let room = self.open_permits.available_permits().min(limits::TAKE_UP_RUNS);
+        let room = self.open_permits.available_permits().min(limits::CLAIM_RUNS);
         if names.is_empty() || room == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
@@ -128,7 +128,7 @@ impl Agents {
         loop {
             tokio::select! {
                 permit = self.open_permits.clone().acquire_owned() => return permit.ok(),
-                () = tokio::time::sleep(self.beat) => {
+                () = tokio::time::sleep(self.heartbeat) => {
                     let _ = self.log.heartbeat(run).await;
                 }
                 () = store_retry::shutdown_begun(&self.shutdown) => return None,

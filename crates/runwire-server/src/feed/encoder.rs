@@ -21,7 +21,7 @@ use crate::limits;
 ///
 /// An encoding that looks up earlier records blocks its thread until the store has read them. The store reads on
 /// threads of the same pool, so without a limit all threads could block and none would be left to read.
-static ENCODE_PERMITS: Semaphore = Semaphore::const_new(limits::TRANSLATIONS);
+static ENCODE_PERMITS: Semaphore = Semaphore::const_new(limits::ENCODINGS);
 
 /// Identifies a feed: the thread, optionally one of its runs, and the dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

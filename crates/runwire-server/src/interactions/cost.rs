@@ -39,7 +39,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 impl<'s> CostEstimator<'s> {
     pub(super) fn new(root: &'s Value, patterns: &'s Patterns) -> Self {
-        let (steps_left, match_steps_left) = (limits::SCHEMA_STEPS, limits::PATTERN_WORK);
+        let (steps_left, match_steps_left) = (limits::SCHEMA_STEPS, limits::PATTERN_MATCH_STEPS);
         Self { root, anchors: anchors(root), patterns, steps_left, match_steps_left, backtracking_steps: 0 }
     }
 

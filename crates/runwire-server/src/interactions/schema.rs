@@ -159,9 +159,11 @@ fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
         ValidationErrorKind::Enum { options } => options.as_array()?.iter().map(Value::to_string).collect(),
         _ => return None,
     };
-    let more = values.len().saturating_sub(limits::CHOICES_TOLD);
+    let more = values.len().saturating_sub(limits::CHOICES_SHOWN);
     match values.as_slice() {
-        values if more > 0 => Some(format!("{} or {more} others", values[..limits::CHOICES_TOLD].join(", "))),
+        values if more > 0 => {
+            Some(format!("{} or {more} others", values[..limits::CHOICES_SHOWN].join(", ")))
+        }
         [first @ .., last] if !first.is_empty() => Some(format!("{} or {last}", first.join(", "))),
         _ => Some(values.concat()),
     }

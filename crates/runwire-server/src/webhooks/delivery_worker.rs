@@ -112,7 +112,7 @@ impl DeliveryWorker {
             Outcome::Failed { why, wait } => {
                 let own = backoff(self.tracked.webhook.retry_time, notice.attempts, fastrand::f64());
                 // A webhook may ask for a longer delay, not for a shorter one.
-                let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_LONGEST_RETRY_TIME)));
+                let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
                 self.tracked.record_failure(&why, false);
                 Told::Again(wait)
@@ -153,7 +153,7 @@ impl DeliveryWorker {
 
 /// Returns the delay after a number of earlier attempts: exponential backoff with 20 % jitter.
 fn backoff(first: Duration, before: u32, jitter: f64) -> Duration {
-    let longest = limits::WEBHOOK_LONGEST_RETRY_TIME;
+    let longest = limits::WEBHOOK_MAX_RETRY_TIME;
     let wait = first.saturating_mul(3_u32.saturating_pow(before)).min(longest);
     wait.mul_f64(0.8 + 0.4 * jitter)
 }
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(wait(0), limits::WEBHOOK_RETRY_TIME);
         let all: Duration = (0..limits::WEBHOOK_ATTEMPTS - 1).map(wait).sum();
         assert!((20..28).contains(&(all.as_secs() / 3600)), "{all:?}");
-        assert!(wait(u32::MAX) <= limits::WEBHOOK_LONGEST_RETRY_TIME);
+        assert!(wait(u32::MAX) <= limits::WEBHOOK_MAX_RETRY_TIME);
     }
 }

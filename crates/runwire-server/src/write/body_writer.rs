@@ -47,12 +47,12 @@ impl WriteSummary {
         format!(r#"{{"accepted":{accepted},"duplicates":{duplicates},"last_seq":{last_seq}{threads}}}"#)
     }
 
-    /// Adds threads that were written to; keeps the most recent [`limits::THREADS_OF_BODY`].
+    /// Adds threads that were written to; keeps the most recent [`limits::BODY_THREADS`].
     fn add_threads(&mut self, written: Vec<Arc<str>>) {
         let threads = self.threads.get_or_insert_default();
         threads.retain(|thread| !written.contains(thread));
         threads.extend(written);
-        let forgotten = threads.len().saturating_sub(limits::THREADS_OF_BODY);
+        let forgotten = threads.len().saturating_sub(limits::BODY_THREADS);
         threads.drain(..forgotten);
     }
 
@@ -341,7 +341,7 @@ impl<'a> BodyWriter<'a> {
         }
     }
 
-    /// Renews the lease after heartbeats, at most once per `Config::beat`.
+    /// Renews the lease after heartbeats, at most once per `Config::heartbeat`.
     async fn renew(&mut self) {
         let heartbeats = self.unframer.heartbeats();
         if heartbeats == std::mem::replace(&mut self.heartbeats, heartbeats) {
@@ -349,7 +349,7 @@ impl<'a> BodyWriter<'a> {
         }
         let now = Instant::now();
         self.last_activity = now;
-        if self.renewed.is_some_and(|renewed| now - renewed < self.state.config.beat) {
+        if self.renewed.is_some_and(|renewed| now - renewed < self.state.config.heartbeat) {
             return;
         }
         self.renewed = Some(now);

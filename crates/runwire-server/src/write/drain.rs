@@ -14,11 +14,11 @@ pub(crate) fn drain_and_close(mut body: impl ByteBody) {
     if body.is_end_stream() {
         return;
     }
-    tokio::spawn(tokio::time::timeout(limits::LINGER_TIME, async move {
+    tokio::spawn(tokio::time::timeout(limits::DRAIN_TIME, async move {
         let mut dropped = 0;
-        while let Ok(Some(Ok(frame))) = tokio::time::timeout(limits::LINGER_QUIET_TIME, body.frame()).await {
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(limits::DRAIN_IDLE_TIME, body.frame()).await {
             dropped += frame.data_ref().map_or(0, Bytes::len);
-            if dropped > limits::LINGER_BYTES {
+            if dropped > limits::DRAIN_BYTES {
                 break;
             }
         }

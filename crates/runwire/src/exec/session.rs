@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use runwire_client::{Client, Error, Events, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
-use runwire_server::limits::AGENT_READING_TIME;
+use runwire_server::limits::AGENT_CANCEL_TIME;
 use runwire_server::programs::{GracefulStop, ProcessGroup};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
                 }
                 Some(reason) = cancels.recv() => {
                     cancelled.get_or_insert(reason);
-                    stopping.begin(AGENT_READING_TIME);
+                    stopping.begin(AGENT_CANCEL_TIME);
                 }
                 step = stopping.step() => group.step(step),
                 // A program that has closed its output may work on; the delivery keeps the lease only as long as it lasts.

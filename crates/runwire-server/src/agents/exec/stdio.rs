@@ -94,7 +94,7 @@ impl StderrTail {
     /// Waits briefly for the rest of the program's standard error.
     pub(super) async fn after(self, stderr_task: JoinHandle<()>) -> Self {
         let abort = stderr_task.abort_handle();
-        if timeout(limits::AGENT_LINGER_TIME, stderr_task).await.is_err() {
+        if timeout(limits::AGENT_OUTPUT_TIME, stderr_task).await.is_err() {
             abort.abort();
         }
         self
@@ -135,7 +135,7 @@ pub(super) fn log_stderr(stderr: Option<ChildStderr>, job: &Job) -> (StderrTail,
     let stderr_task = tokio::spawn(async move {
         let Some(mut stderr) = stderr else { return };
         let mut lines = Unframer::new(Framing::Ndjson);
-        let mut piece = vec![0; limits::AGENT_PIECE_BYTES];
+        let mut piece = vec![0; limits::AGENT_READ_BYTES];
         let mut rate_limit = LogRateLimit { since: Instant::now(), logged: 0, suppressed: 0 };
         let warn_suppressed = |lines: u64| {
             if lines > 0 {

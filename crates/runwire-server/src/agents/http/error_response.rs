@@ -84,7 +84,7 @@ fn readable_text(media: Option<&str>, body: &[u8]) -> String {
 fn one_line(says: &str) -> String {
     let says: String = says.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
-    match says.char_indices().nth(limits::AGENT_REFUSAL_TOLD) {
+    match says.char_indices().nth(limits::AGENT_ERROR_CHARACTERS) {
         Some((at, _)) => format!("{}…", &says[..at]),
         None => says,
     }
@@ -160,7 +160,7 @@ mod tests {
         }
         assert_eq!(
             readable_text(None, "漢".repeat(5000).as_bytes()).chars().count(),
-            limits::AGENT_REFUSAL_TOLD + 1
+            limits::AGENT_ERROR_CHARACTERS + 1
         );
     }
 }

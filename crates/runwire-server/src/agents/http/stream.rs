@@ -88,13 +88,14 @@ impl AgentClient {
                 Ok(Err(SendFailure { error, can_retry: false })) => return Err(error),
                 Ok(Err(SendFailure { error, can_retry: true })) => (Some(error), None),
                 Ok(Ok(response))
-                    if error_response::is_temporary(response.status()) && attempt < limits::AGENT_TRIES =>
+                    if error_response::is_temporary(response.status())
+                        && attempt < limits::AGENT_ATTEMPTS =>
                 {
                     (None, retry_after(&response))
                 }
                 Ok(Ok(response)) => return Ok(response),
             };
-            if let Some(error) = error.filter(|_| attempt >= limits::AGENT_TRIES) {
+            if let Some(error) = error.filter(|_| attempt >= limits::AGENT_ATTEMPTS) {
                 return Err(error);
             }
             tokio::time::sleep(asked.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
@@ -263,7 +264,7 @@ struct ResponseUnframer {
 impl ResponseUnframer {
     fn push(&mut self, bytes: &[u8]) {
         if let Some(unframed_start) = &mut self.unframed_start {
-            let room = limits::AGENT_REFUSAL_BYTES.saturating_sub(unframed_start.len());
+            let room = limits::AGENT_ERROR_BYTES.saturating_sub(unframed_start.len());
             unframed_start.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         if let Some(unframer) = &mut self.unframer {
@@ -318,7 +319,7 @@ impl ResponseUnframer {
 
 /// Reads the start of a body that is not a stream.
 async fn read_start(body: Incoming, agent: &HttpAgent) -> Bytes {
-    let mut body = Limited::new(body, limits::AGENT_REFUSAL_BYTES);
+    let mut body = Limited::new(body, limits::AGENT_ERROR_BYTES);
     let mut read = Vec::new();
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {

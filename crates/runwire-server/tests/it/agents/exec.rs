@@ -113,7 +113,7 @@ async fn a_program_that_floods_nonsense_is_stopped_with_the_first_of_it() {
     let (run, events) = run_of(&format!("yes nonsense {mark}")).await;
     assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"agent_garbled".into()));
     assert!(run["error"]["message"].as_str().unwrap().contains("line 1: "), "{run}");
-    assert_eq!(count(&events, "foreign"), runwire_server::limits::AGENT_STRAYS);
+    assert_eq!(count(&events, "foreign"), runwire_server::limits::AGENT_UNREADABLE_FRAMES);
     no_process_left(&mark).await;
 }
 
