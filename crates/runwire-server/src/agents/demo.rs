@@ -12,7 +12,7 @@ use super::config::DemoAgent;
 use super::job::{Job, OrphanState};
 use super::outcome::AgentOutcome;
 use super::signals::{RecordFollower, RunSignal};
-use crate::demo::{Script, Step};
+use crate::demo::{Script, ScriptStep};
 
 /// Speed factor of a fast script.
 const FAST_PACE: u32 = 100;
@@ -109,16 +109,16 @@ impl ScriptRunner<'_> {
     async fn run_to_interaction(&mut self) -> Result<Option<String>, ScriptHalt> {
         loop {
             match self.script.next() {
-                Step::Emit(_) if self.skip > 0 => self.skip -= 1,
-                Step::Emit(event) => {
+                ScriptStep::Emit(_) if self.skip > 0 => self.skip -= 1,
+                ScriptStep::Emit(event) => {
                     self.writer.write_event(&event).await?;
                     tokio::task::consume_budget().await;
                 }
-                Step::Pause(_) if self.skip > 0 => {}
-                Step::Pause(time) => self.wait_for_signals(Some(time / self.pace)).await?,
-                Step::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
-                Step::Ask { interaction_id } => return Ok(Some(interaction_id)),
-                Step::End => return Ok(None),
+                ScriptStep::Pause(_) if self.skip > 0 => {}
+                ScriptStep::Pause(time) => self.wait_for_signals(Some(time / self.pace)).await?,
+                ScriptStep::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
+                ScriptStep::Ask { interaction_id } => return Ok(Some(interaction_id)),
+                ScriptStep::End => return Ok(None),
             }
         }
     }
@@ -127,10 +127,10 @@ impl ScriptRunner<'_> {
     fn skip_written(&mut self) {
         while self.skip > 0 {
             match self.script.next() {
-                Step::Emit(_) => self.skip -= 1,
-                Step::Pause(_) => {}
-                Step::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
-                Step::Ask { .. } | Step::End => return,
+                ScriptStep::Emit(_) => self.skip -= 1,
+                ScriptStep::Pause(_) => {}
+                ScriptStep::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
+                ScriptStep::Ask { .. } | ScriptStep::End => return,
             }
         }
     }

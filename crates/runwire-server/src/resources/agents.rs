@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::runs::RunView;
 use crate::AppState;
 use crate::agents::{AgentKind, start_in};
-use crate::demo::{self, Words};
+use crate::demo::{self, LocalizedText};
 use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
@@ -44,9 +44,9 @@ struct LocalizedTextView {
     zh: &'static str,
 }
 
-impl From<Words> for LocalizedTextView {
-    fn from(words: Words) -> Self {
-        Self { en: words.en, zh: words.zh }
+impl From<LocalizedText> for LocalizedTextView {
+    fn from(text: LocalizedText) -> Self {
+        Self { en: text.en, zh: text.zh }
     }
 }
 

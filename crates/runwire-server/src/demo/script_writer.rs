@@ -1,4 +1,4 @@
-//! Tells a script's events: their ids, their steps, and the pace at which a person can follow.
+//! Collects the events of a script: assigns ids and steps, and adds pauses.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,77 +11,77 @@ use runwire_model::event::{
 use runwire_model::{Event, Json};
 use serde_json::Value;
 
-use super::facts::{Draw, Language, hash, quoted};
-use super::{Ending, Step};
+use super::cities::{Language, SeededRng, hash, quoted};
+use super::{ScriptEnding, ScriptStep};
 
-/// The columns of a piece of text; a Chinese character takes two.
+/// Columns of a text delta; a Chinese character has two.
 const PIECE_COLUMNS: usize = 12;
 
-/// The pause after a piece of text.
+/// Pause after a text delta, in milliseconds.
 const PIECE_PAUSE: u64 = 180;
 
-/// The pause after a piece of thinking, which nobody reads word by word.
+/// Pause after a thinking delta, which people do not read word by word.
 const THOUGHT_PAUSE: u64 = 140;
 
-/// The pause after the beginning of a step.
+/// Pause after the start of a step.
 const STEP_PAUSE: u64 = 250;
 
-/// Takes down what a scene tells.
-pub(super) struct Teller {
+/// Queue of the steps that a scene writes.
+pub(super) struct ScriptWriter {
     agent: &'static str,
     pub(super) message: String,
     pub(super) language: Language,
-    pub(super) draw: Draw,
-    /// Makes ids unique in the thread.
+    pub(super) rng: SeededRng,
+    /// Hash of the run id, to make ids unique in the thread.
     run: u64,
-    steps: VecDeque<Step>,
+    steps: VecDeque<ScriptStep>,
     step: Option<(&'static str, String)>,
-    begun_steps: u64,
-    minted: u64,
-    /// Characters told since the last usage.
-    spoken: u64,
+    step_count: u64,
+    id_count: u64,
+    /// Characters since the last usage event.
+    text_since_usage: u64,
     /// Tokens of the conversation so far.
     context: u64,
-    handed_out: Tally,
+    emitted: EmittedTotals,
 }
 
-/// What the caller has been given: a cancel drops what is still waiting.
+/// Totals of the emitted events; a cancel discards queued ones.
 #[derive(Default)]
-struct Tally {
+struct EmittedTotals {
     prompt: u64,
     completion: u64,
     steps: u64,
     calls: u64,
 }
 
-impl Teller {
+impl ScriptWriter {
     pub(super) fn new(agent: &'static str, message: &str, run: &str) -> Self {
         Self {
             agent,
             message: message.to_owned(),
             language: Language::of(message),
-            draw: Draw::from(message),
+            rng: SeededRng::from(message),
             run: hash(run),
             steps: VecDeque::new(),
             step: None,
-            begun_steps: 0,
-            minted: 0,
-            spoken: 0,
+            step_count: 0,
+            id_count: 0,
+            text_since_usage: 0,
             context: 180,
-            handed_out: Tally::default(),
+            emitted: EmittedTotals::default(),
         }
     }
 
-    /// Hands out the next step.
-    pub(super) fn take(&mut self) -> Option<Step> {
+    /// Takes the next step.
+    pub(super) fn take(&mut self) -> Option<ScriptStep> {
         let step = self.steps.pop_front()?;
-        if let Step::Emit(event) = &step {
+        if let ScriptStep::Emit(event) = &step {
             match &event.body {
-                Body::StepStarted(_) => self.handed_out.steps += 1,
-                Body::ToolCalled(_) => self.handed_out.calls += 1,
+                Body::StepStarted(_) => self.emitted.steps += 1,
+                Body::ToolCalled(_) => self.emitted.calls += 1,
                 Body::Usage(usage) => {
-                    self.handed_out.prompt += usage.prompt_tokens.unwrap_or(0);
-                    self.handed_out.completion += usage.completion_tokens.unwrap_or(0);
+                    self.emitted.prompt += usage.prompt_tokens.unwrap_or(0);
+                    self.emitted.completion += usage.completion_tokens.unwrap_or(0);
                 }
                 _ => {}
             }
@@ -89,18 +89,18 @@ impl Teller {
         Some(step)
     }
 
-    /// Tells how many steps are waiting.
+    /// Returns the number of queued steps.
     #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn queued(&self) -> usize {
         self.steps.len()
     }
 
-    /// Drops what was not handed out.
-    pub(super) fn fall_silent(&mut self) {
+    /// Discards the queued steps.
+    pub(super) fn discard_queued(&mut self) {
         self.steps.clear();
     }
 
-    /// Chooses the words of the answer's language.
+    /// Returns the text in the language of the message.
     pub(super) fn words(&self, en: impl Into<String>, zh: impl Into<String>) -> String {
         match self.language {
             Language::English => en.into(),
@@ -108,40 +108,40 @@ impl Teller {
         }
     }
 
-    /// Quotes what the person asked.
-    pub(super) fn asked(&self) -> String {
-        let asked = quoted(&self.message, 40);
-        if asked.is_empty() { "…".to_owned() } else { asked }
+    /// Quotes the person's message.
+    pub(super) fn quoted_message(&self) -> String {
+        let quote = quoted(&self.message, 40);
+        if quote.is_empty() { "…".to_owned() } else { quote }
     }
 
-    /// Makes an id that no other run of the thread has.
+    /// Creates an id that is unique in the thread.
     pub(super) fn id(&mut self, kind: &str) -> String {
-        self.minted += 1;
-        format!("{kind}-{}-{:016x}", self.minted, self.run)
+        self.id_count += 1;
+        format!("{kind}-{}-{:016x}", self.id_count, self.run)
     }
 
-    // What is told
+    // Events
 
     pub(super) fn emit(&mut self, body: impl Into<Body>) {
         let mut event = Event::new(body);
         event.step_id = self.step.as_ref().map(|(_, id)| id.clone());
-        self.steps.push_back(Step::Emit(Box::new(event)));
+        self.steps.push_back(ScriptStep::Emit(Box::new(event)));
     }
 
     pub(super) fn pause(&mut self, millis: u64) {
-        self.steps.push_back(Step::Pause(Duration::from_millis(millis)));
+        self.steps.push_back(ScriptStep::Pause(Duration::from_millis(millis)));
     }
 
-    /// Tells that the run begins. What the person asked is known to whoever started it.
+    /// Emits the start of the run, without the message, which its creator knows.
     pub(super) fn begin(&mut self) {
         self.emit(RunStarted { agent: Some(self.agent.to_owned()), ..Default::default() });
         self.pause(300);
     }
 
-    /// Begins a step; the one before it must have ended.
+    /// Starts a step; the one before must have ended.
     pub(super) fn begin_step(&mut self, name: &'static str) {
-        self.begun_steps += 1;
-        self.step = Some((name, format!("{name}.{}", self.begun_steps)));
+        self.step_count += 1;
+        self.step = Some((name, format!("{name}.{}", self.step_count)));
         self.emit(StepStarted { name: name.to_owned() });
         self.pause(STEP_PAUSE);
     }
@@ -163,7 +163,7 @@ impl Teller {
             self.pause(THOUGHT_PAUSE);
         }
         self.emit(ThinkingFinished { message_id, content: None });
-        self.spoken += text.chars().count() as u64;
+        self.text_since_usage += text.chars().count() as u64;
     }
 
     pub(super) fn say(&mut self, markdown: &str) {
@@ -183,7 +183,7 @@ impl Teller {
 
     pub(super) fn say_piece(&mut self, message_id: &str, piece: &str) {
         let (message_id, content) = (message_id.to_owned(), piece.to_owned());
-        self.spoken += piece.chars().count() as u64;
+        self.text_since_usage += piece.chars().count() as u64;
         self.emit(TextDelta { message_id, content, format: Some("markdown".to_owned()) });
     }
 
@@ -199,11 +199,11 @@ impl Teller {
         self.emit(StatePatched { patch: Json::from_value(patch) });
     }
 
-    /// Tells the tokens of a model call that made what was told since the last one.
+    /// Emits the usage of a model call that made the text since the last one.
     pub(super) fn usage(&mut self) {
-        let completion = self.spoken / 2 + 12;
+        let completion = self.text_since_usage / 2 + 12;
         let prompt = self.context;
-        self.spoken = 0;
+        self.text_since_usage = 0;
         self.context += completion + 40;
         self.emit(Usage {
             prompt_tokens: Some(prompt),
@@ -212,10 +212,10 @@ impl Teller {
         });
     }
 
-    /// Tells the terminal event.
-    pub(super) fn end(&mut self, ending: Ending) {
+    /// Emits the terminal event.
+    pub(super) fn end(&mut self, ending: ScriptEnding) {
         self.step = None;
-        let Tally { prompt, completion, steps, calls } = self.handed_out;
+        let EmittedTotals { prompt, completion, steps, calls } = self.emitted;
         let summary = Some(Summary {
             prompt_tokens: Some(prompt),
             completion_tokens: Some(completion),
@@ -225,11 +225,11 @@ impl Teller {
             ..Default::default()
         });
         match ending {
-            Ending::Completed { reply } => {
+            ScriptEnding::Completed { reply } => {
                 self.emit(RunCompleted { reply: Some(reply), result: None, summary });
             }
-            Ending::Failed(error) => self.emit(RunFailed { error, summary }),
-            Ending::Cancelled => {
+            ScriptEnding::Failed(error) => self.emit(RunFailed { error, summary }),
+            ScriptEnding::Cancelled => {
                 let reason = self.words("Stopped on request.", "已按要求停止。");
                 self.emit(RunCancelled { reason: Some(reason), summary });
             }
@@ -237,7 +237,7 @@ impl Teller {
     }
 }
 
-/// Cuts a text into the pieces that it is told in, between words.
+/// Splits a text into deltas, between words.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut pieces, mut start, mut columns) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {

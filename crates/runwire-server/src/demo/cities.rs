@@ -1,8 +1,8 @@
-//! What a message gives a demo to talk about: a language, a city, its weather.
+//! Test data of the demos, derived from a message: a language, a city, its weather.
 //!
-//! Everything is drawn from a hash of the message, so that the same message always finds the same weather.
+//! The random generator is seeded with a hash of the message, so that the same message gives the same weather.
 
-/// The language that a demo answers in.
+/// The language of a demo's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     English,
@@ -10,7 +10,7 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// Tells the language of a message: Chinese where it has Chinese characters and none that are Japanese.
+    /// Detects the language of a message: Chinese if it has Chinese characters and no Japanese ones.
     pub(super) fn of(message: &str) -> Self {
         let han = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{323af}');
         let kana = |c: char| matches!(c, '\u{3041}'..='\u{30ff}');
@@ -21,19 +21,19 @@ impl Language {
     }
 }
 
-/// Numbers that look like chance and are drawn from a text.
+/// Pseudo-random numbers seeded with a text.
 #[derive(Debug, Clone)]
-pub(super) struct Draw(u64);
+pub(super) struct SeededRng(u64);
 
-impl Draw {
-    /// Begins at the hash of a text.
+impl SeededRng {
+    /// Creates a generator from the hash of a text.
     pub(super) fn from(text: &str) -> Self {
         Self(hash(text))
     }
 
-    /// Draws a number from a range, both ends included.
+    /// Returns a number from a range, both ends included.
     pub(super) fn between(&mut self, least: i64, most: i64) -> i64 {
-        // The steps of SplitMix64: small, and good enough to make a forecast look like one.
+        // SplitMix64: small, and good enough for a forecast.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,14 +52,14 @@ pub(super) fn hash(text: &str) -> u64 {
 
 /// A name in both languages.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Name {
+pub(super) struct LocalizedName {
     pub(super) en: &'static str,
     pub(super) zh: &'static str,
 }
 
-impl Name {
-    /// Tells the name in a language.
-    pub(super) fn told(self, language: Language) -> &'static str {
+impl LocalizedName {
+    /// Returns the name in a language.
+    pub(super) fn in_language(self, language: Language) -> &'static str {
         match language {
             Language::English => self.en,
             Language::Chinese => self.zh,
@@ -67,22 +67,22 @@ impl Name {
     }
 }
 
-const fn name(en: &'static str, zh: &'static str) -> Name {
-    Name { en, zh }
+const fn name(en: &'static str, zh: &'static str) -> LocalizedName {
+    LocalizedName { en, zh }
 }
 
 /// A city to talk about.
 #[derive(Debug)]
 pub(super) struct City {
-    /// What tools call it.
+    /// Its id in tool calls.
     pub(super) id: &'static str,
-    pub(super) name: Name,
+    pub(super) name: LocalizedName,
     pub(super) currency: &'static str,
     pub(super) asian: bool,
     /// A usual high, in °C.
     warmth: i64,
-    /// Where to go, and whether it is under a roof.
-    pub(super) places: [(Name, bool); 3],
+    /// Places to go, and whether they are indoors.
+    pub(super) places: [(LocalizedName, bool); 3],
 }
 
 pub(super) static CITIES: [City; 8] = [
@@ -187,15 +187,15 @@ pub(super) static CITIES: [City; 8] = [
 /// The weather of a day.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Day {
-    pub(super) label: Name,
-    pub(super) sky: Name,
+    pub(super) label: LocalizedName,
+    pub(super) sky: LocalizedName,
     pub(super) low: i64,
     pub(super) high: i64,
     /// The chance of rain, in percent.
     pub(super) rain: i64,
 }
 
-const LABELS: [Name; 5] = [
+const LABELS: [LocalizedName; 5] = [
     name("Today", "今天"),
     name("Tomorrow", "明天"),
     name("In 2 days", "后天"),
@@ -204,12 +204,12 @@ const LABELS: [Name; 5] = [
 ];
 
 impl City {
-    /// Draws the weather of the coming days.
-    pub(super) fn forecast(&self, draw: &mut Draw) -> [Day; 5] {
+    /// Generates the weather of the coming days.
+    pub(super) fn forecast(&self, rng: &mut SeededRng) -> [Day; 5] {
         LABELS.map(|label| {
-            let high = self.warmth + draw.between(-4, 5);
-            let low = high - draw.between(5, 9);
-            let rain = draw.between(0, 18) * 5;
+            let high = self.warmth + rng.between(-4, 5);
+            let low = high - rng.between(5, 9);
+            let rain = rng.between(0, 18) * 5;
             let sky = match rain {
                 0..=15 => name("sunny", "晴"),
                 16..=35 => name("partly cloudy", "多云"),
@@ -220,19 +220,19 @@ impl City {
         })
     }
 
-    /// Finds the city that a message names.
+    /// Returns the city that a message names.
     pub(super) fn named_in(message: &str) -> Option<&'static Self> {
         let lower = message.to_lowercase();
         CITIES.iter().find(|city| message.contains(city.name.zh) || lower.contains(city.id))
     }
 }
 
-/// Finds the day with the least rain, the first of several.
+/// Returns the first day with the least rain.
 pub(super) fn driest(days: &[Day; 5]) -> Day {
     days.iter().skip(1).fold(days[0], |best, day| if day.rain < best.rain { *day } else { best })
 }
 
-/// Shortens somebody's words to quote them on one line.
+/// Truncates a text to quote it on one line.
 pub(super) fn quoted(text: &str, most: usize) -> String {
     let mut words = String::new();
     let mut spoken = text.chars().map(|c| if c.is_control() || c.is_whitespace() { ' ' } else { c });

@@ -1,4 +1,4 @@
-//! Plays a script the way a runner does: through the decoder and the guard of a `runwire` producer.
+//! Test harness: runs a script like a producer does, through decoder and guard.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use runwire_model::run::{Authority, RunState, Status};
 use runwire_model::window::Window;
 use serde_json::Value;
 
-use crate::demo::{Script, Step};
+use crate::demo::{Script, ScriptStep};
 
 pub(super) const THREAD: &str = "thread-1";
 pub(super) const RUN: &str = "run-1";
 
-/// What a person answers.
+/// A person's answer.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct ScriptedAnswer {
     pub(super) decision: Decision,
     pub(super) values: Option<Value>,
     pub(super) reason: Option<String>,
 }
 
-impl Answer {
+impl ScriptedAnswer {
     pub(super) fn new(decision: Decision, values: Option<Value>) -> Self {
         Self { decision, values, reason: None }
     }
@@ -39,43 +39,43 @@ impl Answer {
     }
 }
 
-/// Who plays, and what people do.
-pub(super) struct Cast<'c> {
+/// The agent of a run, and what people do.
+pub(super) struct Scenario<'c> {
     pub(super) agent: &'c str,
     pub(super) message: &'c str,
-    /// The answers in order; questions beyond them are cancelled.
-    pub(super) answers: &'c [Answer],
-    /// After how many steps somebody cancels.
+    /// The answers in order; further interactions are cancelled.
+    pub(super) answers: &'c [ScriptedAnswer],
+    /// Number of steps before a cancel.
     pub(super) cancel_after: Option<usize>,
 }
 
-impl<'c> Cast<'c> {
+impl<'c> Scenario<'c> {
     pub(super) fn new(agent: &'c str, message: &'c str) -> Self {
         Self { agent, message, answers: &[], cancel_after: None }
     }
 }
 
-/// What came of it.
-pub(super) struct Played {
-    /// The steps as the script gave them, up to its end.
-    pub(super) steps: Vec<Step>,
-    /// The events that the script told.
-    pub(super) told: Vec<Event>,
-    /// What the log would hold.
+/// The result of a scenario.
+pub(super) struct ScenarioResult {
+    /// All steps of the script.
+    pub(super) steps: Vec<ScriptStep>,
+    /// The emitted events.
+    pub(super) emitted: Vec<Event>,
+    /// The records that a log would store.
     pub(super) records: Vec<Record>,
     pub(super) pauses: Duration,
 }
 
-impl Played {
+impl ScenarioResult {
     pub(super) fn last(&self) -> &Event {
-        self.told.last().unwrap()
+        self.emitted.last().unwrap()
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
         self.records.iter().flat_map(|record| &record.entries).map(|entry| &entry.event)
     }
 
-    /// The frames that a reader of a dialect sees.
+    /// Encodes the records in a dialect.
     pub(super) fn frames(&self, dialect: Dialect, fidelity: Fidelity) -> Vec<(Option<String>, Vec<u8>)> {
         let mut encoder = Encoder::new(dialect, THREAD, RUN, fidelity);
         let (mut window, mut frames, mut all) = (Window::default(), Frames::default(), Vec::new());
@@ -89,64 +89,66 @@ impl Played {
     }
 }
 
-/// Plays a script to its end, and checks what holds for every run: the guard takes each event as it is, adds
-/// nothing but the suspension, and finds the run closed after exactly one terminal event.
+/// Runs a script to its end and checks the invariants of every run: the guard accepts each event unchanged, adds only
+/// the suspension, and the run is closed after exactly one terminal event.
 #[track_caller]
-pub(super) fn play(cast: &Cast<'_>) -> Played {
-    let mut script = Script::new(cast.agent, cast.message, RUN).unwrap();
-    let mut log = Log { state: RunState::new(THREAD, RUN), window: Window::default(), records: Vec::new() };
+pub(super) fn run_scenario(scenario: &Scenario<'_>) -> ScenarioResult {
+    let mut script = Script::new(scenario.agent, scenario.message, RUN).unwrap();
+    let mut log =
+        RecordedRun { state: RunState::new(THREAD, RUN), window: Window::default(), records: Vec::new() };
     let mut decoder = Decoder::new(Dialect::Runwire);
-    let mut answers = cast.answers.iter();
-    let (mut steps, mut told, mut pauses) = (Vec::new(), Vec::new(), Duration::ZERO);
+    let mut answers = scenario.answers.iter();
+    let (mut steps, mut emitted, mut pauses) = (Vec::new(), Vec::new(), Duration::ZERO);
     loop {
-        if cast.cancel_after == Some(steps.len()) {
+        if scenario.cancel_after == Some(steps.len()) {
             script.cancel();
         }
         let step = script.next();
         steps.push(step.clone());
         match step {
-            Step::Emit(event) => {
+            ScriptStep::Emit(event) => {
                 log.write(&mut decoder, &event);
-                told.push(*event);
+                emitted.push(*event);
             }
-            Step::Pause(pause) => pauses += pause,
-            Step::Ask { interaction_id } => {
+            ScriptStep::Pause(pause) => pauses += pause,
+            ScriptStep::Ask { interaction_id } => {
                 assert_eq!(log.state.status, Status::Suspended);
                 assert!(log.state.questions.iter().any(|question| question.id == interaction_id));
-                // Somebody else may cancel before there is an answer.
-                if cast.cancel_after == Some(steps.len()) {
+                // A cancel may come before the answer.
+                if scenario.cancel_after == Some(steps.len()) {
                     continue;
                 }
-                let answer = answers.next().cloned().unwrap_or(Answer::new(Decision::Cancelled, None));
+                let answer =
+                    answers.next().cloned().unwrap_or(ScriptedAnswer::new(Decision::Cancelled, None));
                 let resolved = answer.to(&interaction_id);
                 log.answer(resolved.clone());
                 assert!(script.answer(&resolved));
             }
-            Step::End => break,
+            ScriptStep::End => break,
         }
         assert!(steps.len() < 10_000, "it does not end");
     }
-    let played = Played { steps, told, records: log.records, pauses };
+    let result = ScenarioResult { steps, emitted, records: log.records, pauses };
     assert!(log.state.status.is_closed(), "{:?}", log.state.status);
-    assert_eq!(played.told.iter().filter(|event| event.body.is_terminal()).count(), 1);
-    assert!(played.last().body.is_terminal());
-    let cancelled = matches!(played.last().body, Body::RunCancelled(_));
-    for entry in played.records.iter().flat_map(|record| &record.entries) {
+    assert_eq!(result.emitted.iter().filter(|event| event.body.is_terminal()).count(), 1);
+    assert!(result.last().body.is_terminal());
+    let cancelled = matches!(result.last().body, Body::RunCancelled(_));
+    for entry in result.records.iter().flat_map(|record| &record.entries) {
         let suspension = matches!(entry.event.body, Body::RunSuspended(_) | Body::RunResumed(_));
         let closing = cancelled || matches!(entry.event.body, Body::StepFinished(_));
         assert!(entry.by != By::Guard || suspension || closing, "the guard added {:?}", entry.event);
         assert!(!matches!(entry.event.body, Body::Foreign(_)), "{:?}", entry.event);
     }
-    played
+    result
 }
 
-struct Log {
+struct RecordedRun {
     state: RunState,
     window: Window,
     records: Vec<Record>,
 }
 
-impl Log {
+impl RecordedRun {
     #[track_caller]
     fn write(&mut self, decoder: &mut Decoder, event: &Event) {
         let (frame, seq, mut entries) = (event.to_json(), self.records.len() as u64 + 1, Vec::new());

@@ -1,4 +1,4 @@
-//! A tool call of a script, from its call to its result.
+//! Emits the events of a scripted tool call, from the call to its result.
 
 use runwire_model::Json;
 use runwire_model::event::{
@@ -6,24 +6,29 @@ use runwire_model::event::{
 };
 use serde_json::Value;
 
-use super::teller::Teller;
+use super::script_writer::ScriptWriter;
 
-/// A call that was made and waits for its result.
-pub(super) struct Call {
+/// A tool call without a result yet.
+pub(super) struct ScriptToolCall {
     pub(super) id: String,
     pub(super) name: &'static str,
 }
 
-impl Call {
+impl ScriptToolCall {
     /// Calls a tool.
-    pub(super) fn make(t: &mut Teller, name: &'static str, arguments: &Value, description: String) -> Self {
+    pub(super) fn call(
+        t: &mut ScriptWriter,
+        name: &'static str,
+        arguments: &Value,
+        description: String,
+    ) -> Self {
         let call = Self { id: t.id("call"), name };
-        call.tell(t, arguments, description);
+        call.emit(t, arguments, description);
         call
     }
 
-    /// Tells the call, whose arguments may have been told in pieces before.
-    pub(super) fn tell(&self, t: &mut Teller, arguments: &Value, description: String) {
+    /// Emits the call, whose arguments may have been streamed before.
+    pub(super) fn emit(&self, t: &mut ScriptWriter, arguments: &Value, description: String) {
         t.emit(ToolCalled {
             call_id: self.id.clone(),
             name: self.name.to_owned(),
@@ -33,30 +38,30 @@ impl Call {
         });
     }
 
-    pub(super) fn start(&self, t: &mut Teller) {
+    pub(super) fn start(&self, t: &mut ScriptWriter) {
         t.emit(ToolStarted { call_id: self.id.clone(), name: Some(self.name.to_owned()) });
     }
 
-    pub(super) fn progress(&self, t: &mut Teller, percent: i64, message: String) {
+    pub(super) fn progress(&self, t: &mut ScriptWriter, percent: i64, message: String) {
         let (call_id, progress) = (self.id.clone(), Some(percent as f64));
         t.emit(ToolProgress { call_id, progress, message: Some(message) });
     }
 
-    pub(super) fn print(&self, t: &mut Teller, content: String) {
+    pub(super) fn print(&self, t: &mut ScriptWriter, content: String) {
         t.emit(ToolOutput { call_id: self.id.clone(), name: Some(self.name.to_owned()), content });
     }
 
-    pub(super) fn succeed(self, t: &mut Teller, result: &Value, millis: i64) {
+    pub(super) fn succeed(self, t: &mut ScriptWriter, result: &Value, millis: i64) {
         self.finish(t, ToolStatus::Success, Some(Json::from_value(result)), None, millis);
     }
 
-    pub(super) fn fail(self, t: &mut Teller, error: ErrorInfo, millis: i64) {
+    pub(super) fn fail(self, t: &mut ScriptWriter, error: ErrorInfo, millis: i64) {
         self.finish(t, ToolStatus::Failure, None, Some(error), millis);
     }
 
     fn finish(
         self,
-        t: &mut Teller,
+        t: &mut ScriptWriter,
         status: ToolStatus,
         result: Option<Json>,
         error: Option<ErrorInfo>,
