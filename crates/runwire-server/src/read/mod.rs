@@ -61,7 +61,7 @@ pub(crate) async fn respond(
         (ResponseFormat::Page, reader) => {
             let page = match reader {
                 Some(reader) => page(reader, params.limit_or_default()).await?,
-                None => page::FramePage::default(),
+                None => page::EncodedPage::default(),
             };
             Ok(json(page.into_body()))
         }

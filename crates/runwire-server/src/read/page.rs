@@ -6,7 +6,7 @@ use crate::problem::Problem;
 
 /// One page of frames.
 #[derive(Debug, Default)]
-pub(crate) struct FramePage {
+pub(crate) struct EncodedPage {
     /// Comma-separated `{cursor, frame}` objects.
     wrapped: Vec<u8>,
     /// The same frames, comma-separated, without cursors.
@@ -17,9 +17,9 @@ pub(crate) struct FramePage {
 }
 
 /// Collects frames up to a limit.
-pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<FramePage, Problem> {
+pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<EncodedPage, Problem> {
     let mut reader = reader.limit(Some(limit));
-    let mut page = FramePage::default();
+    let mut page = EncodedPage::default();
     let mut at = reader.at();
     loop {
         let (segment, from, to) = match reader.next().await? {
@@ -53,7 +53,7 @@ pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<FramePage, 
     Ok(page)
 }
 
-impl FramePage {
+impl EncodedPage {
     /// Writes `{frames: [{cursor, frame}], next}`.
     pub(crate) fn into_body(self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.wrapped.len() + 64);

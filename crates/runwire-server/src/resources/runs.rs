@@ -130,7 +130,7 @@ impl RunView {
 /// The body of a new run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RunRequest {
+pub(crate) struct CreateRunRequest {
     thread_id: Option<String>,
     run_id: Option<String>,
     agent: Option<String>,
@@ -165,7 +165,7 @@ pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
 pub(crate) async fn create(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<RunRequest>,
+    JsonBody(request): JsonBody<CreateRunRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     let run = NewRun {
         tenant: tenant_of(&headers).to_string(),

@@ -66,7 +66,7 @@ impl From<ThreadInfo> for ThreadView {
 /// The body of a new thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ThreadRequest {
+pub(crate) struct CreateThreadRequest {
     thread_id: Option<String>,
     parallel: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) struct ThreadRequest {
 pub(crate) async fn create(
     State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<ThreadRequest>,
+    JsonBody(request): JsonBody<CreateThreadRequest>,
 ) -> Result<(StatusCode, Json<ThreadView>), Problem> {
     request.thread_id.as_deref().map_or(Ok(()), |id| ids::check("thread_id", id))?;
     let tenant = tenant_of(&headers).to_string();

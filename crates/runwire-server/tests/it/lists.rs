@@ -1,4 +1,4 @@
-//! What the console lists: filters, what each item tells, and that asking again costs nothing.
+//! Lists of runs and threads: filters, fields, and conditional requests.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

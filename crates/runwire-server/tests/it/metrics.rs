@@ -1,10 +1,10 @@
-//! `GET /metrics`: what the server tells of itself.
+//! `GET /metrics`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 const STARTED: &str = "{\"type\":\"run.started\"}\n";
 const ASKS: &str = "{\"type\":\"interaction.requested\",\"interaction_id\":\"q\",\"kind\":\"approval\"}\n";
@@ -67,7 +67,7 @@ async fn a_reader_is_counted_for_as_long_as_it_reads() {
     let ask = "GET /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     reader.send(ask.as_bytes()).await.unwrap();
     let until = async |open: f64| {
-        patient(async {
+        within_timeout(async {
             while samples(&served).await["runwire_readers_open{framing=\"sse\"}"] != open {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }

@@ -1,11 +1,11 @@
-//! Streams that are served without hyper are told from others by one thing alone: `connection: close`.
+//! Streams served without hyper: the same as with hyper, except for `connection: close`.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
-use crate::harness::{Answer, COMPLETED, Raw, Served, delta, patient};
+use crate::harness::{Answer, COMPLETED, Raw, Served, delta, within_timeout};
 use crate::reading::SSE;
 
 const REQUEST: &[u8] =
@@ -154,5 +154,5 @@ async fn a_reader_that_stood_still_misses_nothing_and_holds_up_no_stop() {
     for id in first.into_iter().chain((2..=121).map(|seq| format!("{seq}-0"))) {
         assert_eq!(slow.event().await.unwrap().id, Some(id));
     }
-    patient(served.stopped()).await;
+    within_timeout(served.stopped()).await;
 }

@@ -1,8 +1,8 @@
-//! Writers that are served without hyper see no difference: the same answers, in whatever pieces requests come.
+//! Writes served without hyper: the same responses as with hyper, however requests are split.
 
 use std::time::Duration;
 
-use crate::harness::{Answer, Raw, Served, delta, patient};
+use crate::harness::{Answer, Raw, Served, delta, within_timeout};
 
 fn request(path: &str, fields: &str, body: &str) -> String {
     let length = body.len();
@@ -114,6 +114,6 @@ async fn a_server_that_stops_lets_go_of_idle_writers_and_answers_busy_ones() {
         200 => drop(answer.written(1, 0)),
         _ => drop(answer.problem(503, "shutting_down")),
     }
-    assert!(patient(idle.answer()).await.is_none());
+    assert!(within_timeout(idle.answer()).await.is_none());
     served.stopped().await;
 }

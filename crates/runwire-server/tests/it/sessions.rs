@@ -6,7 +6,7 @@ use http::Method;
 use runwire_log::sqlite::Options;
 use serde_json::Value;
 
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 /// Two sessions beside each other, frame by frame.
 const SIDE_BY_SIDE: [&str; 6] = [
@@ -168,7 +168,7 @@ async fn signs_of_life_keep_the_runs_of_all_sessions() {
     body.chunk(&(SIDE_BY_SIDE[..2].join("\n") + "\n")).await;
     served.post("/v1/runs/silent/events", r#"{"type":"run.started"}"#).await.written(1, 0);
     let status = async |run: &str| served.get(&format!("/v1/runs/{run}")).await.json()["status"].clone();
-    patient(async {
+    within_timeout(async {
         while status("silent").await == "running" {
             body.chunk("\n").await;
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -4,7 +4,7 @@ use runwire_model::dialect::Dialect;
 use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
 use serde_json::{Value, json};
 
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::Served;
 
 fn frame(sequence: u64, kind: &str, data: Value) -> String {

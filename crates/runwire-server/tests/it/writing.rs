@@ -1,10 +1,10 @@
-//! What becomes of bodies, whole or broken.
+//! Write requests: framings, open and broken bodies, leases.
 
 use std::time::Duration;
 
 use runwire_log::sqlite::Options;
 
-use crate::harness::{COMPLETED, Served, delta, patient};
+use crate::harness::{COMPLETED, Served, delta, within_timeout};
 
 const LOOM: &str = "{\"type\":\"message_chunk\",\"content\":\"Hi\",\"id\":\"think\"}\n";
 
@@ -83,7 +83,8 @@ async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same(
     drop(whole);
     served.until_records("cut", 3000).await;
     served.until_records("whole", 3000).await;
-    patient(async { while served.get("/v1/runs/whole").await.json()["status"] != "completed" {} }).await;
+    within_timeout(async { while served.get("/v1/runs/whole").await.json()["status"] != "completed" {} })
+        .await;
     assert_eq!(served.get("/v1/runs/cut").await.json()["status"], "running");
 
     let mut short = served.raw().await;
@@ -239,7 +240,7 @@ async fn signs_of_life_keep_a_run_and_silence_ends_it() {
     comments.chunk(&format!("data: {}\n", delta("a"))).await;
     served.post("/v1/runs/silent/events", &delta("a")).await.written(1, 0);
     let status = async |run: &str| served.get(&format!("/v1/runs/{run}")).await.json();
-    patient(async {
+    within_timeout(async {
         while status("silent").await["status"] == "running" {
             lines.chunk("\n").await;
             comments.chunk(": still here\n\n").await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use runwire_server::Config;
 use serde_json::{Value, json};
 
-use super::stage::{Watched, count};
+use super::fake_agents::{RunAssertions, count};
 use super::with_program;
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -32,7 +32,7 @@ async fn run_of(script: &str) -> (Value, Vec<Value>) {
 
 /// Asserts that no process is left that carries a mark in its command line.
 async fn no_process_left(mark: &str) {
-    patient(async {
+    within_timeout(async {
         while processes(mark) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -124,7 +124,7 @@ async fn a_program_that_floods_frames_can_be_cancelled() {
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     served.until_records("r", 5000).await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
-    let run = patient(async {
+    let run = within_timeout(async {
         loop {
             let run = served.get("/v1/runs/r").await.json();
             if run["ended_at"].is_string() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::stage::{Watched, exec_agent};
-use crate::harness::{Served, patient};
+use super::fake_agents::{RunAssertions, exec_agent};
+use crate::harness::{Served, within_timeout};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -31,7 +31,7 @@ fn processes(mark: &str) -> Vec<i32> {
 }
 
 async fn none_left(mark: &str) {
-    patient(async {
+    within_timeout(async {
         while !processes(mark).is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

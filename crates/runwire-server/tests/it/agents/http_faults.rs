@@ -7,13 +7,15 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::stage::{Asked, HttpStage, Watched, begin_sse, chunk, count, until_closed, whole};
+use super::fake_agents::{
+    FakeHttpAgent, ReceivedRequest, RunAssertions, begin_sse, chunk, count, until_closed, whole,
+};
 use crate::harness::Served;
 
 const SHORT: Duration = Duration::from_millis(200);
 
-async fn serving(stage: &HttpStage) -> Served {
-    let agent = stage.agent_with(Dialect::Loom, |agent| {
+async fn serving(fake: &FakeHttpAgent) -> Served {
+    let agent = fake.agent_with(Dialect::Loom, |agent| {
         (agent.answer_time, agent.silence_time) = (Duration::from_secs(5), SHORT);
     });
     Served::with(|config| {
@@ -26,11 +28,11 @@ async fn serving(stage: &HttpStage) -> Served {
 /// Runs an agent to the end of its run, which it must have once.
 async fn run_of<F, R>(answer: F) -> (Value, Vec<Value>)
 where
-    F: Fn(Asked, TcpStream) -> R + Send + Sync + 'static,
+    F: Fn(ReceivedRequest, TcpStream) -> R + Send + Sync + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    let stage = HttpStage::start(answer).await;
-    let served = serving(&stage).await;
+    let fake = FakeHttpAgent::start(answer).await;
+    let served = serving(&fake).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a","message":"hi"}"#).await;
     let run = served.closed("r").await;
     (run, served.happened("r").await)
@@ -49,7 +51,7 @@ fn failed(run: &Value, code: &str, words: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_are_whole_wherever_the_network_cuts_them() {
     let frames = "event: x\r\ndata: {\"type\":\"message_chunk\",\"content\":\"晴 ☀\",\"id\":\"n\"}\r\n\r\n: ping\n\ndata: {\"reply\":\"晴 ☀\"}\n\n";
-    let stage = HttpStage::start(move |asked: Asked, mut stream| async move {
+    let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| async move {
         let cut: usize = asked.body["message"].as_str().unwrap().parse().unwrap();
         begin_sse(&mut stream).await;
         let bytes = frames.as_bytes();
@@ -69,7 +71,7 @@ async fn frames_are_whole_wherever_the_network_cuts_them() {
         let _ = stream.write_all(b"0\r\n\r\n").await;
     })
     .await;
-    let served = serving(&stage).await;
+    let served = serving(&fake).await;
     for cut in (0..frames.len()).step_by(3) {
         let run = format!("r{cut}");
         served.post("/v1/runs", &format!(r#"{{"run_id":"{run}","agent":"a","message":"{cut}"}}"#)).await;
@@ -214,7 +216,7 @@ async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
 async fn an_agent_that_is_not_there_is_told_with_its_place_and_without_secrets() {
     let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = format!("http://{at}/run?key=secret");
-    let agent = HttpStage::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
+    let agent = FakeHttpAgent::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     let run = served.closed("r").await;
@@ -248,7 +250,7 @@ async fn an_address_that_speaks_no_tls_says_so() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         }
     });
-    let agent = HttpStage::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
+    let agent = FakeHttpAgent::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     let run = served.closed("r").await;
@@ -290,7 +292,7 @@ async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
     // It takes note, refuses, or does not even answer.
     for says in ["202 Accepted", "500 Internal Server Error", ""] {
         let (closed, mut was_closed) = tokio::sync::watch::channel(false);
-        let stage = HttpStage::start(move |asked: Asked, mut stream| {
+        let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
             let closed = closed.clone();
             async move {
                 match asked.path.as_str() {
@@ -306,7 +308,7 @@ async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
             }
         })
         .await;
-        let agent = stage.agent_with(Dialect::Loom, |agent| {
+        let agent = fake.agent_with(Dialect::Loom, |agent| {
             agent.cancel_url = Some(agent.url.replace("/run", "/cancel"));
         });
         let served = Served::with(|config| {
@@ -319,6 +321,6 @@ async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
         served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
         assert_eq!(served.closed("r").await["status"], "cancelled", "{says}");
         assert_eq!(served.happened("r").await.last().unwrap()["reason"], "enough", "{says}");
-        crate::harness::patient(was_closed.wait_for(|closed| *closed)).await.unwrap();
+        crate::harness::within_timeout(was_closed.wait_for(|closed| *closed)).await.unwrap();
     }
 }

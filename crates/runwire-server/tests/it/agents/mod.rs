@@ -3,12 +3,12 @@
 mod demo;
 mod exec;
 mod exec_faults;
+pub(crate) mod fake_agents;
 mod http;
 pub(crate) mod http_answers;
 mod http_faults;
 mod recovery;
-mod secure;
-pub(crate) mod stage;
+mod tls;
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use runwire_server::{Config, problem};
 use serde_json::json;
 
 use crate::harness::Served;
-use stage::{Watched, exec_agent};
+use fake_agents::{RunAssertions, exec_agent};
 
 /// A server with a program as its only agent, called `a`.
 fn with_program(config: &mut Config, script: &str) {
@@ -169,7 +169,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
     assert_eq!(served.post("/v1/runs", r#"{"agent":"other"}"#).await.status.as_u16(), 201);
     served.post("/v1/runs/r1/cancel", "").await;
     served.closed("r1").await;
-    crate::harness::patient(async {
+    crate::harness::within_timeout(async {
         while served.post("/v1/runs", third).await.status.as_u16() != 201 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

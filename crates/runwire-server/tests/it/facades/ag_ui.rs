@@ -194,7 +194,7 @@ async fn a_message_keeps_the_clients_own_id_wherever_it_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_conversation_is_taken_and_only_what_the_thread_does_not_know_is_stored() {
     let reply = "x".repeat(200 << 10);
-    let agent = crate::agents::stage::HttpStage::telling(
+    let agent = crate::agents::fake_agents::FakeHttpAgent::telling(
         "{\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}",
     )
     .await;

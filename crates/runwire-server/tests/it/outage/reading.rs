@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::flaky_log::Outage;
 use super::serving;
-use super::unsteady::Away;
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::{COMPLETED, delta};
 use crate::reading::{NDJSON, SSE};
 
@@ -25,7 +25,7 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     let first = lines.line().await.unwrap();
     let mut frames = socket.frames_until("caught_up").await;
 
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     store.until_refused("sweep", 1).await;
     for stream in [&mut stream_of_run, &mut thread] {
         stream.comment("keep-alive").await;
@@ -38,7 +38,7 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     let refused = socket.hear().await.unwrap();
     assert_eq!((&refused["op"], &refused["code"]), (&json!("error"), &json!("store_unavailable")));
 
-    store.come_back();
+    store.recover();
     served.post("/v1/runs/r/events", &(delta("b") + COMPLETED)).await.written(2, 0);
     let expected = served.happened("r").await;
     let rest: Vec<_> = stream_of_run.rest().await.iter().map(crate::reading::Event::json).collect();
@@ -68,11 +68,11 @@ async fn a_replay_that_an_outage_interrupts_goes_on_where_it_stopped() {
         ("/v1/runs/r/events?dialect=loom&compact=true", NDJSON),
     ] {
         let whole = served.read(path, &[accept]).await.rest_of_bytes().await;
-        store.go_after(3, "read");
+        store.fail_after(3, "read");
         let mut stream = served.read(path, &[accept]).await;
         let reading = tokio::spawn(async move { stream.rest_of_bytes().await });
         store.until_refused("read", 1).await;
-        store.come_back();
+        store.recover();
         let told = reading.await.unwrap();
         assert!(told.replace(": caught-up\n\n", "") == whole.replace(": caught-up\n\n", ""), "{path}");
     }
@@ -93,14 +93,14 @@ async fn the_readers_of_one_view_wait_for_the_store_together() {
     for reader in &mut readers {
         while !reader.event().await.unwrap().data.unwrap().contains("\"b\"") {}
     }
-    store.go(Away::Reads);
+    store.fail(Outage::Reads);
     // The whole text is asked for, whose beginning lies in the store.
     let finished = "{\"type\":\"text.finished\",\"message_id\":\"m1\"}\n";
     served.post("/v1/runs/r/events", &(finished.to_owned() + &delta("c") + COMPLETED)).await.written(3, 0);
     let asked = || store.refused("read") + store.refused("spans") + store.refused("checkpoint");
     store.until_refused("spans", 4).await;
     assert!(asked() < READERS / 2, "{READERS} readers have asked {} times", asked());
-    store.come_back();
+    store.recover();
     let expected = served.events("/v1/runs/r/events?dialect=agio", &[SSE]).await;
     for mut reader in readers {
         let rest = reader.rest().await;

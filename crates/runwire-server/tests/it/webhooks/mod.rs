@@ -1,9 +1,9 @@
-//! Webhooks: what is told, to whom, and that it is told in the end.
+//! Webhooks: messages, subscriptions, and at-least-once delivery.
 
-mod hostile;
-mod secure;
+mod hostile_targets;
 mod status;
 mod target;
+mod tls;
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use runwire_log::Notice;
 use runwire_server::limits;
 use runwire_server::webhooks::NoticeKind;
 
-use crate::harness::{COMPLETED, Served, patient};
+use crate::harness::{COMPLETED, Served, within_timeout};
 use target::{Say, Target, status};
 
 const STARTED: &str = "{\"type\":\"run.started\"}\n";
@@ -31,7 +31,7 @@ async fn everything(served: &Served) {
 
 /// Waits until the log has of the webhook `w` what is hoped for.
 async fn until_log(served: &Served, hoped: impl Fn(&[Notice]) -> bool) -> Vec<Notice> {
-    patient(async {
+    within_timeout(async {
         loop {
             let notices = served.log.notices("w", 100).await.unwrap();
             if hoped(&notices) {
@@ -83,7 +83,7 @@ async fn each_webhook_is_told_what_it_asked_for_and_nothing_else() {
     ends.until(2).await;
     questions.until(1).await;
     for name in ["w", "ends"] {
-        patient(async { while !served.log.notices(name, 9).await.unwrap().is_empty() {} }).await;
+        within_timeout(async { while !served.log.notices(name, 9).await.unwrap().is_empty() {} }).await;
     }
     assert_eq!(
         questions.got().iter().map(target::Got::what).collect::<Vec<_>>(),

@@ -1,15 +1,15 @@
-//! How webhooks stand, as operators see it.
+//! Delivery status of webhooks.
 
 use runwire_server::webhooks::NoticeKind;
 use serde_json::{Value, json};
 
 use super::target::{Target, status};
 use super::{STARTED, everything, until_log};
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 /// Waits until a webhook stands as is hoped for.
 async fn until_stands(served: &Served, at: usize, hoped: impl Fn(&Value) -> bool) -> Value {
-    patient(async {
+    within_timeout(async {
         loop {
             let webhook = served.get("/v1/webhooks").await.json()["webhooks"][at].clone();
             if hoped(&webhook) {

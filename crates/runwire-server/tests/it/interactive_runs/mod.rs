@@ -1,11 +1,10 @@
-//! The promises of runs that talk back, tried where they would break: at the same moment, through every door, over
-//! restarts and weeks.
+//! Interactive runs: answers, cancel requests and expiry, in races, through every channel, and over restarts.
 
+mod answer_channels;
 mod bad_answers;
-mod doors;
+mod open_forms;
+mod producer_signals;
 mod races;
-mod telling;
-mod waiting;
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A store that is exported and imported answers every reader the same.
+//! Export and import: a moved store gives every reader the same frames.
 
 use std::time::Duration;
 

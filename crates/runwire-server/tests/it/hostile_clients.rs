@@ -1,8 +1,8 @@
-//! Clients that mean harm, or are broken in ways that look like it.
+//! Hostile and broken clients.
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Served, delta, patient};
+use crate::harness::{Served, delta, within_timeout};
 
 /// The healthy request that must work whatever others do.
 async fn still_serves(served: &Served) {
@@ -19,7 +19,7 @@ async fn a_head_that_never_ends_is_given_up() {
         raw.send(beginning.as_bytes()).await.unwrap();
         let begun = Instant::now();
         // One byte now and then keeps nothing alive.
-        while patient(raw.answer_or_silence(Duration::from_millis(50))).await {
+        while within_timeout(raw.answer_or_silence(Duration::from_millis(50))).await {
             if raw.send(b"x").await.is_err() {
                 break;
             }
@@ -163,7 +163,7 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     drop(second);
 }
 
-/// Tells how much memory the process holds; a test that compares it leaves room for its neighbours.
+/// Returns the resident memory of the process; comparisons need a margin for tests in parallel.
 fn resident_bytes() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096

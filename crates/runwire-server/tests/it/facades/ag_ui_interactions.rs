@@ -116,7 +116,7 @@ async fn a_question_that_came_after_the_response_is_asked_in_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_from_another_door_shortens_the_list() {
+async fn an_answer_from_another_channel_shortens_the_list() {
     let served = serving().await;
     asking_at_once(&served).await;
     let approved = served.post("/v1/runs/r/interactions/pay", r#"{"decision":"approved"}"#).await;

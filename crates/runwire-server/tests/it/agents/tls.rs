@@ -11,7 +11,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use super::stage::{HttpStage, Watched};
+use super::fake_agents::{FakeHttpAgent, RunAssertions};
 use crate::harness::Served;
 
 /// Stands before an agent as a proxy with a certificate does, and tells its address and the certificate.
@@ -39,11 +39,11 @@ async fn secured(agent: SocketAddr) -> (SocketAddr, String) {
 
 #[tokio::test]
 async fn an_agent_behind_tls_is_trusted_if_its_certificate_is() {
-    let stage = HttpStage::telling("{\"reply\":\"safely\"}").await;
-    let agent = stage.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/run")).unwrap();
+    let fake = FakeHttpAgent::telling("{\"reply\":\"safely\"}").await;
+    let agent = fake.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/run")).unwrap();
     let (address, pem) = secured(agent.parse().unwrap()).await;
     for (trusted, status) in [(pem, "completed"), (String::new(), "failed")] {
-        let agent = stage.agent_with(Dialect::Loom, |agent| {
+        let agent = fake.agent_with(Dialect::Loom, |agent| {
             agent.url = format!("https://localhost:{}/run", address.port());
             agent.trusted = trusted.into_bytes();
         });
@@ -56,5 +56,5 @@ async fn an_agent_behind_tls_is_trusted_if_its_certificate_is() {
             assert!(run["error"]["message"].as_str().unwrap().contains("certificate"), "{run}");
         }
     }
-    assert_eq!(stage.asked().len(), 1);
+    assert_eq!(fake.asked().len(), 1);
 }

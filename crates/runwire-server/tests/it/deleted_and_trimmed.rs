@@ -1,4 +1,4 @@
-//! What readers learn when what they read goes away: deleted, trimmed, ended, lost.
+//! Readers of threads and runs that are deleted, trimmed, ended or lost.
 
 use std::time::Duration;
 

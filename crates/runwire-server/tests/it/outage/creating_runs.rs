@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use runwire_log::{Append, FrameBatch, Log, RunKey, Stamp, Target};
 
+use super::flaky_log::Outage;
 use super::serving;
-use super::unsteady::Away;
-use crate::agents::stage::{Watched, exec_agent};
-use crate::harness::{Served, patient};
+use crate::agents::fake_agents::{RunAssertions, exec_agent};
+use crate::harness::{Served, within_timeout};
 
 const SAYS_A: &str = r#"echo '{"type":"message_chunk","content":"a","id":"n"}'"#;
 const NEW: &str = r#"{"run_id":"r","agent":"a"}"#;
 
 /// Waits until no agent is at work any more.
 async fn until_idle(served: &Served) {
-    patient(async {
+    within_timeout(async {
         while !served.get("/metrics").await.text.lines().any(|line| line == "runwire_agent_runs_open 0") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -25,7 +25,7 @@ async fn until_idle(served: &Served) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answer() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(SAYS_A)]).await;
-    store.go(Away::Creations);
+    store.fail(Outage::Creations);
     let mut client = served.raw().await;
     let length = NEW.len();
     let head = format!(
@@ -36,7 +36,7 @@ async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answ
     drop(client);
     // The server has the time to notice it.
     store.until_refused("creation", 20).await;
-    store.come_back();
+    store.recover();
     assert_eq!(served.closed("r").await["status"], "completed");
     assert_eq!(served.texts("r").await, "a");
 }
@@ -45,10 +45,10 @@ async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answ
 async fn a_run_of_which_the_store_could_not_tell_is_found_and_started_once() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(SAYS_A)]).await;
     for asked in [NEW, r#"{"agent":"a"}"#] {
-        store.go(Away::Acknowledgements);
+        store.fail(Outage::Acknowledgements);
         let (answer, ()) = tokio::join!(served.post("/v1/runs", asked), async {
             store.until_refused("acknowledgement", 3).await;
-            store.come_back();
+            store.recover();
         });
         assert_eq!(answer.status, 201, "{answer:?}");
         let run = answer.json()["run_id"].as_str().unwrap().to_owned();
@@ -67,7 +67,7 @@ async fn whoever_waits_too_long_for_a_run_is_told_that_it_may_be_there() {
         config.outage = Duration::from_millis(200);
     })
     .await;
-    store.go(Away::Acknowledgements);
+    store.fail(Outage::Acknowledgements);
     let problem = served.post("/v1/runs", NEW).await.problem(503, "store_unavailable");
     assert_eq!(problem["uncertain"], true, "{problem}");
 }
@@ -78,7 +78,7 @@ async fn a_new_run_that_another_server_has_taken_up_meanwhile_is_left_to_it() {
     let begun = directory.path().join("begun");
     let script = format!("touch '{}'", begun.display());
     let (served, store) = serving(|config| config.agents = vec![exec_agent(&script)]).await;
-    store.go(Away::Reads);
+    store.fail(Outage::Reads);
     assert_eq!(served.post("/v1/runs", NEW).await.status, 201);
     store.until_refused("thread", 2).await;
     for producer in ["runwire-agent", "runwire-agent-own"] {
@@ -94,7 +94,7 @@ async fn a_new_run_that_another_server_has_taken_up_meanwhile_is_left_to_it() {
         };
         store.append(append).await.unwrap();
     }
-    store.come_back();
+    store.recover();
     until_idle(&served).await;
     assert!(!begun.exists(), "it is not started a second time");
     assert_eq!(served.get("/v1/runs/r").await.json()["status"], "pending");
@@ -103,7 +103,7 @@ async fn a_new_run_that_another_server_has_taken_up_meanwhile_is_left_to_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_events_the_store_refuses_for_good_ends() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(SAYS_A)]).await;
-    store.go(Away::Agents);
+    store.fail(Outage::Agents);
     served.post("/v1/runs", NEW).await;
     let run = served.closed("r").await;
     assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"store_damaged".into()), "{run}");

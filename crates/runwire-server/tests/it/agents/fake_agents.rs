@@ -1,4 +1,4 @@
-//! Agents to start, and how their runs are watched.
+//! Fake agents, and assertions on their runs.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -11,28 +11,28 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 /// A program of the shell, called `a`, that speaks `loom`.
 pub(crate) fn exec_agent(script: &str) -> Agent {
     Agent { name: "a".into(), kind: AgentKind::Exec(ExecAgent::new(["sh", "-c", script], Dialect::Loom)) }
 }
 
-/// The run of an agent, as a person would look at it.
-pub(crate) trait Watched {
-    /// Waits for the end of a run, and asserts that it has one.
+/// Assertions on the run of an agent.
+pub(crate) trait RunAssertions {
+    /// Waits for the end of a run and asserts that there is one.
     async fn closed(&self, run: &str) -> Value;
     async fn until_status(&self, run: &str, status: &str) -> Value;
     async fn happened(&self, run: &str) -> Vec<Value>;
     async fn one_end(&self, run: &str);
-    /// Tells the answer's text.
+    /// Returns the text of the answer.
     async fn texts(&self, run: &str) -> String;
 }
 
-impl Watched for Served {
+impl RunAssertions for Served {
     async fn closed(&self, run: &str) -> Value {
         let path = format!("/v1/runs/{run}");
-        let closed = patient(async {
+        let closed = within_timeout(async {
             loop {
                 let run = self.get(&path).await.json();
                 if run["ended_at"].is_string() {
@@ -48,7 +48,7 @@ impl Watched for Served {
 
     async fn until_status(&self, run: &str, status: &str) -> Value {
         let path = format!("/v1/runs/{run}");
-        patient(async {
+        within_timeout(async {
             loop {
                 let run = self.get(&path).await.json();
                 if run["status"] == status {
@@ -101,24 +101,24 @@ pub(crate) fn count(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["type"] == kind).count()
 }
 
-/// A request that an agent got.
+/// A request that an agent received.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) head: String,
     pub(crate) body: Value,
 }
 
-/// An HTTP agent that can behave or not: it has the bare connection.
-pub(crate) struct HttpStage {
+/// A fake HTTP agent with full control of the connection.
+pub(crate) struct FakeHttpAgent {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl HttpStage {
+impl FakeHttpAgent {
     pub(crate) async fn start<F, R>(answer: F) -> Self
     where
-        F: Fn(Asked, TcpStream) -> R + Send + Sync + 'static,
+        F: Fn(ReceivedRequest, TcpStream) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -153,12 +153,12 @@ impl HttpStage {
         Agent { name: "a".into(), kind: AgentKind::Http(agent) }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-async fn request(stream: &mut TcpStream) -> Option<Asked> {
+async fn request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut read = Vec::new();
     let mut bytes = [0; 4096];
     loop {
@@ -169,7 +169,7 @@ async fn request(stream: &mut TcpStream) -> Option<Asked> {
             if read.len() >= at + 4 + length {
                 let body = serde_json::from_slice(&read[at + 4..]).unwrap_or(Value::Null);
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                return Some(Asked { path, head, body });
+                return Some(ReceivedRequest { path, head, body });
             }
         }
         match stream.read(&mut bytes).await {

@@ -1,11 +1,11 @@
-//! What a stream says beside its frames, how it is asked for, and where it ends.
+//! The protocol of streams: keep-alives, caught-up, end marks, framings, limits.
 
 use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{COMPLETED, Served, delta, patient};
+use crate::harness::{COMPLETED, Served, delta, within_timeout};
 use crate::reading::{JSON, NDJSON, SSE};
 
 const QUESTION: &str =
@@ -26,7 +26,7 @@ async fn an_idle_stream_shows_that_it_lives_and_where_it_is() {
     // A call is no text: the cursor advances all the same.
     let call = "{\"type\":\"tool.called\",\"call_id\":\"c\",\"name\":\"n\",\"arguments\":{}}\n";
     served.post("/v1/runs/r/events", call).await.written(1, 0);
-    patient(async { while text.comment("keep-alive").await.id.as_deref() != Some("2") {} }).await;
+    within_timeout(async { while text.comment("keep-alive").await.id.as_deref() != Some("2") {} }).await;
     assert_eq!(text.last_id.as_deref(), Some("2"));
     let mut lines = served.read("/v1/runs/r/events?dialect=text", &[NDJSON]).await;
     assert_eq!(lines.line().await.as_deref(), Some("\"a\""));

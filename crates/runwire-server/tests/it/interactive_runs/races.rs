@@ -1,4 +1,4 @@
-//! Whatever happens to a run in the same moment, it has one end, and nothing that was acknowledged is missing.
+//! Races of cancel, end, answer and lease: a run ends once, and nothing acknowledged is lost.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use runwire_log::sqlite::Options;
 use runwire_model::Timestamp;
 use serde_json::Value;
 
-use super::waiting::{BEGIN, Clock};
+use super::open_forms::{BEGIN, Clock};
 use super::{FORM, of_type, submit, write};
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::{Answer, COMPLETED, Served};
 
 const ROUNDS: usize = 40;

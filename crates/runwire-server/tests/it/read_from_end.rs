@@ -1,4 +1,4 @@
-//! A reader can start at the end: it sees what happens from then on, and knows where it began.
+//! Reading with `after=end`: the stream starts at the end and sends its start cursor.
 
 use serde_json::{Value, json};
 

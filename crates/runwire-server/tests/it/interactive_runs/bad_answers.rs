@@ -1,12 +1,12 @@
-//! Answers that cannot be taken, and questions that are meant to hurt: they are told so, and change nothing.
+//! Invalid answers and hostile schemas: refused without side effects.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::doors::{DOORS, Door};
+use super::answer_channels::{AnswerChannel, CHANNELS};
 use super::{FORM, write};
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::Served;
 
 const STARTED: &str = r#"{"type":"run.started"}"#;
@@ -33,12 +33,12 @@ async fn nothing_that_a_schema_points_to_is_ever_fetched() {
     for (at, schema) in schemas.iter().enumerate() {
         let run = format!("r{at}");
         write(&served, &run, &[STARTED, &asking(schema)]).await;
-        for door in DOORS {
-            let (status, told) = door.answer(&served, &run, "q", &json!({"n": 1})).await;
+        for channel in CHANNELS {
+            let (status, told) = channel.answer(&served, &run, "q", &json!({"n": 1})).await;
             assert_eq!(
                 (status, &told["code"]),
                 (422, &json!("schema_unusable")),
-                "{door:?} {schema}: {told}"
+                "{channel:?} {schema}: {told}"
             );
         }
         assert_eq!(served.get(&format!("/v1/runs/{run}")).await.json()["status"], "suspended");
@@ -62,9 +62,11 @@ async fn patterns_that_are_meant_to_take_for_ever_hold_up_nobody() {
         // All doors at once: whoever answers the harmless form meanwhile is served.
         let harmless = format!("harmless{at}");
         write(&served, &harmless, &[STARTED, FORM]).await;
-        let all = futures_util::future::join_all(DOORS.map(|door| door.answer(&served, &run, "q", &values)));
+        let all = futures_util::future::join_all(
+            CHANNELS.map(|channel| channel.answer(&served, &run, "q", &values)),
+        );
         let fine = json!({"n": 1});
-        let (refused, taken) = tokio::join!(all, Door::Http.answer(&served, &harmless, "q", &fine));
+        let (refused, taken) = tokio::join!(all, AnswerChannel::Http.answer(&served, &harmless, "q", &fine));
         assert!(refused.iter().all(|(status, _)| *status == 422), "{pattern}: {refused:?}");
         assert_eq!(taken.0, 200);
     }
@@ -76,14 +78,14 @@ async fn what_another_run_or_thread_asks_cannot_be_answered_here() {
     write(&served, "here", &[STARTED, FORM]).await;
     let theirs = FORM.replace("\"q\"", "\"theirs\"");
     write(&served, "there", &[STARTED, &theirs]).await;
-    for door in DOORS {
+    for channel in CHANNELS {
         for question in ["theirs", "nothing", "Q", "q.2", ""] {
-            let (status, told) = door.answer(&served, "here", question, &json!({"n": 1})).await;
+            let (status, told) = channel.answer(&served, "here", question, &json!({"n": 1})).await;
             let expected: &[u16] = if question.is_empty() { &[400, 404, 405, 422] } else { &[404, 422] };
-            assert!(expected.contains(&status), "{door:?} `{question}`: {status} {told}");
+            assert!(expected.contains(&status), "{channel:?} `{question}`: {status} {told}");
         }
-        let (status, told) = door.answer(&served, "nowhere", "q", &json!({"n": 1})).await;
-        assert_eq!(status, 404, "{door:?}: {told}");
+        let (status, told) = channel.answer(&served, "nowhere", "q", &json!({"n": 1})).await;
+        assert_eq!(status, 404, "{channel:?}: {told}");
     }
     for run in ["here", "there"] {
         assert_eq!(served.happened(run).await.len(), 3, "{run}");
@@ -91,7 +93,7 @@ async fn what_another_run_or_thread_asks_cannot_be_answered_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_are_deep_huge_or_wrong_are_refused_through_every_door() {
+async fn values_that_are_deep_huge_or_wrong_are_refused_through_every_channel() {
     let served = Served::with(|config| config.agents = demos(true)).await;
     let closed =
         json!({"type": "object", "additionalProperties": false, "properties": {"n": {"type": "integer"}}});
@@ -101,7 +103,7 @@ async fn values_that_are_deep_huge_or_wrong_are_refused_through_every_door() {
         deep = json!([deep]);
     }
     let wide: Vec<_> = (0..100_000).collect();
-    for door in DOORS {
+    for channel in CHANNELS {
         for (what, values) in [
             ("extra", json!({"n": 1, "extra": 2})),
             ("wrong", json!({"n": "one"})),
@@ -112,14 +114,14 @@ async fn values_that_are_deep_huge_or_wrong_are_refused_through_every_door() {
             ("text", json!("text")),
             ("list", json!([1, 2])),
         ] {
-            let (status, told) = door.answer(&served, "r", "q", &values).await;
-            assert!([400, 413, 422].contains(&status), "{door:?} {what}: {status} {told}");
+            let (status, told) = channel.answer(&served, "r", "q", &values).await;
+            assert!([400, 413, 422].contains(&status), "{channel:?} {what}: {status} {told}");
             assert!(
                 told["detail"].as_str().is_some_and(|detail| detail.len() < 1000),
-                "{door:?} {what}: {told}"
+                "{channel:?} {what}: {told}"
             );
         }
-        assert_eq!(served.happened("r").await.len(), 3, "{door:?}");
+        assert_eq!(served.happened("r").await.len(), 3, "{channel:?}");
     }
     // Where the schema allows more, more is taken, byte for byte.
     write(&served, "open", &[STARTED, FORM]).await;

@@ -1,4 +1,4 @@
-//! A log that can be told to be away for a while, in front of one that is always there.
+//! A log wrapper with injected outages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,71 +11,71 @@ use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
 use tokio::sync::watch;
 
-use crate::harness::patient;
+use crate::harness::within_timeout;
 
-/// What cannot be done while the log is away.
+/// The operations that fail during an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Away {
+pub(crate) enum Outage {
     Reads = 1,
     Writes = 2,
     Everything = 3,
-    /// What is written is there, and nobody is told.
+    /// Writes are committed, but not acknowledged.
     Acknowledgements = 4,
-    /// What agents of the server say is refused for good.
+    /// Writes of the server's agents are permanently refused.
     Agents = 8,
-    /// Runs are created, and that is told later.
+    /// Creations of runs are acknowledged later.
     Creations = 16,
 }
 
-/// What a verb does.
-const READ: u8 = Away::Reads as u8;
-const WRITE: u8 = Away::Writes as u8;
+/// Kinds of operations.
+const READ: u8 = Outage::Reads as u8;
+const WRITE: u8 = Outage::Writes as u8;
 
-pub(crate) struct Unsteady {
+pub(crate) struct FlakyLog {
     log: Arc<dyn Log>,
     away: AtomicU8,
-    /// A verb, and how often it is done before everything is away.
+    /// An operation, and how often it succeeds before everything fails.
     last: Mutex<Option<(&'static str, usize)>>,
     refused: Mutex<HashMap<&'static str, usize>>,
     refusals: watch::Sender<()>,
 }
 
-impl Unsteady {
+impl FlakyLog {
     pub(crate) fn new(log: Arc<dyn Log>) -> Arc<Self> {
         let (away, last, refused) = (AtomicU8::new(0), Mutex::default(), Mutex::default());
         Arc::new(Self { log, away, last, refused, refusals: watch::Sender::new(()) })
     }
 
-    pub(crate) fn go(&self, away: Away) {
+    pub(crate) fn fail(&self, away: Outage) {
         self.refused.lock().unwrap().clear();
         self.away.store(away as u8, Ordering::SeqCst);
     }
 
-    /// Goes away as soon as a verb was done so many times, and is wanted once more.
-    pub(crate) fn go_after(&self, times: usize, verb: &'static str) {
+    /// Starts an outage once an operation was called more than a number of times.
+    pub(crate) fn fail_after(&self, times: usize, verb: &'static str) {
         self.refused.lock().unwrap().clear();
         *self.last.lock().unwrap() = Some((verb, times));
     }
 
-    pub(crate) fn come_back(&self) {
+    pub(crate) fn recover(&self) {
         *self.last.lock().unwrap() = None;
         self.away.store(0, Ordering::SeqCst);
     }
 
-    /// Tells how often a verb was refused since the log went away.
+    /// Returns how often an operation failed since the outage began.
     pub(crate) fn refused(&self, verb: &str) -> usize {
         self.refused.lock().unwrap().get(verb).copied().unwrap_or(0)
     }
 
-    /// Waits until a verb was refused so many times.
+    /// Waits until an operation failed a number of times.
     pub(crate) async fn until_refused(&self, verb: &str, times: usize) {
         let mut refusals = self.refusals.subscribe();
-        patient(refusals.wait_for(|()| self.refused(verb) >= times)).await.unwrap();
+        within_timeout(refusals.wait_for(|()| self.refused(verb) >= times)).await.unwrap();
     }
 
-    /// Tells what was done, if that can be told.
+    /// Returns the result of a write, unless acknowledgements fail.
     fn acknowledged<T>(&self, done: T) -> Result<T, LogError> {
-        match self.check(Away::Acknowledgements as u8, "acknowledgement") {
+        match self.check(Outage::Acknowledgements as u8, "acknowledgement") {
             Ok(_) => Ok(done),
             Err(_) => Err(LogError::Uncertain("postgres://secret@store/ went away".into())),
         }
@@ -83,7 +83,7 @@ impl Unsteady {
 
     fn check(&self, kind: u8, verb: &'static str) -> Result<&Arc<dyn Log>, LogError> {
         match &mut *self.last.lock().unwrap() {
-            Some((last, 0)) if *last == verb => self.away.store(Away::Everything as u8, Ordering::SeqCst),
+            Some((last, 0)) if *last == verb => self.away.store(Outage::Everything as u8, Ordering::SeqCst),
             Some((last, left)) if *last == verb => *left -= 1,
             _ => {}
         }
@@ -97,14 +97,14 @@ impl Unsteady {
 }
 
 #[async_trait]
-impl Log for Unsteady {
+impl Log for FlakyLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         self.check(WRITE, "create_thread")?.create_thread(thread).await
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
         let created = self.check(WRITE, "create_run")?.create_run(run).await;
-        while self.check(Away::Creations as u8, "creation").is_err() {
+        while self.check(Outage::Creations as u8, "creation").is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         self.acknowledged(created?)
@@ -112,7 +112,7 @@ impl Log for Unsteady {
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         let is_agents = append.stamp.as_ref().is_some_and(|stamp| &*stamp.producer == "runwire-agent");
-        if is_agents && self.check(Away::Agents as u8, "agent").is_err() {
+        if is_agents && self.check(Outage::Agents as u8, "agent").is_err() {
             return Err(LogError::Damaged("postgres://secret@store/ is damaged".into()));
         }
         let appended = self.check(WRITE, "append")?.append(append).await?;

@@ -1,4 +1,4 @@
-//! A form that is open for a restart, a week and a reload.
+//! Forms that stay open for long: over restarts, a week, reloads, and to their expiry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use runwire_model::Timestamp;
 use serde_json::json;
 
 use super::{FORM, of_type, submit, write};
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::{COMPLETED, Served};
 
 /// When the clocks of these tests begin.

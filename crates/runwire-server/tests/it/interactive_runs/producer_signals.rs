@@ -1,4 +1,4 @@
-//! Whoever writes a run hears that it shall stop, and what people have answered, however it writes.
+//! Signals to producers: cancel requests and answers reach every kind of producer.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use runwire_log::sqlite::Options;
 use serde_json::{Value, json};
 
 use super::{FORM, submit, write};
-use crate::agents::stage::{Watched, exec_agent};
+use crate::agents::fake_agents::{RunAssertions, exec_agent};
 use crate::harness::Served;
 use crate::reading::Socket;
 
@@ -40,8 +40,8 @@ async fn signal(socket: &mut Socket, run: &str, kind: &str) -> Value {
 }
 
 /// The ways to stop a run that somebody else has started.
-async fn cancel(served: &Served, door: &str, run: &str) {
-    match door {
+async fn cancel(served: &Served, channel: &str, run: &str) {
+    match channel {
         "http" => {
             let told = served.post(&format!("/v1/runs/{run}/cancel"), r#"{"reason":"enough"}"#).await;
             assert_eq!(told.status.as_u16(), 200, "{told:?}");
@@ -57,14 +57,15 @@ async fn cancel(served: &Served, door: &str, run: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_producer_on_a_socket_hears_of_cancel_without_subscribing() {
     let served = Served::start().await;
-    for door in ["http", "socket"] {
+    for channel in ["http", "socket"] {
         let mut socket = served.socket().await;
-        push(&mut socket, json!({"run": door}), &[STARTED]).await;
-        cancel(&served, door, door).await;
-        assert_eq!(signal(&mut socket, door, "run.cancel_requested").await["reason"], "enough");
-        push(&mut socket, json!({"run": door}), &[r#"{"type":"run.cancelled","reason":"tidied up"}"#]).await;
-        assert_eq!(served.closed(door).await["status"], "cancelled");
-        assert_eq!(served.happened(door).await.last().unwrap()["reason"], "tidied up");
+        push(&mut socket, json!({"run": channel}), &[STARTED]).await;
+        cancel(&served, channel, channel).await;
+        assert_eq!(signal(&mut socket, channel, "run.cancel_requested").await["reason"], "enough");
+        push(&mut socket, json!({"run": channel}), &[r#"{"type":"run.cancelled","reason":"tidied up"}"#])
+            .await;
+        assert_eq!(served.closed(channel).await["status"], "cancelled");
+        assert_eq!(served.happened(channel).await.last().unwrap()["reason"], "tidied up");
         // What it says itself is no news to it.
         socket.say(json!({"op": "ping"})).await;
         assert_eq!(socket.hear().await.unwrap()["op"], "pong");
@@ -152,16 +153,16 @@ async fn a_producer_that_ignores_cancel_is_ended_after_its_time_and_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_of_the_server_hears_of_cancel_through_every_door() {
+async fn a_program_of_the_server_hears_of_cancel_through_every_channel() {
     let script = r#"read start; echo '{"type":"run_start"}'; read cancel
         case "$cancel" in *run.cancel_requested*) echo '{"reply":"heard","stop_reason":"cancelled"}';; esac"#;
     let served = Served::with(|config| config.agents = vec![exec_agent(script)]).await;
-    for door in ["http", "socket"] {
-        served.post("/v1/runs", &json!({"run_id": door, "agent": "a"}).to_string()).await;
-        served.until_status(door, "running").await;
-        cancel(&served, door, door).await;
-        assert_eq!(served.closed(door).await["status"], "cancelled");
-        assert_eq!(served.texts(door).await, "heard");
+    for channel in ["http", "socket"] {
+        served.post("/v1/runs", &json!({"run_id": channel, "agent": "a"}).to_string()).await;
+        served.until_status(channel, "running").await;
+        cancel(&served, channel, channel).await;
+        assert_eq!(served.closed(channel).await["status"], "cancelled");
+        assert_eq!(served.texts(channel).await, "heard");
     }
     let mut loom = Socket::connect(&format!("ws://{}/loom", served.address)).await;
     loom.say(json!({"type": "run", "id": 1, "message": "hi", "run_id": "loom"})).await;

@@ -1,11 +1,11 @@
-//! What a producer asks for where its whole text differs from what the run has told.
+//! The policy for a whole text that differs from its streamed pieces.
 
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 use runwire_server::agents::{Agent, AgentKind, ExecAgent};
 use serde_json::{Value, json};
 
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::Served;
 
 const EDITED: &str = "{\"type\":\"message_chunk\",\"content\":\"Two plus two is five.\",\"id\":\"think\"}\n\

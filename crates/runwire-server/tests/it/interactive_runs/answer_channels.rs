@@ -1,24 +1,25 @@
-//! A question has one answer, whichever doors people come through.
+//! An interaction has one answer, whichever channels people use.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};
 
 use super::{FORM, of_type, write};
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::{COMPLETED, Served};
 
 /// The ways to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum AnswerChannel {
     Http,
     Socket,
     EasyFlow,
     AgUi,
 }
 
-pub(super) const DOORS: [Door; 4] = [Door::Http, Door::Socket, Door::EasyFlow, Door::AgUi];
+pub(super) const CHANNELS: [AnswerChannel; 4] =
+    [AnswerChannel::Http, AnswerChannel::Socket, AnswerChannel::EasyFlow, AnswerChannel::AgUi];
 
-impl Door {
+impl AnswerChannel {
     /// Answers a form; gives the status and what was said about it, which is nothing where a stream goes on.
     pub(super) async fn answer(
         self,
@@ -65,11 +66,11 @@ async fn serving() -> Served {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_people_who_answer_at_once_through_different_doors_one_wins() {
+async fn of_two_people_who_answer_at_once_through_different_channels_one_wins() {
     let served = serving().await;
     for round in 0..3 {
-        for (at, one) in DOORS.into_iter().enumerate() {
-            for two in DOORS.into_iter().skip(at + 1) {
+        for (at, one) in CHANNELS.into_iter().enumerate() {
+            for two in CHANNELS.into_iter().skip(at + 1) {
                 let run = format!("{one:?}-{two:?}-{round}");
                 write(&served, &run, &[r#"{"type":"run.started"}"#, FORM]).await;
                 let (first, second) = (json!({"n": 1}), json!({"n": 2}));
@@ -90,8 +91,8 @@ async fn of_two_people_who_answer_at_once_through_different_doors_one_wins() {
                 let resolved = of_type(&events, "interaction.resolved");
                 assert_eq!((resolved.len(), &resolved[0]["values"]), (1, &won), "{run}");
                 // Whoever says what won, wherever, has said nothing new.
-                for door in DOORS {
-                    assert_eq!(door.answer(&served, &run, "q", &won).await.0, 200, "{run} {door:?}");
+                for channel in CHANNELS {
+                    assert_eq!(channel.answer(&served, &run, "q", &won).await.0, 200, "{run} {channel:?}");
                 }
                 assert_eq!(served.happened(&run).await.len(), events.len());
             }
@@ -100,14 +101,16 @@ async fn of_two_people_who_answer_at_once_through_different_doors_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_answer_at_once_through_every_door_is_one_answer() {
+async fn the_same_answer_at_once_through_every_channel_is_one_answer() {
     let served = serving().await;
     for round in 0..5 {
         let run = format!("r{round}");
         write(&served, &run, &[r#"{"type":"run.started"}"#, FORM]).await;
         let values = json!({"n": 7});
-        let said =
-            futures_util::future::join_all(DOORS.map(|door| door.answer(&served, &run, "q", &values))).await;
+        let said = futures_util::future::join_all(
+            CHANNELS.map(|channel| channel.answer(&served, &run, "q", &values)),
+        )
+        .await;
         assert!(said.iter().all(|(status, _)| *status == 200), "{said:?}");
         write(&served, &run, &[COMPLETED.trim()]).await;
         served.one_end(&run).await;
@@ -120,10 +123,10 @@ async fn an_answer_after_the_end_is_told_what_became_of_the_question() {
     let served = serving().await;
     write(&served, "r", &[r#"{"type":"run.started"}"#, FORM]).await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"too late"}"#).await;
-    for door in DOORS {
-        let (status, told) = door.answer(&served, "r", "q", &json!({"n": 1})).await;
-        assert_eq!((status, &told["code"]), (409, &json!("run_closed")), "{door:?}: {told}");
-        assert_eq!(told["answer"]["decision"], "cancelled", "{door:?}: {told}");
+    for channel in CHANNELS {
+        let (status, told) = channel.answer(&served, "r", "q", &json!({"n": 1})).await;
+        assert_eq!((status, &told["code"]), (409, &json!("run_closed")), "{channel:?}: {told}");
+        assert_eq!(told["answer"]["decision"], "cancelled", "{channel:?}: {told}");
     }
     served.one_end("r").await;
 }
