@@ -1,6 +1,6 @@
 //! Registry of open request bodies: a newer epoch of a producer fences the bodies of older epochs at once.
 //!
-//! The log refuses an older epoch anyway; fencing here only tells a zombie producer before its next write. A body on
+//! The log refuses an older epoch anyway; fencing here only stops a zombie producer before its next write. A body on
 //! another node learns of it from the log.
 
 use std::collections::HashMap;

@@ -40,7 +40,7 @@ pub(crate) fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) ->
     let known: HashMap<&str, &ChatMessage> =
         known.iter().map(|message| (message.id.as_str(), message)).collect();
     let others = input.text().len() - messages.iter().map(|message| message.get().len()).sum::<usize>();
-    let mut room = limit.saturating_sub(others);
+    let mut bytes_left = limit.saturating_sub(others);
     let mut kept: Vec<Cow<'_, str>> = Vec::new();
     for (age, message) in messages.iter().rev().enumerate() {
         let whole = message.get();
@@ -49,14 +49,14 @@ pub(crate) fn abridge_input(input: Json, known: &[ChatMessage], limit: usize) ->
         let reference = || stored.map(|stored| json!({"id": stored.id}).to_string());
         let is_known = stored.is_some_and(|stored| is_same(whole, stored));
         let short = if is_known { reference() } else { None };
-        let fits = |text: &str| text.len() < room;
+        let fits = |text: &str| text.len() < bytes_left;
         let abridged = match short {
             Some(short) => Some(Cow::Owned(short)).filter(|short| fits(short)),
             None if fits(whole) || age == 0 => Some(Cow::Borrowed(whole)),
             None => reference().map(Cow::Owned).filter(|short| fits(short)),
         };
         let Some(abridged) = abridged else { continue };
-        room = room.saturating_sub(abridged.len() + 1);
+        bytes_left = bytes_left.saturating_sub(abridged.len() + 1);
         kept.push(abridged);
     }
     kept.reverse();

@@ -267,9 +267,9 @@ impl AgentWriter {
         let first = self.first_unreadable.get_or_insert_with(|| format!("line {line}: {why}"));
         if self.unreadable_frames > limits::AGENT_UNREADABLE_FRAMES {
             let dialect = self.agent.dialect.name();
-            let most = limits::AGENT_UNREADABLE_FRAMES;
+            let limit = limits::AGENT_UNREADABLE_FRAMES;
             let message = format!(
-                "more than {most} frames of the agent cannot be taken as {dialect}; the first: {first}"
+                "more than {limit} frames of the agent cannot be taken as {dialect}; the first: {first}"
             );
             return Err(AgentWriteError::Garbled(message));
         }

@@ -193,10 +193,10 @@ impl Agents {
 
     /// Waits until all agents have ended after a shutdown began, with a time limit.
     pub(crate) async fn wait_until_stopped(&self) {
-        let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
+        let all_permits = u32::try_from(self.open).unwrap_or(u32::MAX);
         // The grace period of a program before SIGKILL, and time to write its outcome.
-        let most = self.grace + limits::AGENT_OUTPUT_TIME + limits::GRACE_TIME;
-        if tokio::time::timeout(most, self.open_permits.acquire_many(everyone)).await.is_err() {
+        let limit = self.grace + limits::AGENT_OUTPUT_TIME + limits::GRACE_TIME;
+        if tokio::time::timeout(limit, self.open_permits.acquire_many(all_permits)).await.is_err() {
             let left = self.open - self.open_permits.available_permits();
             tracing::warn!(left, "some agents did not end in time");
         }

@@ -51,11 +51,11 @@ impl Agents {
     /// Claims orphaned runs within the limit of open runs, and recovers each in a task of its own.
     pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let room = self.open_permits.available_permits().min(limits::CLAIM_RUNS);
-        if names.is_empty() || room == 0 || *self.shutdown.borrow() {
+        let capacity = self.open_permits.available_permits().min(limits::CLAIM_RUNS);
+        if names.is_empty() || capacity == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
-        let left = self.log.take_up(&names, room).await.unwrap_or_else(|error| {
+        let left = self.log.take_up(&names, capacity).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for runs whose agents went with their server");
             Vec::new()
         });
@@ -142,8 +142,8 @@ impl Agents {
             false => AgentOutcome::producer_lost(),
         };
         let dialect = agent.kind.dialect();
-        let take_up = || AgentWriter::claim(self.log.clone(), key, dialect);
-        let writer = store_retry::retry_until_available(&self.shutdown, take_up).await?;
+        let claim = || AgentWriter::claim(self.log.clone(), key, dialect);
+        let writer = store_retry::retry_until_available(&self.shutdown, claim).await?;
         writer.retry_until(self.shutdown.clone()).end(outcome).await;
         Ok(())
     }

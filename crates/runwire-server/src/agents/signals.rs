@@ -129,7 +129,9 @@ pub(super) fn signals_in(stored: &Stored) -> Vec<RunSignal> {
         Body::RunSuspended(_) => Some(RunSignal::Suspended),
         Body::InteractionResolved(resolved) if !by_agent => Some(RunSignal::Answered(resolved.clone())),
         Body::RunResumed(_) => Some(RunSignal::Resumed { seq: record.seq }),
-        Body::RunCancelRequested(asked) => Some(RunSignal::CancelRequested { reason: asked.reason.clone() }),
+        Body::RunCancelRequested(cancel) => {
+            Some(RunSignal::CancelRequested { reason: cancel.reason.clone() })
+        }
         body if body.is_terminal() => Some(RunSignal::Closed { by_agent }),
         _ => None,
     };

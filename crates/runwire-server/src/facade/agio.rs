@@ -39,8 +39,8 @@ async fn stream(
     let started = async {
         let mut parameters = Query::parse(query.as_deref());
         let JsonBody(mut fields) = body?;
-        let asked = match parameters.take("query")? {
-            Some(asked) => Some(asked.into_owned()),
+        let message = match parameters.take("query")? {
+            Some(message) => Some(message.into_owned()),
             None => fields.text(&["query"])?,
         };
         let named = match parameters.take("agent")? {
@@ -52,7 +52,7 @@ async fn stream(
             run_id: fields.id(&["run_id"])?,
             thread_id: fields.id(&["thread_id"])?,
             agent: Some(agent_of(&state, named)?),
-            message: Some(asked.ok_or_else(|| missing_field("query"))?),
+            message: Some(message.ok_or_else(|| missing_field("query"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()

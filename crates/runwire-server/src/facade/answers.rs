@@ -13,16 +13,17 @@ pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -
     let (decision, values) = match kind {
         InteractionKind::Form => (Decision::Submitted, values),
         InteractionKind::Approval => {
-            let said = values.as_ref().map(Json::to_value).transpose().map_err(|error| unreadable(&error))?;
-            let said = said.unwrap_or_default();
-            let approved = said.get("approved").and_then(Value::as_bool).or(said.as_bool());
+            let parsed =
+                values.as_ref().map(Json::to_value).transpose().map_err(|error| unreadable(&error))?;
+            let parsed = parsed.unwrap_or_default();
+            let approved = parsed.get("approved").and_then(Value::as_bool).or(parsed.as_bool());
             let Some(approved) = approved else {
                 let detail = format!("`{id}` is an approval: `approved` must be `true` or `false`");
                 return Err(Problem::new("invalid_answer", detail).with("field", "approved"));
             };
             let decision = if approved { Decision::Approved } else { Decision::Rejected };
             // Values with nothing but the decision are dropped.
-            (decision, values.filter(|_| said.as_object().is_some_and(|fields| fields.len() > 1)))
+            (decision, values.filter(|_| parsed.as_object().is_some_and(|fields| fields.len() > 1)))
         }
     };
     Ok(Answer { interaction_id: id.to_owned(), decision, values, reason: None, by: None })

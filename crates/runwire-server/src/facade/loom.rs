@@ -1,7 +1,7 @@
 //! The façade of Loom: its WebSocket `GET /loom`.
 //!
 //! In: `run`, `answer`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is
-//! its reply, or an `error`; `answered`, `pong`. A message that means nothing is told, and the socket stays open. Runs
+//! its reply, or an `error`; `answered`, `pong`. An invalid message gets an error, and the socket stays open. Runs
 //! outlive the socket. With `?frames=plain` the frames of runs come as the document has them, without a wrapper.
 
 mod answer;

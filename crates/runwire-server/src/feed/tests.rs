@@ -80,7 +80,7 @@ impl Store {
         assert_eq!(appended.fault, None);
     }
 
-    /// Writes a case to a run or a thread of its own, and tells which thread.
+    /// Writes a case to a run or thread of its own and returns the thread.
     async fn write(&self, case: &vectors::Case) -> ThreadKey {
         let target = target_of(case);
         self.append(&target, case.dialect, &case.frames, true).await;

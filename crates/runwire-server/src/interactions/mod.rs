@@ -71,9 +71,9 @@ fn check_size(answer: &Answer) -> Result<(), Problem> {
     let reason = answer.reason.as_deref().map_or(0, str::len);
     let values = answer.values.as_ref().map_or(0, |values| values.text().len());
     let sizes = [("reason", reason, limits::REASON_BYTES), ("values", values, limits::ANSWER_BYTES)];
-    for (name, bytes, most) in sizes {
-        if bytes > most {
-            let detail = format!("`{name}` has {bytes} bytes, and {most} are allowed");
+    for (name, bytes, limit) in sizes {
+        if bytes > limit {
+            let detail = format!("`{name}` has {bytes} bytes, and {limit} are allowed");
             return Err(Problem::new("too_large", detail).with("field", name));
         }
     }

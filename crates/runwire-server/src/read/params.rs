@@ -74,14 +74,14 @@ impl ReadParams {
             return Err(Problem::bad_query("raw", detail));
         }
         let follow = query.flag("follow")?;
-        let most = if format == ResponseFormat::Page { limits::PAGE_FRAMES } else { 1 << 40 };
+        let max_limit = if format == ResponseFormat::Page { limits::PAGE_FRAMES } else { 1 << 40 };
         Ok(Self {
             format,
             form: (!raw).then_some(form),
             // A reconnecting browser sends `Last-Event-ID`, which is newer than the cursor in its URL.
             after: last.or(after),
             follow: follow.unwrap_or(true) && format != ResponseFormat::Page,
-            limit: query.number("limit", 1..=most)?,
+            limit: query.number("limit", 1..=max_limit)?,
             compact,
             // A client with a cursor needs no snapshot.
             attach: attach && last.or(after).is_none(),

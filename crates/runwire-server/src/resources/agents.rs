@@ -58,7 +58,7 @@ pub(crate) async fn list(
     Query::parse(query.as_deref()).finish()?;
     let view = |agent: &crate::agents::Agent| {
         let demo = match &agent.kind {
-            AgentKind::Demo(told) => demo::agents().iter().find(|demo| demo.name == told.script),
+            AgentKind::Demo(agent) => demo::agents().iter().find(|demo| demo.name == agent.script),
             AgentKind::Http(_) | AgentKind::Exec(_) => None,
         };
         AgentView {

@@ -225,11 +225,11 @@ impl SocketSession {
             return Err(bad("`answer` needs a `run` and an `interaction`"));
         };
         let answer = PostedAnswer { decision, values, reason }.to(&interaction)?;
-        let (asked, answered) = interactions::answer(&self.state, &self.run(&run)?, answer).await?;
-        let asked = serde_json::to_string(&InteractionView::from(asked)).unwrap_or_default();
+        let (interaction, answered) = interactions::answer(&self.state, &self.run(&run)?, answer).await?;
+        let interaction = serde_json::to_string(&InteractionView::from(interaction)).unwrap_or_default();
         let (accepted, duplicates) = if answered.new { (1, 0) } else { (0, 1) };
         Ok(format!(
-            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{},"status":"{}","interaction":{asked}}}"#,
+            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{},"status":"{}","interaction":{interaction}}}"#,
             answered.run.last_seq,
             answered.run.status.as_str()
         ))
@@ -298,11 +298,11 @@ async fn forward_frames(mut reader: FeedReader, id: String, out: Outbox, _open: 
                 }
             }
             Next::CaughtUp => {
-                let told = match reader.start_to_announce() {
+                let text = match reader.start_to_announce() {
                     Some(at) => format!(r#"{{"op":"caught_up","id":{id},"cursor":"{at}"}}"#),
                     None => signal("caught_up", Some(&id)),
                 };
-                if out.send(Message::Text(told.into())).await.is_err() {
+                if out.send(Message::Text(text.into())).await.is_err() {
                     return;
                 }
             }

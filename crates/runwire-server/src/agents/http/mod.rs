@@ -155,12 +155,12 @@ impl HttpRun<'_> {
 
     async fn run(&mut self) -> HttpRunEnd {
         loop {
-            let turn = match self.open {
+            let handled = match self.open {
                 // A run that waits for a person needs no lease.
                 0 => self.wait_for_event().await,
                 _ => self.job.with_heartbeat(self.wait_for_event()).await,
             };
-            if let Err(end) = turn {
+            if let Err(end) = handled {
                 return end;
             }
             // A written frame may have opened an interaction: known once its record was read.
@@ -266,10 +266,10 @@ impl HttpRun<'_> {
 
     /// Sends a cancel request and starts the grace period; without a cancel URL the run ends at once.
     fn cancel(&mut self, reason: Option<String>) -> Result<(), HttpRunEnd> {
-        let told = self.send_cancel(reason.as_deref());
+        let is_sent = self.send_cancel(reason.as_deref());
         let until = Instant::now() + self.job.grace;
         self.cancelled = Some(Cancelled { reason, until });
-        if told { Ok(()) } else { Err(self.cancelled_outcome()) }
+        if is_sent { Ok(()) } else { Err(self.cancelled_outcome()) }
     }
 
     fn send_cancel(&mut self, reason: Option<&str>) -> bool {

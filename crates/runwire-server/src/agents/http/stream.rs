@@ -78,7 +78,7 @@ impl AgentClient {
         let mut wait = Duration::from_millis(200);
         for attempt in 1.. {
             let sent = timeout(self.agent.answer_time, self.send(request)).await;
-            let (error, asked) = match sent {
+            let (error, retry_delay) = match sent {
                 Err(_) => {
                     let seconds = self.agent.answer_time.as_secs();
                     let message = format!("the agent did not answer within {seconds} s");
@@ -98,7 +98,7 @@ impl AgentClient {
             if let Some(error) = error.filter(|_| attempt >= limits::AGENT_ATTEMPTS) {
                 return Err(error);
             }
-            tokio::time::sleep(asked.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
+            tokio::time::sleep(retry_delay.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
             wait *= 4;
         }
         Err(ErrorInfo::coded("agent_unreachable", "the agent cannot be reached"))
@@ -212,7 +212,7 @@ impl AgentClient {
         match unframer
             .unframed_start
             .filter(|_| framing == Some(Framing::Sse))
-            .and_then(|said| error_response::of_no_events(&said))
+            .and_then(|bytes| error_response::of_no_events(&bytes))
         {
             Some(error) => Err(StreamEnd::Failed(error.into())),
             None => Ok(StreamEnd::Complete),
@@ -264,8 +264,8 @@ struct ResponseUnframer {
 impl ResponseUnframer {
     fn push(&mut self, bytes: &[u8]) {
         if let Some(unframed_start) = &mut self.unframed_start {
-            let room = limits::AGENT_ERROR_BYTES.saturating_sub(unframed_start.len());
-            unframed_start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let bytes_left = limits::AGENT_ERROR_BYTES.saturating_sub(unframed_start.len());
+            unframed_start.extend_from_slice(&bytes[..bytes.len().min(bytes_left)]);
         }
         if let Some(unframer) = &mut self.unframer {
             return unframer.push(bytes);
