@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_cannot_be_configured() {
+    fn an_invalid_host_cannot_be_configured() {
         for text in
             ["", "*.", "*.*", "a..b", "http://a", "a:80", "a/b", "a b", "10.0.0.0/8", "[::1]:80", "höst"]
         {

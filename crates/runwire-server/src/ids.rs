@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_ids_are_refused() {
         let long = "x".repeat(limits::ID_BYTES + 1);
         for segment in ["", "%00", "a%0Ab", "%FF", "%C2%85", &long] {
             assert_eq!(from_path_segment("run", segment).unwrap_err().code(), "bad_id", "{segment}");

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_is_said_with_its_place() {
+    fn errors_of_a_body_have_line_and_column() {
         let refused = |body: &str| parse::<Named>(body.as_bytes()).unwrap_err().into_members();
         let unknown = refused("{\n \"nam\": 1}");
         assert_eq!((&unknown["code"], &unknown["line"]), (&"bad_body".into(), &2.into()));

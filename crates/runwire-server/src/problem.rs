@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_of_itself_stays_with_the_operator() {
+    fn errors_of_the_store_are_not_sent_to_clients() {
         let reason = || "/srv/secret/runwire.db".to_owned();
         let errors = [
             (LogError::Unavailable(reason()), true),

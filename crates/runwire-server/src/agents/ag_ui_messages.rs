@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_thread_knows_is_stored_by_its_id_and_put_back() {
+    fn messages_of_the_thread_are_stored_as_references_and_restored() {
         let calls = json!([{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]);
         let sent = json!([
             {"id": "s", "role": "system", "content": "Be brief."},
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_says_more_than_the_thread_knows_stays_whole() {
+    fn a_message_with_more_than_the_thread_has_stays_whole() {
         let sent = json!([
             {"id": "u1", "role": "user", "content": "hi!"},
             {"id": "m1", "role": "assistant", "content": "Hello", "name": "Ann"},
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_the_oldest_go_first_and_the_newest_stays() {
+    fn above_the_limit_the_oldest_are_shortened_and_the_newest_stays() {
         let long = "x".repeat(400);
         let sent = json!([
             {"id": "a", "role": "user", "content": long},

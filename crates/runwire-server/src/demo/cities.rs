@@ -1,4 +1,4 @@
-//! Test data of the demos, derived from a message: a language, a city, its weather.
+//! Sample data of the demos, derived from a message: a language, a city, its weather.
 //!
 //! The random generator is seeded with a hash of the message, so that the same message gives the same weather.
 

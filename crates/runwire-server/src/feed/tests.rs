@@ -467,7 +467,7 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
+async fn a_stale_feed_adopts_the_encoder_of_a_reader_at_the_end() {
     let store = Store::open();
     let target = Target::Run(RunKey::new(TENANT, "long"));
     let frames = long_run(1500);

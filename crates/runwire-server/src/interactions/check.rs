@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_permit_comes_back_when_its_work_has_ended() {
+    async fn a_permit_is_released_when_its_work_has_ended() {
         let checks = Arc::new(Semaphore::new(1));
         let (begun, has_begun) = oneshot::channel();
         let (finish, may_finish) = mpsc::channel::<()>();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_gives_its_permit_back() {
+    async fn work_that_panics_releases_its_permit() {
         let checks = Arc::new(Semaphore::new(1));
         assert_eq!(with_permit(&checks, || panic!("broken")).await, None::<()>);
         assert_eq!(with_permit(&checks, || 7).await, Some(7));

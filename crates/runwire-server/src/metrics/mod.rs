@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_of_a_request_is_told_by_its_address() {
+    fn the_class_of_a_request_follows_from_method_and_path() {
         for (method, path, class) in [
             (Method::POST, "/v1/runs/r/events", RouteClass::Write),
             (Method::GET, "/v1/threads/t/events", RouteClass::Read),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn no_status_is_too_odd_to_be_counted() {
+    fn unusual_statuses_do_not_panic() {
         let metrics = Metrics::default();
         for status in [100, 599, 600, 999] {
             metrics.count_request(RouteClass::Other, StatusCode::from_u16(status).unwrap());

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_this_machine_or_its_network_can_reach_is_not_public() {
+    fn addresses_of_this_machine_and_private_networks_are_not_public() {
         for private in [
             "127.0.0.1",
             "127.9.9.9",

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_webhook_is_told_without_what_could_be_secret() {
+    fn the_url_of_a_webhook_is_shown_without_its_secrets() {
         for (url, shown) in [
             ("https://hooks.example.org/services/T0/B0/secret?key=secret", "https://hooks.example.org"),
             ("http://me:secret@10.0.0.1:8080/x", "http://10.0.0.1:8080"),

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_says_who_it_is_or_nothing() {
+    fn a_producer_is_named_completely_or_anonymous() {
         assert_eq!(stamp_of(&HeaderMap::new()).unwrap(), None);
         let stamp = stamp_of(&headers(&[("producer-id", "p"), ("producer-seq", "7")])).unwrap();
         assert_eq!(stamp, Some(Stamp { producer: "p".into(), epoch: 0, index: 7 }));

@@ -109,7 +109,7 @@ async fn an_invalid_answer_changes_nothing_and_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_number_that_cannot_be_checked_is_refused_with_its_place_through_every_channel() {
+async fn a_number_that_cannot_be_checked_is_refused_with_its_pointer_through_every_channel() {
     let served = Served::with(|config| config.agents = runwire_server::agents::demos(true)).await;
     // Nothing is wrong with any value here, nor with null.
     let question = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{}}"#;
@@ -300,7 +300,7 @@ fn askers() -> [(&'static str, &'static str, &'static str, Value); 4] {
 }
 
 #[tokio::test]
-async fn whoever_asks_gets_an_answer_that_every_dialect_shows() {
+async fn an_interaction_of_any_dialect_is_answered_and_shown_in_every_dialect() {
     let served = Served::start().await;
     for (dialect, interaction, frame, body) in askers() {
         let run = format!("of-{dialect}");
@@ -334,7 +334,7 @@ async fn whoever_asks_gets_an_answer_that_every_dialect_shows() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
+async fn an_unusable_schema_is_reported_and_does_no_harm() {
     let served = Served::start().await;
     let deep = format!("{}{}", r#"{"not":"#.repeat(100), "{}".to_owned() + &"}".repeat(100));
     let large = json!({"enum": (0..60_000).map(|n| format!("choice {n}")).collect::<Vec<_>>()}).to_string();
@@ -368,7 +368,7 @@ async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
 }
 
 #[tokio::test]
-async fn patterns_that_would_take_too_long_keep_nobody_from_answering() {
+async fn expensive_patterns_delay_no_other_answer() {
     let served = Served::start().await;
     let names: Vec<_> = (0..20).map(|n| format!("f{n}")).collect();
     let fields: Value = names.iter().map(|name| (name, json!({"pattern": "a[ab]{9000}[cd]"}))).collect();

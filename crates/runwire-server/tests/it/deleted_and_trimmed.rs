@@ -81,7 +81,7 @@ async fn readers_of_a_thread_that_is_deleted_end_cleanly_and_find_it_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_of_a_thread_that_is_trimmed_go_on_or_are_told_where_to_begin() {
+async fn readers_of_a_trimmed_thread_continue_or_get_the_oldest_cursor() {
     let served = Served::start().await;
     served.post("/v1/runs/old/events?thread=t", &(much() + COMPLETED)).await.written(101, 0);
     served.post("/v1/runs/new/events?thread=t", &delta("a")).await.written(1, 0);
@@ -149,7 +149,7 @@ async fn cursors_that_cannot_be_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_from_elsewhere_is_a_place_in_the_same_thread() {
+async fn a_cursor_of_another_stream_is_valid_in_the_same_thread() {
     let served = Served::start().await;
     for run in ["one", "two", "three"] {
         let body = delta("a") + &delta("b") + COMPLETED;

@@ -1,4 +1,4 @@
-//! No reader can hurt another: a thousand of them read one run, and a hundred of those do not read on.
+//! Fan-out: a thousand readers of one run, a hundred of them stalled, do not affect each other.
 //!
 //! Order is shown by what has happened when, never by time.
 
@@ -90,7 +90,7 @@ async fn read_all(mut stream: TcpStream, everything: &[u8], begun: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stalled_readers_slow_nobody_down_and_cost_little() {
+async fn stalled_readers_slow_no_other_reader_and_cost_little_memory() {
     allow_many_files();
     // Nothing but frames shall come, however long the machine takes.
     let served = Served::with(|config| config.keep_alive = Duration::from_secs(3600)).await;

@@ -1,4 +1,4 @@
-//! A server on a free port with a store of its own, and clients that can behave or not.
+//! Test harness: a server on a free port with its own store, and HTTP and raw clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -83,7 +83,7 @@ async fn bad_chunking_breaks_the_body_off_and_keeps_what_came() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_refused() {
+async fn bytes_that_are_not_http_are_refused() {
     let served = Served::start().await;
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],

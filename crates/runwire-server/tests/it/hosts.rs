@@ -1,4 +1,4 @@
-//! A request that names another host is refused before anything happens: a web page cannot rebind its name to reach us.
+//! The host check, against DNS rebinding.
 
 use bytes::Bytes;
 use http::{Method, Request};

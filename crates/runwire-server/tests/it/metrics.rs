@@ -29,7 +29,7 @@ async fn samples(served: &Served) -> HashMap<String, f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_read_and_open_is_told() {
+async fn records_readers_and_open_runs_are_counted() {
     let served = Served::start().await;
     let before = samples(&served).await;
     assert_eq!(before["runwire_records_written_total"], 0.0);
@@ -81,7 +81,7 @@ async fn a_reader_is_counted_for_as_long_as_it_reads() {
 }
 
 #[tokio::test]
-async fn every_metric_is_documented_and_every_documented_one_is_told() {
+async fn every_metric_is_documented_and_every_documented_one_exists() {
     let served = Served::with(|config| config.webhooks = Vec::new()).await;
     let text = served.get("/metrics").await.text;
     let told: BTreeSet<_> = text

@@ -114,7 +114,7 @@ async fn http_2_reads_the_same_stream() {
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_gives_its_place_back_at_once() {
+async fn a_reader_that_disconnects_releases_its_connection_permit_at_once() {
     // Nothing is written to the reader that could tell that it is gone.
     let served = with_a_run(|config| {
         (config.connections, config.keep_alive) = (1, Duration::from_secs(3600));

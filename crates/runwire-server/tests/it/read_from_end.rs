@@ -17,7 +17,7 @@ async fn write(served: &Served, content: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_from_the_end_tells_its_place_and_then_what_happens() {
+async fn a_stream_from_the_end_sends_its_start_cursor_and_then_new_frames() {
     let served = begun().await;
     // The second is served by hyper: its request is unusual.
     for (place, more) in [("runs/r", ""), ("runs/r", "x"), ("threads/t", "")] {
@@ -43,7 +43,7 @@ async fn a_stream_from_the_end_tells_its_place_and_then_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_and_pages_from_the_end_tell_their_place() {
+async fn lines_and_pages_from_the_end_have_their_start_cursor() {
     let served = begun().await;
     for place in ["runs/r", "threads/t"] {
         let path = format!("/v1/{place}/events?after=end&dialect=loom");
@@ -71,7 +71,7 @@ async fn lines_and_pages_from_the_end_tell_their_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_from_the_end_tells_its_place() {
+async fn a_subscription_from_the_end_sends_its_start_cursor() {
     let served = begun().await;
     for place in [json!({"run": "r"}), json!({"thread": "t"})] {
         let head = served.get("/v1/threads/t").await.json()["cursor"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Schemas that people write, and schemas that are meant to hurt.
+//! Answer schemas, ordinary and hostile.
 
 use runwire_server::interactions::{AnswerSchema, SchemaViolation, UnusableSchema};
 use runwire_server::limits;
@@ -13,7 +13,7 @@ fn check(schema: Value, values: &Value) -> Result<Vec<SchemaViolation>, Unusable
 }
 
 #[test]
-fn each_wrong_field_is_told_with_its_place_and_its_rule() {
+fn each_violation_is_listed_with_its_pointer_and_keyword() {
     let schema = json!({
         "type": "object",
         "required": ["email", "age"],
@@ -165,7 +165,7 @@ fn nothing_outside_of_a_schema_is_looked_up() {
 }
 
 #[test]
-fn what_is_no_schema_or_too_large_says_so() {
+fn an_invalid_or_too_large_schema_is_reported() {
     for schema in [
         json!("text"),
         json!([]),
@@ -194,7 +194,7 @@ fn what_is_no_schema_or_too_large_says_so() {
 }
 
 #[test]
-fn only_so_many_wrong_fields_are_told() {
+fn the_number_of_listed_violations_is_limited() {
     let values: Map<String, Value> = (0..5000).map(|n| (format!("field{n}"), json!(n))).collect();
     let found = check(json!({"additionalProperties": {"type": "string"}}), &Value::Object(values)).unwrap();
     assert_eq!(found.len(), limits::ANSWER_ERRORS);

@@ -1,4 +1,4 @@
-//! Several sessions: in one stream, in one thread, and what Loom's readers see of them.
+//! Several sessions in one stream or thread, and how Loom's readers see them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A server that stops loses nothing that it acknowledged, and says what it has.
+//! Shutdown: acknowledged frames are kept, open bodies get their counts.
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ async fn social_apps_keep_alive_stands_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_is_told_once_that_it_has_caught_up() {
+async fn a_reader_gets_caught_up_once() {
     let served = Served::start().await;
     served.post("/v1/runs/r/events", &delta("a")).await.written(1, 0);
     let mut stream = served.read("/v1/runs/r/events", &[SSE]).await;
@@ -73,7 +73,7 @@ async fn a_reader_is_told_once_that_it_has_caught_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_run_that_is_over_and_read_to_its_end_is_said_to_be_over() {
+async fn only_an_ended_run_that_was_read_completely_has_an_end_mark() {
     let served = Served::start().await;
     served.post("/v1/runs/open/events?thread=t", &delta("a")).await.written(1, 0);
     served.post("/v1/runs/r/events", &(delta("a") + COMPLETED)).await.written(2, 0);
@@ -312,7 +312,7 @@ async fn agio_pages_through_a_run_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_side_by_side_are_told_apart_or_not_told() {
+async fn parallel_runs_are_read_only_in_dialects_that_name_their_run() {
     let served = Served::start().await;
     served.post("/v1/threads", r#"{"thread_id":"p","parallel":true}"#).await;
     for run in ["p1", "p2"] {

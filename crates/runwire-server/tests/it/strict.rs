@@ -1,4 +1,4 @@
-//! What breaks a dialect's document is refused where the producer asks for it, and else a warning of the run.
+//! Strict validation: violations of a dialect's document are refused with `strict`, else warnings of the run.
 
 use runwire_model::dialect::Dialect;
 use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};

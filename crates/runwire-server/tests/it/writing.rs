@@ -72,7 +72,7 @@ async fn a_body_cut_in_the_middle_of_a_frame_keeps_the_whole_ones_and_ends_nothi
 }
 
 #[tokio::test]
-async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same() {
+async fn a_client_that_disconnects_early_has_written_all_the_same() {
     let served = Served::start().await;
     let mut cut = served.open("/v1/runs/cut/events?end=true", &[]).await;
     cut.chunk(&(delta("a").repeat(3000) + "{\"type\":\"te")).await;
@@ -163,7 +163,7 @@ async fn a_stream_of_several_runs_goes_to_a_thread() {
 }
 
 #[tokio::test]
-async fn an_undecided_dialect_waits_for_a_frame_that_tells_it() {
+async fn an_ambiguous_dialect_waits_for_a_frame_that_identifies_it() {
     let served = Served::start().await;
     let vague = "{\"type\":\"hello\"}\n";
     let mut body = served.open("/v1/runs/r/events", &[]).await;
@@ -214,7 +214,7 @@ async fn a_silent_body_is_given_up_only_if_no_run_is_open() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_first_is_told_to_go_on() {
+async fn a_client_that_expects_100_continue_gets_it() {
     let served = Served::start().await;
     let mut raw = served.raw().await;
     let frame = delta("a");

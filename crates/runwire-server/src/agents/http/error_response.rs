@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_an_error_page_are_told_without_its_tags() {
+    fn the_text_of_an_error_page_is_extracted_without_its_tags() {
         let page = "<!doctype html><html><head><title>502 Bad Gateway</title><style>b{}</style></head>\n\
                     <body><h1>Bad Gateway</h1><script>x('<b>')</script></body></html>";
         let error = of_status(http::StatusCode::BAD_GATEWAY, Some("text/html"), page.as_bytes());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_body_holds_it_is_told_in_short() {
+    fn any_body_becomes_a_short_text() {
         for body in
             [&b"\xff\xfe\x00<"[..], b"<", b"<style", b"<script></script", b"", "a\u{1b}[31m".as_bytes()]
         {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_which_only_the_id_is_left_are_not_told() {
+    fn references_to_removed_messages_are_dropped() {
         let whole =
             |text: &str| whole_messages(&Json::parse(text).unwrap()).map(|json| json.text().to_owned());
         let messages_json = r#"[{"id":"a"},{"id":"b","role":"user","n":1e999},7]"#;

@@ -283,7 +283,7 @@ fn an_endless_run_never_gathers_more_text_than_a_run_may() {
 }
 
 #[test]
-fn a_question_is_asked_until_its_own_answer_comes() {
+fn an_interaction_stays_open_until_its_own_answer_comes() {
     let mut script = Script::new("demo", "weather", "r").unwrap();
     let asked = loop {
         if let ScriptStep::Ask { interaction_id } = script.next() {

@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn every_run_is_taken_ends_once_and_can_be_told_in_every_dialect(
+    fn every_run_is_accepted_ends_once_and_can_be_encoded_in_every_dialect(
         (agent, message, answers, cancel_after) in scenarios()
     ) {
         let scenario = Scenario { agent, message: &message, answers: &answers, cancel_after };

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_message_is_what_was_asked_if_a_person_said_it() {
+    fn the_last_message_is_the_input_if_its_role_is_user() {
         let asked = |messages: &str| {
             read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message
         };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_keeps_the_clients_own_id() {
+    fn the_input_message_keeps_the_clients_own_id() {
         let id = |messages: &str| {
             read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message_id
         };
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_input_is_refused() {
+    fn invalid_inputs_are_refused() {
         for wrong in [
             r#"{"runId":"r"}"#,
             r#"{"threadId":"t"}"#,

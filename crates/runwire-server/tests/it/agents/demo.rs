@@ -1,4 +1,4 @@
-//! The built-in agents, told to their end.
+//! The built-in demo agents.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};

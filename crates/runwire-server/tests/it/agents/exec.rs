@@ -1,4 +1,4 @@
-//! Programs that behave, and programs that do not.
+//! Agents that are programs: input, output, exit, cancel.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn mark(test: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_program_is_told_its_input_and_its_output_is_the_run() {
+async fn a_program_gets_its_input_and_its_output_is_the_run() {
     let script = r#"read line; echo "{\"type\":\"run_start\",\"message\":\"other\"}"
         echo "{\"type\":\"message_chunk\",\"content\":\"$RUNWIRE_MESSAGE \",\"id\":\"n\"}"
         case "$line" in *'"type":"run.started"'*'"k":[1]'*) echo '{"type":"message_chunk","content":"heard","id":"n"}';; esac"#;
@@ -140,7 +140,7 @@ async fn a_program_that_floods_frames_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_told_and_the_run_goes_on() {
+async fn a_too_long_line_becomes_a_warning_and_the_run_continues() {
     let script = r#"head -c 3000000 /dev/zero | tr '\0' x; echo; echo '{"reply":"still here"}'"#;
     let (run, events) = run_of(script).await;
     assert_eq!(run["status"], "completed");
@@ -203,7 +203,7 @@ async fn an_answer_reaches_the_program_on_its_standard_input() {
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_person_is_asked_ends_the_program_too() {
+async fn a_cancel_during_an_open_interaction_ends_the_program_too() {
     let mark = mark(5);
     let script = format!(
         r#"echo '{{"type":"tool_approval","name":"rm","arguments":{{}},"call_id":"c1"}}'; sleep {mark}"#
@@ -218,7 +218,7 @@ async fn a_cancel_while_a_person_is_asked_ends_the_program_too() {
 }
 
 #[tokio::test]
-async fn a_program_that_has_said_the_end_and_stays_is_ended() {
+async fn a_program_that_ends_its_run_and_keeps_running_is_stopped() {
     let mark = mark(6);
     let (run, _) =
         run_of(&format!(r#"echo '{{"reply":"bye"}}'; echo '{{"reply":"twice"}}'; sleep {mark}"#)).await;

@@ -1,4 +1,4 @@
-//! Programs that hold on to what they should let go of, and programs that cannot hear.
+//! Faulty programs: held pipes, ignored signals, floods.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ async fn a_program_that_stands_still_is_killed_when_it_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_floods_standard_error_without_a_line_end_hurts_nobody() {
+async fn a_program_that_floods_standard_error_without_a_line_end_does_no_harm() {
     let mark = mark(4);
     let script =
         format!(r#"echo '{{"type":"run_start"}}'; : {mark}; head -c 20000000 /dev/zero >&2; echo; exit 7"#);

@@ -1,4 +1,4 @@
-//! HTTP agents that behave, and HTTP agents that do not.
+//! HTTP agents: requests, streams, cancel.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ where
 }
 
 #[tokio::test]
-async fn each_dialect_is_asked_in_its_own_form() {
+async fn each_dialect_gets_requests_in_its_own_format() {
     let forms = [
         (Dialect::Agio, json!({"query": "天气 怎么样?"})),
         (Dialect::StreamingEngine, json!({"session_id": "t", "content": "天气 怎么样?"})),
@@ -249,7 +249,7 @@ async fn an_agent_that_never_ends_is_cut_off_when_it_is_cancelled() {
 }
 
 #[tokio::test]
-async fn an_agent_with_a_cancel_url_is_told_and_may_end_its_run_itself() {
+async fn an_agent_with_a_cancel_url_gets_the_request_and_may_end_its_run_itself() {
     let (cancel, _) = tokio::sync::broadcast::channel::<()>(4);
     let cancel = std::sync::Arc::new(cancel);
     let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
@@ -278,7 +278,7 @@ async fn an_agent_with_a_cancel_url_is_told_and_may_end_its_run_itself() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
+async fn a_busy_agent_is_retried_and_one_that_refuses_is_not() {
     let tries = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = tries.clone();
     let (run, _) = run_of(move |_, mut stream| {

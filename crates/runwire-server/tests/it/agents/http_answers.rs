@@ -57,7 +57,7 @@ async fn an_interrupt_is_resumed_and_its_stream_continues_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_server_and_its_answer_still_reaches_the_agent() {
+async fn an_interaction_outlives_the_server_and_its_answer_reaches_the_agent() {
     let fake = greeter().await;
     let agent = fake.agent(Dialect::AgUi);
     let again = agent.clone();
@@ -70,7 +70,7 @@ async fn a_question_outlives_the_server_and_its_answer_still_reaches_the_agent()
 }
 
 #[tokio::test]
-async fn an_answer_that_the_agent_was_not_told_is_told_after_a_restart() {
+async fn an_answer_that_the_agent_did_not_get_is_sent_after_a_restart() {
     let fake = greeter().await;
     let agent = fake.agent(Dialect::AgUi);
     let again = agent.clone();
@@ -116,7 +116,7 @@ async fn a_form_is_answered_at_the_answer_url_and_that_stream_continues_the_run(
 }
 
 #[tokio::test]
-async fn a_stream_that_stays_open_over_a_question_goes_on_after_the_answer() {
+async fn a_stream_that_stays_open_over_an_interaction_continues_after_the_answer() {
     let (answer, _) = tokio::sync::broadcast::channel::<String>(4);
     let answer = std::sync::Arc::new(answer);
     let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
@@ -147,7 +147,7 @@ async fn a_stream_that_stays_open_over_a_question_goes_on_after_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_told_fails_the_run_and_says_what_is_missing() {
+async fn an_answer_that_cannot_be_sent_fails_the_run_and_says_what_is_missing() {
     let fake = FakeHttpAgent::telling(FORM).await;
     let agent = fake.agent(Dialect::EasyflowChat);
     let served = Served::with(|config| config.agents = vec![agent]).await;
@@ -159,7 +159,7 @@ async fn an_answer_that_cannot_be_told_fails_the_run_and_says_what_is_missing() 
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_person_is_asked_ends_the_run_at_once() {
+async fn a_cancel_during_an_open_interaction_ends_the_run_at_once() {
     let fake = greeter().await;
     let agent = fake.agent(Dialect::AgUi);
     let served = Served::with(|config| config.agents = vec![agent]).await;
@@ -174,7 +174,7 @@ async fn a_cancel_while_a_person_is_asked_ends_the_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_lost_while_a_person_is_asked_costs_nothing() {
+async fn a_stream_lost_during_an_open_interaction_does_no_harm() {
     let (gone, mut was_gone) = tokio::sync::watch::channel(false);
     let gone = std::sync::Arc::new(gone);
     let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {

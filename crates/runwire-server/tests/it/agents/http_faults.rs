@@ -1,4 +1,4 @@
-//! HTTP agents that break what an HTTP agent can break: one end, what came is kept, and words that help.
+//! Faulty HTTP agents: the run ends once, keeps the received frames, and has a helpful error.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ async fn an_answer_without_anything_in_it_says_that_it_is_empty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_stream_of_events_is_named() {
+async fn a_response_that_is_no_event_stream_is_reported() {
     for (media, body, words) in [
         ("text/html; charset=utf-8", "<h1>Sign in</h1>", &["text/html", "Sign in"][..]),
         ("image/png", "\u{1}PNG", &["image/png"]),
@@ -124,7 +124,7 @@ async fn what_is_no_stream_of_events_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_is_told_and_not_followed() {
+async fn a_redirect_is_reported_and_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let location = format!("http://{}/steal", elsewhere.local_addr().unwrap());
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
@@ -202,7 +202,7 @@ async fn what_never_ends_is_silence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
+async fn an_error_that_is_no_frame_is_reported_with_the_agents_message() {
     for media in ["application/json", "application/x-ndjson", "text/plain"] {
         let (run, _) = run_of(move |_, mut stream| async move {
             whole(&mut stream, "200 OK", media, r#"{"error":"model overloaded"}"#).await;
@@ -213,7 +213,7 @@ async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_not_there_is_told_with_its_place_and_without_secrets() {
+async fn an_unreachable_agent_is_reported_with_its_host_and_without_secrets() {
     let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = format!("http://{at}/run?key=secret");
     let agent = FakeHttpAgent::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
@@ -258,7 +258,7 @@ async fn an_address_that_speaks_no_tls_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_stream_without_events_is_told_with_what_stands_in_it() {
+async fn an_event_stream_without_events_is_reported_with_its_text() {
     for (text, says) in [
         ("<html><body>proxy error</body></html>", "proxy error"),
         (": ping\n\n{\"type\":\"run_start\"}\n{\"reply\":\"x\"}\n", "run_start"),
@@ -288,7 +288,7 @@ async fn an_answer_of_which_nothing_can_be_read_is_no_success() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
+async fn an_agent_that_ignores_a_cancel_request_is_cut_off() {
     // It takes note, refuses, or does not even answer.
     for says in ["202 Accepted", "500 Internal Server Error", ""] {
         let (closed, mut was_closed) = tokio::sync::watch::channel(false);

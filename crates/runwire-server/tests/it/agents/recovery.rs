@@ -23,7 +23,7 @@ async fn a_program_that_went_with_its_server_leaves_a_run_that_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_program_that_is_gone_waits_for_nobody() {
+async fn an_interaction_of_a_dead_program_is_closed() {
     let served =
         left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
     served.until_status("r", "suspended").await;
@@ -97,7 +97,7 @@ async fn the_runs_of_every_tenant_are_taken_up() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cancelled_before_its_server_died_is_not_asked_again() {
+async fn a_run_that_was_cancelled_before_its_server_died_is_not_resumed() {
     let served =
         left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
     served.post("/v1/runs/r/interactions/c", r#"{"decision":"approved"}"#).await;

@@ -1,4 +1,4 @@
-//! AG-UI: several questions at once. One list, one set of answers, and nothing flashes up in between.
+//! The façade of AG-UI with several interactions: one list and one set of answers, without intermediate states.
 
 use bytes::Bytes;
 use http::Method;
@@ -58,7 +58,7 @@ async fn statuses(served: &Served) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_questions_in_one_frame_are_one_list() {
+async fn two_interactions_in_one_frame_are_one_list() {
     let served = serving().await;
     asking_at_once(&served).await;
     for path in ["/ag-ui/demo/t", "/v1/runs/r/events?dialect=ag-ui&follow=false"] {
@@ -101,7 +101,7 @@ async fn a_response_ends_at_its_first_end_also_where_the_run_has_gone_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_came_after_the_response_is_asked_in_the_next() {
+async fn an_interaction_after_the_response_is_in_the_next_one() {
     let served = serving().await;
     asking_apart(&served).await;
     // The client's response ended at the first question.

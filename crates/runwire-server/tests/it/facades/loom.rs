@@ -1,4 +1,4 @@
-//! Loom's socket: bounds, repeats and leaving.
+//! The façade of Loom: limits, retries, disconnects.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ async fn a_socket_that_closes_leaves_its_run_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
+async fn a_socket_stays_open_after_an_error() {
     let served = serving().await;
     served.get("/loom").await.problem(426, "not_a_websocket");
     let mut socket = connect(&served, "").await;
@@ -115,7 +115,7 @@ async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_are_answered_over_the_socket_that_started_the_run() {
+async fn interactions_are_answered_over_the_socket_that_started_the_run() {
     let served = Served::with(|config| {
         let script = r#"echo '{"type":"tool_approval","call_id":"c1","name":"pay","arguments":{"sum":1}}'
             echo '{"type":"tool_approval","call_id":"c2","name":"ship","arguments":{}}'

@@ -1,4 +1,4 @@
-//! Façades that start runs: what their clients may do wrong, lose and repeat. The clients themselves are in `oracles`.
+//! Façades: faulty requests, lost responses and retries. The real clients are tested in `oracles`.
 
 mod ag_ui;
 mod ag_ui_interactions;

@@ -119,7 +119,7 @@ async fn the_same_answer_at_once_through_every_channel_is_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_after_the_end_is_told_what_became_of_the_question() {
+async fn an_answer_after_the_end_gets_the_outcome_of_the_interaction() {
     let served = serving().await;
     write(&served, "r", &[r#"{"type":"run.started"}"#, FORM]).await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"too late"}"#).await;

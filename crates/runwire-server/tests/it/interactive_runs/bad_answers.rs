@@ -48,7 +48,7 @@ async fn nothing_that_a_schema_points_to_is_ever_fetched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn patterns_that_are_meant_to_take_for_ever_hold_up_nobody() {
+async fn hostile_patterns_delay_no_other_answer() {
     let served = Served::with(|config| config.agents = demos(true)).await;
     for (at, pattern) in
         ["^(a+)+$", "^(a|a)*$", r"^(?=(a+)+$)(a|aa)+\1b$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(x+x+)+y"]

@@ -88,7 +88,7 @@ async fn a_producer_on_a_socket_hears_answers_and_the_end_that_is_not_its_own() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_that_comes_back_hears_what_was_said_while_it_was_away() {
+async fn a_reconnecting_producer_gets_the_signals_that_it_missed() {
     let served = Served::start().await;
     let mut socket = served.socket().await;
     push(&mut socket, json!({"run": "r"}), &[STARTED, FORM]).await;
@@ -103,7 +103,7 @@ async fn a_producer_that_comes_back_hears_what_was_said_while_it_was_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_of_a_whole_thread_hears_what_is_said_to_its_runs_and_its_pings_keep_them() {
+async fn a_producer_of_a_thread_gets_the_signals_of_its_runs_and_its_pings_renew_them() {
     let lease = Duration::from_millis(1500);
     let served = Served::with_store(Options { lease, ..Options::default() }, |_| {}).await;
     let mut socket = served.socket().await;
@@ -139,7 +139,7 @@ async fn a_producer_whose_body_is_open_hears_of_cancel_from_its_heartbeat_and_en
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_that_ignores_cancel_is_ended_after_its_time_and_told_so() {
+async fn a_producer_that_ignores_cancel_is_ended_after_the_grace_period_and_gets_a_signal() {
     let options = Options { cancel_grace: Duration::from_millis(50), ..Options::default() };
     let served = Served::with_store(options, |_| {}).await;
     let mut body = served.open("/v1/runs/r/events?dialect=runwire", &[]).await;

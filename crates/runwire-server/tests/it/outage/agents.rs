@@ -1,4 +1,4 @@
-//! Agents at work while the store is away.
+//! Agents during an outage of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +124,7 @@ async fn an_outage_is_not_taken_for_the_end_of_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_conversation_cannot_be_read_yet_is_told_later() {
+async fn an_answer_whose_conversation_cannot_be_read_yet_is_sent_later() {
     let fake = crate::agents::http_answers::greeter().await;
     let (served, store) = serving(|config| config.agents = vec![fake.agent(Dialect::AgUi)]).await;
     served.post("/v1/runs", r#"{"run_id":"r","thread_id":"t","agent":"a","message":"hi"}"#).await;

@@ -1,4 +1,4 @@
-//! Runs whose agents begin while the store, or whoever asked for them, goes away.
+//! Creating runs of agents while the store fails or the client disconnects.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn until_idle(served: &Served) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answer() {
+async fn a_created_run_has_its_agent_even_if_the_client_disconnects() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(SAYS_A)]).await;
     store.fail(Outage::Creations);
     let mut client = served.raw().await;
@@ -42,7 +42,7 @@ async fn a_run_that_is_created_has_its_agent_also_when_nobody_waits_for_the_answ
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_which_the_store_could_not_tell_is_found_and_started_once() {
+async fn a_run_with_an_unknown_creation_outcome_is_found_and_started_once() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(SAYS_A)]).await;
     for asked in [NEW, r#"{"agent":"a"}"#] {
         store.fail(Outage::Acknowledgements);
@@ -61,7 +61,7 @@ async fn a_run_of_which_the_store_could_not_tell_is_found_and_started_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_too_long_for_a_run_is_told_that_it_may_be_there() {
+async fn a_creation_that_stays_uncertain_says_that_the_run_may_exist() {
     let (served, store) = serving(|config| {
         config.agents = vec![exec_agent(SAYS_A)];
         config.outage = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! A store that goes away and comes back: who is connected stays, who works goes on, nothing is lost or there twice.
+//! Outages of the store: connections stay open, work continues, nothing is lost or duplicated.
 
 mod agents;
 mod creating_runs;
@@ -19,7 +19,7 @@ async fn serving(configure: impl FnOnce(&mut Config)) -> (Served, Arc<FlakyLog>)
 }
 
 #[tokio::test]
-async fn whoever_asks_during_an_outage_is_told_to_come_back_and_no_secret() {
+async fn requests_during_an_outage_get_503_without_secrets() {
     let (served, store) = serving(|_| {}).await;
     served.post("/v1/runs/r/events", &crate::harness::delta("a")).await.written(1, 0);
     store.fail(Outage::Everything);

@@ -1,4 +1,4 @@
-//! Readers that were there before an outage stay through it, and miss nothing.
+//! Readers stay connected through an outage and miss nothing.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Producers that have a body or a socket open while the store is away.
+//! Producers with an open body or socket during an outage.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn an_open_body_waits_for_the_store_and_is_written_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_have_been_written_is_repeated_only_where_it_cannot_be_there_twice() {
+async fn an_uncertain_write_is_repeated_only_with_a_producer_stamp() {
     let (served, store) = serving(|_| {}).await;
     for (run, headers) in [("stamped", &PRODUCER[..]), ("anonymous", &[])] {
         let mut body = served.open(&format!("/v1/runs/{run}/events"), headers).await;
@@ -55,7 +55,7 @@ async fn what_may_have_been_written_is_repeated_only_where_it_cannot_be_there_tw
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_body_that_waits_too_long_is_told_how_far_it_came() {
+async fn an_open_body_that_waits_too_long_gets_the_counts_of_what_was_written() {
     let (served, store) = serving(|config| config.outage = Duration::from_millis(300)).await;
     let mut body = served.open("/v1/runs/r/events", &PRODUCER).await;
     body.chunk(&(delta("a") + &delta("b"))).await;
@@ -78,7 +78,7 @@ async fn an_open_body_that_waits_too_long_is_told_how_far_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quiet_body_is_not_given_up_because_nobody_can_tell_whether_its_run_is_open() {
+async fn an_idle_body_stays_open_during_an_outage() {
     let (served, store) = serving(|config| config.body_idle = Duration::from_millis(50)).await;
     let mut body = served.open("/v1/runs/r/events?end=true", &[]).await;
     body.chunk(&delta("a")).await;
@@ -93,7 +93,7 @@ async fn a_quiet_body_is_not_given_up_because_nobody_can_tell_whether_its_run_is
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_on_a_socket_waits_is_told_and_repeats_without_writing_twice() {
+async fn a_producer_on_a_socket_retries_after_an_outage_without_duplicates() {
     let (served, store) = serving(|config| config.outage = Duration::from_millis(500)).await;
     let mut socket = served.socket().await;
     let write = |id: u64, content: &str| {

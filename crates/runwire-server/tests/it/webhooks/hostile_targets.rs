@@ -1,4 +1,4 @@
-//! Webhooks whose targets are slow, broken, or lead where they should not.
+//! Webhooks with slow, broken, redirecting or private targets.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn a_target_that_never_answers_slows_no_run_and_no_other_webhook() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_too_slow_is_told_again() {
+async fn a_delivery_to_a_slow_target_is_retried() {
     let target = Target::start(|number| if number == 0 { Say::Nothing } else { status(200) }).await;
     let mut webhook = target.webhook();
     webhook.answer_time = Duration::from_millis(50);

@@ -67,7 +67,7 @@ async fn what_waits_for_a_webhook_is_counted() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_says_it_is_gone_is_told_nothing_more_until_the_server_starts_anew() {
+async fn a_webhook_that_answers_gone_gets_nothing_more_until_the_server_restarts() {
     let gone = Target::start(|_| status(410)).await;
     let (first, mut second) = (gone.webhook(), Target::start(|_| status(200)).await.webhook());
     second.name = "other".into();

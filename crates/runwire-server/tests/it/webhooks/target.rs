@@ -1,4 +1,4 @@
-//! A server that webhooks are sent to, which can behave or not.
+//! A fake webhook target.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

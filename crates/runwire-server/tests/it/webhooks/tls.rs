@@ -1,4 +1,4 @@
-//! Webhooks behind TLS: those that are trusted, and those that are not.
+//! Webhooks behind TLS, trusted and untrusted.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn secured(target: u16) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_through_tls_if_it_is_trusted() {
+async fn a_webhook_is_reached_through_tls_if_it_is_trusted() {
     let target = Target::start(|_| status(200)).await;
     let (port, certificate) = secured(target.port).await;
     let mut webhook = target.webhook();
