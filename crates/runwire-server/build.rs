@@ -1,4 +1,4 @@
-//! Sees to it that the server is built again when the console was.
+//! Rebuilds the server when the console bundle changes.
 
 #![allow(clippy::print_stdout)] // This is how a build script speaks to cargo.
 

@@ -1,4 +1,4 @@
-//! Who sends a request. There are no tokens yet, so everything belongs to one tenant.
+//! The tenant of a request. There is no authentication yet, so there is one tenant.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("default"));
 
-/// Tells the tenant that a request belongs to.
+/// Returns the tenant of a request.
 pub(crate) fn tenant_of(_headers: &HeaderMap) -> Arc<str> {
     DEFAULT.clone()
 }

@@ -1,8 +1,7 @@
-//! The web console: a bundle of files that is part of the binary (`console/dist`, built by `cargo xtask console`).
+//! Serves the web console, a bundle of files embedded in the binary (`console/dist`, built by `cargo xtask console`).
 //!
-//! The bundle is one page that finds its way by the address, so every address of the console answers with
-//! `index.html`. Files are compressed when they are first asked for: the bundle in git stays plain, whatever
-//! version of a compressor built it.
+//! The console is a single-page application, so each of its addresses is answered with `index.html`. Files are
+//! compressed on first use: the bundle in git stays independent of the version of a compressor.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,21 +19,21 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rust_embed::RustEmbed;
 
-/// Nothing from elsewhere, nothing written into the page: texts of agents are shown in it. `'self'` covers a
-/// WebSocket to this server too.
+/// Content security policy: no third-party and no inline code, because the page shows texts of agents. `'self'` covers
+/// a WebSocket to this server, too.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
 const INDEX: &str = "index.html";
 
-/// The first part of every address that is a page of the console.
+/// First path segments of the console's pages.
 const PAGES: [&str; 4] = ["runs", "threads", "inbox", "agents"];
 
-/// Files whose names change with their content.
+/// Folder of files whose names contain a hash of their content.
 const HASHED: &str = "assets/";
 
-// A build of the console empties the folder for a moment: that shall not break a build of the server.
+// A build of the console empties the folder for a moment, which must not break a build of the server.
 #[derive(RustEmbed)]
 #[folder = "../../console/dist"]
 #[allow_missing = true]
@@ -63,7 +62,7 @@ static FILES: LazyLock<BTreeMap<Cow<'static, str>, File>> = LazyLock::new(|| {
         let file = File {
             media_type: media_type(&name),
             caching,
-            // Weak, because it stands for the plain and the compressed form.
+            // Weak, because it identifies both the plain and the compressed form.
             etag: HeaderValue::try_from(format!("W/\"{hash}\"")).ok()?,
             plain,
             gzipped: OnceLock::new(),
@@ -73,19 +72,19 @@ static FILES: LazyLock<BTreeMap<Cow<'static, str>, File>> = LazyLock::new(|| {
     files.collect()
 });
 
-/// Answers a browser that asks for the console; nothing where the address is none of its pages or files.
-pub(crate) fn answer(method: &Method, path: &str, asked: &HeaderMap) -> Option<Response> {
+/// Responds with a page or file of the console; none if the path is neither.
+pub(crate) fn respond(method: &Method, path: &str, request_headers: &HeaderMap) -> Option<Response> {
     if method != Method::GET && method != Method::HEAD {
         return None;
     }
     let path = path.strip_prefix('/')?;
     let first = path.split('/').next().unwrap_or_default();
     let name = if path.is_empty() || PAGES.contains(&first) { INDEX } else { path };
-    FILES.get(name).map(|file| file.answer(method, asked))
+    FILES.get(name).map(|file| file.respond(method, request_headers))
 }
 
 impl File {
-    fn answer(&self, method: &Method, asked: &HeaderMap) -> Response {
+    fn respond(&self, method: &Method, request_headers: &HeaderMap) -> Response {
         let mut headers = HeaderMap::new();
         let mut fixed = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
         fixed(CACHE_CONTROL, self.caching);
@@ -94,12 +93,12 @@ impl File {
         fixed(X_CONTENT_TYPE_OPTIONS, "nosniff");
         fixed(VARY, "accept-encoding");
         headers.insert(ETAG, self.etag.clone());
-        if self.is_known(asked) {
+        if self.is_current(request_headers) {
             return (StatusCode::NOT_MODIFIED, headers).into_response();
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
         let mut body = self.plain.clone();
-        if let Some(gzipped) = self.gzipped().filter(|_| takes_gzip(asked)) {
+        if let Some(gzipped) = self.gzipped().filter(|_| accepts_gzip(request_headers)) {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             body = gzipped;
         }
@@ -110,18 +109,18 @@ impl File {
         (headers, body).into_response()
     }
 
-    /// Tells whether the browser has this very content.
-    fn is_known(&self, asked: &HeaderMap) -> bool {
+    /// Returns true if `If-None-Match` names this content.
+    fn is_current(&self, request_headers: &HeaderMap) -> bool {
         let bare = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
         let own = bare(self.etag.as_bytes());
-        let tags = asked
+        let tags = request_headers
             .get_all(IF_NONE_MATCH)
             .iter()
             .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
         tags.map(<[u8]>::trim_ascii).any(|tag| tag == b"*" || bare(tag) == own)
     }
 
-    /// Compresses the file once; nothing where that saves little.
+    /// Compresses the file once; none if that saves little.
     fn gzipped(&self) -> Option<Bytes> {
         let compress = || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -133,9 +132,9 @@ impl File {
     }
 }
 
-/// Tells whether the browser takes gzip: it is named, and not with a weight of zero.
-fn takes_gzip(asked: &HeaderMap) -> bool {
-    let values = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+/// Returns true if `Accept-Encoding` names gzip with a weight above zero.
+fn accepts_gzip(request_headers: &HeaderMap) -> bool {
+    let values = request_headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let refused = weight.trim().strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));

@@ -1,9 +1,9 @@
-//! The hosts that requests may be meant for.
+//! Host check: refuses requests whose `Host` is not one of this server.
 //!
-//! A web page can make its own name point to this machine (DNS rebinding). The browser then takes the server for a
-//! part of that page's site, and lets the page read and write here. The `Host` of such a request is still the page's
-//! name, so every request must name a host that the server knows itself by: a loopback name, the IP address that the
-//! connection came to, or a configured host. An IP address cannot be made to point elsewhere.
+//! This prevents DNS rebinding: a web page makes its own name point to this machine, and the browser lets it read and
+//! write here as its own site. The `Host` of such a request is still the page's name. So every request must name a
+//! loopback name, the IP address that the connection was made to, or a configured host. An IP address cannot be
+//! rebound.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use http::{HeaderMap, Uri, Version};
 
 use crate::problem::Problem;
 
-/// A host that requests may name, beside loopback names and the server's own addresses; the port does not matter.
+/// A configured host that requests may name, on any port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedHost {
     /// Any host at all.
@@ -27,25 +27,25 @@ pub enum AllowedHost {
     Address(IpAddr),
 }
 
-/// The text is no host.
+/// The text is not a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a host is a name, `*.` and a name, an IP address or `*`, without scheme, port and path")]
-pub struct NotAHost;
+pub struct InvalidHost;
 
 impl FromStr for AllowedHost {
-    type Err = NotAHost;
+    type Err = InvalidHost;
 
-    fn from_str(text: &str) -> Result<Self, NotAHost> {
+    fn from_str(text: &str) -> Result<Self, InvalidHost> {
         if text == "*" {
             return Ok(Self::Any);
         }
         if let Some(domain) = text.strip_prefix("*.") {
-            return if is_name(domain) { Ok(Self::Within(lower(domain))) } else { Err(NotAHost) };
+            return if is_name(domain) { Ok(Self::Within(lower(domain))) } else { Err(InvalidHost) };
         }
         if let Ok(address) = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             return Ok(Self::Address(address.to_canonical()));
         }
-        if is_name(text) { Ok(Self::Name(lower(text))) } else { Err(NotAHost) }
+        if is_name(text) { Ok(Self::Name(lower(text))) } else { Err(InvalidHost) }
     }
 }
 
@@ -72,7 +72,7 @@ impl<'a> Host<'a> {
         let host = authority.host();
         match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             Ok(address) => Self::Address(address.to_canonical()),
-            // The dot at the end of a whole name means nothing here.
+            // The trailing dot of a fully qualified name is ignored.
             Err(_) => Self::Name(host.strip_suffix('.').unwrap_or(host)),
         }
     }
@@ -95,9 +95,9 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Refuses a request whose host is not one of this server; `local` is the address that its connection came to.
+/// Refuses a request whose host is not one of this server; `local` is the local address of its connection.
 ///
-/// Whether the server lives is told to anyone: load balancers ask by addresses that nobody has configured.
+/// Health probes are exempt: load balancers send them to addresses that are not configured.
 pub(crate) fn check(
     allowed: &[AllowedHost],
     local: Option<IpAddr>,
@@ -118,7 +118,7 @@ pub(crate) fn check(
     Err(Problem::new("host_refused", detail).with("host", name))
 }
 
-/// Tells the host and the port that a request names; none only in HTTP/1.0, which has no `Host`.
+/// Returns the host and port that a request names; none only in HTTP/1.0, which has no `Host`.
 fn authority(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<Option<Authority>, Problem> {
     let mut fields = headers.get_all(HOST).iter();
     let field = fields.next();
@@ -153,7 +153,7 @@ fn bad_host(detail: &str) -> Problem {
     Problem::new("bad_header", detail).with("header", "Host")
 }
 
-/// Tells whether a name is a domain, where that counts, or lies within it.
+/// Returns true if a name lies within a domain, or is the domain itself where `itself` allows that.
 fn is_or_within(name: &str, domain: &str, itself: bool) -> bool {
     match name.len().checked_sub(domain.len()) {
         Some(0) => itself && name.eq_ignore_ascii_case(domain),
@@ -302,11 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_cannot_be_configured() {
+    fn an_invalid_host_cannot_be_configured() {
         for text in
             ["", "*.", "*.*", "a..b", "http://a", "a:80", "a/b", "a b", "10.0.0.0/8", "[::1]:80", "höst"]
         {
-            assert_eq!(text.parse::<AllowedHost>(), Err(NotAHost), "{text}");
+            assert_eq!(text.parse::<AllowedHost>(), Err(InvalidHost), "{text}");
         }
         for text in ["*", "*.example.com", "runwire", "::1", "10.0.0.1"] {
             assert_eq!(text.parse::<AllowedHost>().unwrap().to_string(), text);

@@ -1,4 +1,4 @@
-//! What the server does for the log without being asked: leases, runs that are left, retention and webhooks.
+//! Background tasks: sweeps expired leases, claims orphaned runs, applies retention, delivers webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// The tasks that keep house.
+/// Handles of the background tasks; dropping them aborts the tasks.
 pub(crate) struct Housekeeping(Vec<AbortHandle>);
 
 impl Housekeeping {
-    /// Stops them all.
+    /// Aborts all tasks.
     pub(crate) fn abort_all(&self) {
         self.0.iter().for_each(AbortHandle::abort);
     }
@@ -24,41 +24,44 @@ impl Drop for Housekeeping {
     }
 }
 
-/// Begins to sweep, and to trim if there is anything to keep to.
-pub(crate) fn start(wire: &Arc<Wire>) -> Housekeeping {
-    let mut tasks = vec![tokio::spawn(sweep(wire.clone())).abort_handle()];
-    let retention = wire.config.retention;
+/// Starts the tasks; retention only if it is configured.
+pub(crate) fn start(state: &Arc<AppState>) -> Housekeeping {
+    let mut tasks = vec![tokio::spawn(sweep(state.clone())).abort_handle()];
+    let retention = state.config.retention;
     if retention.age.is_some() || retention.bytes.is_some() {
-        tasks.push(tokio::spawn(trim(wire.clone())).abort_handle());
+        tasks.push(tokio::spawn(trim(state.clone())).abort_handle());
     }
-    tasks.extend(wire.webhooks.start());
+    tasks.extend(state.webhooks.start());
     Housekeeping(tasks)
 }
 
-async fn sweep(wire: Arc<Wire>) {
+async fn sweep(state: Arc<AppState>) {
     let mut ticks = ticks(limits::SWEEP_TIME);
     loop {
         ticks.tick().await;
-        match wire.log.sweep().await {
+        match state.log.sweep().await {
             Ok(0) => {}
             Ok(closed) => tracing::info!(closed, "closed runs whose lease ran out"),
             Err(error) => tracing::warn!(%error, "cannot look for runs whose lease ran out"),
         }
-        wire.agents.recover().await;
+        state.agents.recover().await;
     }
 }
 
-async fn trim(wire: Arc<Wire>) {
+async fn trim(state: Arc<AppState>) {
     let mut ticks = ticks(limits::TRIM_TIME);
     loop {
         ticks.tick().await;
-        if !wire.log.on_duty() {
+        if !state.log.on_duty() {
             continue;
         }
-        let kept = wire.config.retention;
-        let retention =
-            runwire_log::Retention { age: kept.age, most_bytes: kept.bytes, ..Default::default() };
-        match wire.log.trim(retention).await {
+        let configured = state.config.retention;
+        let retention = runwire_log::Retention {
+            age: configured.age,
+            most_bytes: configured.bytes,
+            ..Default::default()
+        };
+        match state.log.trim(retention).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed runs that retention does not keep"),
             Err(error) => tracing::warn!(%error, "cannot remove what retention does not keep"),

@@ -1,4 +1,4 @@
-//! Ids of threads, runs and producers, checked where they come in.
+//! Validates ids of threads, runs and producers; extracts them from request paths.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,61 +12,65 @@ use crate::auth::tenant_of;
 use crate::limits;
 use crate::problem::Problem;
 
-/// The run that a path names.
-pub(crate) struct RunAt(pub(crate) RunKey);
+/// Path parameter: the run.
+pub(crate) struct RunParam(pub(crate) RunKey);
 
-/// The thread that a path names.
-pub(crate) struct ThreadAt(pub(crate) ThreadKey);
+/// Path parameter: the thread.
+pub(crate) struct ThreadParam(pub(crate) ThreadKey);
 
-/// The producer that a path names.
-pub(crate) struct ProducerAt(pub(crate) Arc<str>);
+/// Path parameter: the producer.
+pub(crate) struct ProducerParam(pub(crate) Arc<str>);
 
-/// The question that a path names.
-pub(crate) struct InteractionAt(pub(crate) Arc<str>);
+/// Path parameter: the interaction.
+pub(crate) struct InteractionParam(pub(crate) Arc<str>);
 
-impl<S: Send + Sync> FromRequestParts<S> for RunAt {
+impl<S: Send + Sync> FromRequestParts<S> for RunParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let id = in_path(parts, state, &["run", "run_id"]).await?;
+        let id = path_param(parts, state, &["run", "run_id"]).await?;
         Ok(Self(RunKey { tenant: tenant_of(&parts.headers), id }))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ThreadAt {
+impl<S: Send + Sync> FromRequestParts<S> for ThreadParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let id = in_path(parts, state, &["thread", "thread_id"]).await?;
+        let id = path_param(parts, state, &["thread", "thread_id"]).await?;
         Ok(Self(ThreadKey { tenant: tenant_of(&parts.headers), id }))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ProducerAt {
+impl<S: Send + Sync> FromRequestParts<S> for ProducerParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        in_path(parts, state, &["producer"]).await.map(Self)
+        path_param(parts, state, &["producer"]).await.map(Self)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for InteractionAt {
+impl<S: Send + Sync> FromRequestParts<S> for InteractionParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        // An agent has named it, in whatever letters.
-        as_in_path(parts, state, &["interaction"]).await.map(|(_, id)| Self(id))
+        // Agents choose these ids: any text is allowed.
+        raw_path_param(parts, state, &["interaction"]).await.map(|(_, id)| Self(id))
     }
 }
 
-async fn in_path<S: Send + Sync>(parts: &mut Parts, state: &S, names: &[&str]) -> Result<Arc<str>, Problem> {
-    let (name, id) = as_in_path(parts, state, names).await?;
+async fn path_param<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    names: &[&str],
+) -> Result<Arc<str>, Problem> {
+    let (name, id) = raw_path_param(parts, state, names).await?;
     check(&name, &id)?;
     Ok(id)
 }
 
-/// Finds the part of a path that has one of the names, and tells which.
-async fn as_in_path<S: Send + Sync>(
+/// Returns the first path parameter with one of the names, and its name.
+async fn raw_path_param<S: Send + Sync>(
     parts: &mut Parts,
     state: &S,
     names: &[&str],
@@ -77,15 +81,15 @@ async fn as_in_path<S: Send + Sync>(
     Ok((found.0.to_owned(), found.1.into()))
 }
 
-/// Writes an id as a piece of a path.
-pub(crate) fn segment(id: &str) -> String {
-    const KEPT: AsciiSet =
+/// Percent-encodes an id as a path segment.
+pub(crate) fn path_segment(id: &str) -> String {
+    const UNESCAPED: AsciiSet =
         NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
-    utf8_percent_encode(id, &KEPT).to_string()
+    utf8_percent_encode(id, &UNESCAPED).to_string()
 }
 
-/// Reads an id from a piece of a path, as it stands there.
-pub(crate) fn from_segment(name: &str, segment: &str) -> Result<Arc<str>, Problem> {
+/// Decodes and validates an id from a path segment.
+pub(crate) fn from_path_segment(name: &str, segment: &str) -> Result<Arc<str>, Problem> {
     let decoded = match segment.contains('%') {
         true => percent_decode_str(segment).decode_utf8(),
         false => Ok(Cow::Borrowed(segment)),
@@ -95,7 +99,7 @@ pub(crate) fn from_segment(name: &str, segment: &str) -> Result<Arc<str>, Proble
     Ok(id.into())
 }
 
-/// Checks an id; `name` is what the request calls it.
+/// Validates an id; `name` is its name in the request, for the error.
 pub(crate) fn check(name: &str, id: &str) -> Result<(), Problem> {
     let wrong = if id.is_empty() {
         "is empty".to_owned()
@@ -118,25 +122,25 @@ mod tests {
         for (segment, id) in
             [("r1", "r1"), ("a%2Fb", "a/b"), ("%E4%BD%A0", "你"), ("50%", "50%"), ("a+b", "a+b")]
         {
-            assert_eq!(&*from_segment("run", segment).unwrap(), id);
+            assert_eq!(&*from_path_segment("run", segment).unwrap(), id);
         }
     }
 
     #[test]
     fn an_id_that_was_written_into_a_path_is_read_from_it() {
         for id in ["r1", "a/b", "你", "50%", "a b?#", "x:y@z"] {
-            let written = segment(id);
+            let written = path_segment(id);
             assert!(written.is_ascii() && !written.contains(['/', '?', '#', ' ']));
-            assert_eq!(&*from_segment("run", &written).unwrap(), id);
+            assert_eq!(&*from_path_segment("run", &written).unwrap(), id);
         }
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_ids_are_refused() {
         let long = "x".repeat(limits::ID_BYTES + 1);
         for segment in ["", "%00", "a%0Ab", "%FF", "%C2%85", &long] {
-            assert_eq!(from_segment("run", segment).unwrap_err().code(), "bad_id", "{segment}");
+            assert_eq!(from_path_segment("run", segment).unwrap_err().code(), "bad_id", "{segment}");
         }
-        assert!(from_segment("run", &long[1..]).is_ok());
+        assert!(from_path_segment("run", &long[1..]).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! JSON bodies that are no streams: read whole, within a limit, into a typed value.
+//! Extractor for JSON request bodies, limited in size, parsed into a typed value.
 
 use axum::extract::{FromRequest, Request};
 use http_body_util::{BodyExt, Limited};
@@ -8,29 +8,29 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
 use crate::problem::Problem;
-use crate::{limits, media};
+use crate::{content_type, limits};
 
-/// The JSON body of a request, of so many bytes at most; an empty one is an empty object.
-pub(crate) struct JsonBody<T, const MOST: usize = { limits::JSON_BODY_BYTES }>(pub(crate) T);
+/// The JSON body of a request, limited to `LIMIT` bytes; an empty body counts as `{}`.
+pub(crate) struct JsonBody<T, const LIMIT: usize = { limits::JSON_BODY_BYTES }>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync, const MOST: usize> FromRequest<S> for JsonBody<T, MOST> {
+impl<T: DeserializeOwned, S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonBody<T, LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        media::expect_json(request.headers())?;
-        let body = Limited::new(request.into_body(), MOST).collect();
+        content_type::expect_json(request.headers())?;
+        let body = Limited::new(request.into_body(), LIMIT).collect();
         let body = tokio::time::timeout(limits::BODY_IDLE_TIME, body).await.map_err(|_| too_slow())?;
-        let bytes = body.map_err(|error| unread(&*error, MOST))?.to_bytes();
+        let bytes = body.map_err(|error| body_error(&*error, LIMIT))?.to_bytes();
         parse(if bytes.trim_ascii().is_empty() { b"{}" } else { &bytes }).map(Self)
     }
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Values that are only handed on are not parsed, so nobody else would see how deep they are.
+    // Values that are passed on raw are not parsed, so their depth is checked here.
     if let Err(fault) = check_nested(bytes, JSON_DEPTH) {
         return Err(Problem::new(fault.code(), fault.to_string()));
     }
-    // What is derived would also read an array, field by field.
+    // Derived deserializers would also accept an array, field by field.
     if bytes.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
     {
         return Err(Problem::new("bad_body", "the body is no JSON object").with("line", 1));
@@ -48,10 +48,10 @@ fn too_slow() -> Problem {
     Problem::new("body_idle", "the body did not arrive in time")
 }
 
-fn unread(error: &(dyn std::error::Error + 'static), most: usize) -> Problem {
+fn body_error(error: &(dyn std::error::Error + 'static), limit: usize) -> Problem {
     if error.is::<http_body_util::LengthLimitError>() {
-        let detail = format!("the body has more than {most} bytes");
-        return Problem::new("body_too_large", detail).with("limit", most);
+        let detail = format!("the body has more than {limit} bytes");
+        return Problem::new("body_too_large", detail).with("limit", limit);
     }
     Problem::new("body_broken", format!("the body broke off: {error}"))
 }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_is_said_with_its_place() {
+    fn errors_of_a_body_have_line_and_column() {
         let refused = |body: &str| parse::<Named>(body.as_bytes()).unwrap_err().into_members();
         let unknown = refused("{\n \"nam\": 1}");
         assert_eq!((&unknown["code"], &unknown["line"]), (&"bad_body".into(), &2.into()));

@@ -1,25 +1,29 @@
-//! Runwire's server: writing and reading runs over HTTP/1.1, HTTP/2 and WebSocket.
+//! Runwire's server: writes and reads runs over HTTP/1.1, HTTP/2 and WebSocket.
 //!
 //! | module | what |
 //! |---|---|
-//! | `listener` | accepts connections and bounds what each may do |
-//! | `router` | which request goes where |
-//! | `read` | a run or a thread as a stream or a page; `read::lean` serves streams without hyper |
-//! | `write` | a producer's body becomes appends to the log |
-//! | `agents` | agents that the server starts itself |
-//! | `outage` | how a store is waited for that is away for a while |
-//! | `outgoing` | connections to other servers |
-//! | `programs` | programs, each with everything that it starts |
-//! | `bodies` | bodies that stay open, so that a newer epoch can cut off an older one |
-//! | `console` | the web console, out of the binary |
-//! | `resources` | threads, runs, messages, producers |
-//! | `webhooks` | other servers that are told when a run asks or ends |
-//! | `interactions` | whether an answer fits its question |
-//! | `metrics` | what the server tells of itself |
-//! | `hosts` | the hosts that requests may be meant for |
-//! | `problem` | every way to say no, in one table |
-//! | `ids`, `query`, `json_body` | what comes in, turned into typed values at the edge |
-//! | `limits` | every number that bounds something |
+//! | `listener` | accepts connections, with limits |
+//! | `router` | the routes |
+//! | `read` | read requests: streams and pages; `read::raw_http` serves streams without hyper |
+//! | `feed` | fan-out: records are encoded once for all readers of a run or thread in a dialect |
+//! | `write` | write requests: request bodies become appends to the log |
+//! | `open_bodies` | registry of open request bodies, for fencing older epochs |
+//! | `ws`, `websocket` | the WebSocket endpoint, and code shared by all WebSockets |
+//! | `resources` | REST handlers: threads, runs, interactions, messages, producers … |
+//! | `facade` | endpoints of other systems, for their unchanged front ends |
+//! | `agents`, `demo` | agents that the server runs, and the scripts of the built-in ones |
+//! | `programs` | child processes in process groups |
+//! | `interactions` | validates answers |
+//! | `webhooks` | notifies other servers from an outbox |
+//! | `https_client` | TLS connector of agents and webhooks |
+//! | `housekeeping` | background tasks: leases, orphaned runs, retention |
+//! | `store_retry` | retries with backoff during outages of the store |
+//! | `metrics` | counters and `/metrics` |
+//! | `console` | the embedded web console |
+//! | `hosts`, `origin` | protection against DNS rebinding and cross-site requests |
+//! | `problem` | error codes and problem details |
+//! | `ids`, `query`, `json_body`, `content_type` | parse requests into typed values |
+//! | `limits` | every limit |
 //!
 //! ```no_run
 //! # async fn serve(log: std::sync::Arc<dyn runwire_log::Log>) -> std::io::Result<()> {
@@ -34,34 +38,34 @@
 
 pub mod agents;
 mod auth;
-mod bodies;
 mod console;
+mod content_type;
 mod demo;
 mod facade;
 mod feed;
-mod head;
 pub mod hosts;
 mod housekeeping;
+mod https_client;
 mod ids;
 pub mod interactions;
 mod json_body;
 pub mod limits;
 mod listener;
-mod media;
 mod metrics;
+mod open_bodies;
 mod openapi;
 mod origin;
-mod outage;
-mod outgoing;
-mod prefixed;
 pub mod problem;
 pub mod programs;
 mod query;
 mod read;
+mod request_head;
 mod resources;
+mod rewind;
 mod router;
-mod socket;
+mod store_retry;
 pub mod webhooks;
+mod websocket;
 mod write;
 mod ws;
 
@@ -76,53 +80,53 @@ use std::time::Duration;
 use runwire_log::Log;
 use tokio::sync::{Semaphore, watch};
 
-/// How the server serves.
+/// Configuration of the server.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where it listens; port 0 takes any that is free.
+    /// Address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
     /// The hosts that requests may name beside loopback names and the server's own addresses.
     pub allowed_hosts: Vec<hosts::AllowedHost>,
-    /// How many connections may be open at once.
+    /// Limit of open connections.
     pub connections: usize,
-    /// How long a client may take to send the head of a request.
+    /// Timeout for the head of a request.
     pub header_time: Duration,
-    /// How often an idle stream shows a sign of life.
+    /// Interval of keep-alives on an idle stream.
     pub keep_alive: Duration,
-    /// How long an open body may be silent before its run is looked at.
+    /// Idle time of an open body after which its run is checked.
     pub body_idle: Duration,
-    /// How often blank lines and comments of an open body renew the lease; well below the lease itself.
-    pub beat: Duration,
-    /// How long frames of an open body are tried again that the store cannot take, on top of what it does itself.
+    /// Minimum time between two lease renewals by heartbeats of an open body; well below the lease itself.
+    pub heartbeat: Duration,
+    /// Time limit for retries of an open body's appends during an outage, beyond the store's own retries.
     pub outage: Duration,
-    /// How long connections may take to finish when the server stops.
+    /// Grace period of connections at shutdown.
     pub grace: Duration,
-    /// What is removed when it is old, or when there is too much.
-    pub retention: Retention,
-    /// The agents that the server starts itself.
+    /// Retention of closed runs.
+    pub retention: RetentionConfig,
+    /// The agents that the server runs.
     pub agents: Vec<agents::Agent>,
-    /// The agent of requests to façades that name none; without one, the only agent is meant.
+    /// The agent of façade requests that name none; without one, the only agent.
     pub default_agent: Option<String>,
-    /// Which extension frames each façade shows.
+    /// The extension frames that each façade sends.
     pub facades: Facades,
-    /// How many runs of agents may be under way at once; others wait, pending.
+    /// Limit of working agents; further runs wait, pending.
     pub agents_at_once: usize,
-    /// How many runs of agents may be open at once; further ones are refused.
+    /// Limit of open runs of agents; further ones are refused.
     pub agents_open: usize,
-    /// How long an agent may take to end after it was asked to, before it is killed or cut off.
+    /// Grace period between asking an agent to stop and killing it.
     pub agent_grace: Duration,
-    /// The servers that are told when a run asks a person, or ends.
+    /// The servers that are notified of interactions and ended runs.
     pub webhooks: Vec<webhooks::Webhook>,
-    /// Whether browsers find the console at `/`.
+    /// Whether the console is served at `/`.
     pub console: bool,
 }
 
-/// What is removed: whole closed runs, oldest first.
+/// Retention: removes closed runs, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Runs that ended longer ago than this.
+pub struct RetentionConfig {
+    /// Maximum age of an ended run.
     pub age: Option<Duration>,
-    /// As many as it takes to keep all records within this many bytes.
+    /// Maximum bytes of all records.
     pub bytes: Option<u64>,
 }
 
@@ -135,10 +139,10 @@ impl Default for Config {
             header_time: limits::HEADER_TIME,
             keep_alive: limits::KEEP_ALIVE_TIME,
             body_idle: limits::BODY_IDLE_TIME,
-            beat: limits::BEAT_TIME,
+            heartbeat: limits::HEARTBEAT_TIME,
             outage: limits::OUTAGE_TIME,
             grace: limits::GRACE_TIME,
-            retention: Retention::default(),
+            retention: RetentionConfig::default(),
             agents: Vec::new(),
             default_agent: None,
             facades: Facades::default(),
@@ -151,40 +155,40 @@ impl Default for Config {
     }
 }
 
-/// What all requests share.
-pub(crate) struct Wire {
+/// State that all requests share.
+pub(crate) struct AppState {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) config: Config,
-    /// Turns true when the server stops: streams end, open bodies are answered.
+    /// Becomes true when the server stops.
     pub(crate) shutdown: watch::Receiver<bool>,
     pub(crate) feeds: feed::Feeds,
-    pub(crate) bodies: bodies::OpenBodies,
-    /// How many answers may be checked at once.
+    pub(crate) open_bodies: open_bodies::OpenBodies,
+    /// Limits concurrent answer checks.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) agents: agents::Agents,
-    /// Tells this start of the server from others.
+    /// Random id of this server process, part of ETags.
     pub(crate) start: u64,
     pub(crate) webhooks: Arc<webhooks::Webhooks>,
     pub(crate) metrics: Arc<metrics::Metrics>,
 }
 
-/// A server that has its address and serves once it is run.
+/// A server that is bound to its address.
 pub struct Server {
     listener: std::net::TcpListener,
     address: SocketAddr,
     stop: watch::Sender<bool>,
-    wire: Arc<Wire>,
+    state: Arc<AppState>,
 }
 
 impl Server {
-    /// Takes the address; connections wait until the server is run.
+    /// Binds the address; connections queue until [`Server::run`].
     pub fn bind(config: Config, log: Arc<dyn Log>) -> io::Result<Self> {
         let (stop, shutdown) = watch::channel(false);
         let agents = agents::Agents::new(&config, log.clone(), shutdown.clone())
             .map_err(|unknown| io::Error::new(io::ErrorKind::InvalidInput, unknown))?;
         let listener = listener::bind(config.listen)?;
         let address = listener.local_addr()?;
-        let wire = Wire {
+        let state = AppState {
             agents,
             webhooks: Arc::new(webhooks::Webhooks::new(&config.webhooks, log.clone())),
             metrics: Arc::default(),
@@ -192,32 +196,32 @@ impl Server {
             config,
             shutdown,
             feeds: feed::Feeds::default(),
-            bodies: bodies::OpenBodies::default(),
+            open_bodies: open_bodies::OpenBodies::default(),
             checks: Arc::new(Semaphore::new(limits::CHECKS)),
             start: fastrand::u64(..),
         };
-        Ok(Self { listener, address, stop, wire: Arc::new(wire) })
+        Ok(Self { listener, address, stop, state: Arc::new(state) })
     }
 
-    /// Tells the address, with the port that was taken.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` is done, then lets requests finish and closes the log.
+    /// Serves until `shutdown` completes, then lets requests finish and closes the log.
     ///
-    /// Readers are told to go, and open bodies are answered with what was written of them. What is not finished
-    /// within [`Config::grace`] is cut off.
+    /// Streams end, and open bodies are answered with what was written. Connections that do not finish within
+    /// [`Config::grace`] are cut off.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { listener, stop, wire, .. } = self;
-        // Before anything happens that is to be told.
-        wire.webhooks.subscribe().await.map_err(io::Error::other)?;
-        wire.agents.recover_first().await;
-        let housekeeping = housekeeping::start(&wire);
-        let served = listener::serve(listener, &wire, shutdown, stop).await;
-        wire.agents.stopped().await;
+        let Self { listener, stop, state, .. } = self;
+        // Before the first event that a webhook must get.
+        state.webhooks.subscribe().await.map_err(io::Error::other)?;
+        state.agents.recover_first().await;
+        let housekeeping = housekeeping::start(&state);
+        let served = listener::serve(listener, &state, shutdown, stop).await;
+        state.agents.wait_until_stopped().await;
         housekeeping.abort_all();
-        wire.log.close().await;
+        state.log.close().await;
         served
     }
 }

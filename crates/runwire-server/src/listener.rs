@@ -1,9 +1,9 @@
-//! Accepts connections, and bounds what each may take: time, memory, headers, streams.
+//! Accepts connections and limits each of them: time, memory, headers, streams.
 //!
-//! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection tell which it is. hyper
-//! answers a head that is malformed or too large by itself (400, 431) and closes the connection. A connection that
-//! begins with a request for a stream is served without hyper (`read/lean.rs`), and so is one that begins by
-//! writing to a run, for as long as it does nothing else (`write/lean.rs`).
+//! HTTP/1.1 and HTTP/2 without TLS share the port; the first bytes of a connection decide. hyper rejects a malformed
+//! or too large head (400, 431) and closes the connection. A connection whose first request is a stream bypasses hyper
+//! (`read/raw_http.rs`), and so does one whose first request writes to a run, while it does nothing else
+//! (`write/raw_http.rs`).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -28,11 +28,11 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::metrics::RouteClass;
-use crate::prefixed::Prefixed;
-use crate::read::lean;
-use crate::{Wire, hosts, limits, origin, router, write};
+use crate::read::raw_http;
+use crate::rewind::RewindStream;
+use crate::{AppState, hosts, limits, origin, router, write};
 
-/// Takes an address.
+/// Binds and listens on an address.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     // On Windows this would let two servers share a port instead of letting one restart.
@@ -44,28 +44,28 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Serves connections until `shutdown` is done, then says so through `stop` and waits for them to finish.
+/// Serves connections until `shutdown` completes, then signals `stop` and waits for them to finish.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
-    wire: &Arc<Wire>,
+    state: &Arc<AppState>,
     shutdown: impl Future<Output = ()>,
     stop: watch::Sender<bool>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let most = wire.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-    let room = Arc::new(Semaphore::new(most));
+    let limit = state.config.connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+    let connections = Arc::new(Semaphore::new(limit));
     let (cut_off, cut) = watch::channel(false);
-    let builder = Arc::new(builder(wire.config.header_time));
-    let router = router::router(wire.clone());
+    let builder = Arc::new(builder(state.config.header_time));
+    let router = router::router(state.clone());
 
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = async {
-            // Whoever finds no room waits in the kernel's queue, where it costs next to nothing.
-            let place = room.clone().acquire_owned().await.ok();
-            (listener.accept().await, Place(Arc::new(place)))
+            // Further connections wait in the kernel's accept queue, where they cost almost nothing.
+            let permit = connections.clone().acquire_owned().await.ok();
+            (listener.accept().await, ConnectionPermit(Arc::new(permit)))
         };
-        let (accepted, place) = tokio::select! {
+        let (accepted, permit) = tokio::select! {
             biased;
             () = &mut shutdown => break,
             accepted = accepted => accepted,
@@ -74,23 +74,24 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 prepare(&stream);
                 let begun = Arc::new(AtomicBool::new(false));
-                let entry = Entry { wire: wire.clone(), router: router.clone(), begun, place };
+                let context =
+                    ConnectionContext { state: state.clone(), router: router.clone(), begun, permit };
                 let (builder, cut) = (builder.clone(), cut.clone());
-                tokio::spawn(connection(stream, entry, builder, cut));
+                tokio::spawn(connection(stream, context, builder, cut));
             }
             Err(error) => pause_after(&error).await,
         }
     }
     drop(listener);
     stop.send_replace(true);
-    let everyone = room.acquire_many(u32::try_from(most).unwrap_or(u32::MAX));
-    if tokio::time::timeout(wire.config.grace, everyone).await.is_err() {
-        let left = most - room.available_permits();
-        tracing::warn!(left, "cutting off connections that did not finish in time");
+    let all_closed = connections.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
+    if tokio::time::timeout(state.config.grace, all_closed).await.is_err() {
+        let open = limit - connections.available_permits();
+        tracing::warn!(open, "cutting off connections that did not finish in time");
         cut_off.send_replace(true);
-        let everyone = room.acquire_many(u32::try_from(most).unwrap_or(u32::MAX));
-        // Nothing is left to wait for but the tasks' next wake-up.
-        let _ = tokio::time::timeout(Duration::from_secs(1), everyone).await;
+        let all_closed = connections.acquire_many(u32::try_from(limit).unwrap_or(u32::MAX));
+        // The tasks end at their next wake-up.
+        let _ = tokio::time::timeout(Duration::from_secs(1), all_closed).await;
     }
     Ok(())
 }
@@ -107,7 +108,7 @@ fn builder(header_time: Duration) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(limits::HEADER_LIST_BYTES)
-        .max_concurrent_streams(limits::STREAMS_OF_CONNECTION)
+        .max_concurrent_streams(limits::CONNECTION_STREAMS)
         .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
         .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(limits::PROBE_TIME)
@@ -115,18 +116,18 @@ fn builder(header_time: Duration) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Sets what a connection of small, hurried messages needs. A socket that refuses is already gone.
+/// Sets socket options for small, latency-sensitive messages. Errors mean that the socket is already closed.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let probes = TcpKeepalive::new().with_time(limits::PROBE_TIME).with_interval(limits::HEADER_TIME);
     let socket = SockRef::from(stream);
     let _ = socket.set_tcp_keepalive(&probes);
-    // A reader that stands still shall wait in the log, not with megabytes in the kernel.
+    // A stalled reader must not hold megabytes in the kernel's send buffer.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = socket.set_tcp_notsent_lowat(limits::UNSENT_BYTES);
 }
 
-/// Waits a little where the next accept would fail for the same reason, such as too many open files.
+/// Pauses after an accept error that would repeat at once, such as too many open files.
 async fn pause_after(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
@@ -135,46 +136,53 @@ async fn pause_after(error: &io::Error) {
     }
 }
 
-/// Serves a connection; its first bytes decide how. All but the lean way is boxed, so that a reader who stays for
-/// hours takes no more memory than that one needs.
+/// Serves a connection; its first bytes decide how. Every future but the raw stream is boxed, so that an idle reader
+/// takes no more memory than its stream needs.
 async fn connection(
     mut stream: TcpStream,
-    entry: Entry,
+    context: ConnectionContext,
     builder: Arc<Builder<TokioExecutor>>,
     mut cut: watch::Receiver<bool>,
 ) {
     let opened = Instant::now();
-    let Some(peeked) = Box::pin(first_bytes(&stream, &entry.wire)).await else { return };
-    if write::lean::suits(&peeked) {
+    let Some(peeked) = Box::pin(first_bytes(&stream, &context.state)).await else { return };
+    if write::raw_http::accepts(&peeked) {
         drop(peeked);
-        let left = tokio::select! {
-            left = Box::pin(write::lean::serve(&entry.wire, &mut stream)) => left,
+        let unanswered = tokio::select! {
+            unanswered = Box::pin(write::raw_http::serve(&context.state, &mut stream)) => unanswered,
             _ = cut.wait_for(|cut| *cut) => return,
         };
-        return match left {
+        return match unanswered {
             Ok(Some(read)) => {
-                Box::pin(ordinary(Prefixed::new(read, stream), entry, &builder, cut, Instant::now())).await
+                Box::pin(serve_with_hyper(
+                    RewindStream::new(read, stream),
+                    context,
+                    &builder,
+                    cut,
+                    Instant::now(),
+                ))
+                .await
             }
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "a writer's connection broke off"),
         };
     }
-    let lean = tokio::select! {
-        lean = Box::pin(lean::open(&entry.wire, &stream, peeked)) => lean,
+    let raw_stream = tokio::select! {
+        raw_stream = Box::pin(raw_http::open(&context.state, &stream, peeked)) => raw_stream,
         _ = cut.wait_for(|cut| *cut) => return,
     };
-    let ended = match lean {
-        Ok(Some(lean)) => {
-            let _place = entry.place.clone();
-            drop((entry, builder));
+    let ended = match raw_stream {
+        Ok(Some(raw_stream)) => {
+            let _permit = context.permit.clone();
+            drop((context, builder));
             tokio::select! {
-                ended = lean.run(stream) => ended,
+                ended = raw_stream.run(stream) => ended,
                 _ = cut.wait_for(|cut| *cut) => return,
             }
         }
         Ok(None) => {
-            let stream = Prefixed::new(Vec::new(), stream);
-            return Box::pin(ordinary(stream, entry, &builder, cut, opened)).await;
+            let stream = RewindStream::new(Vec::new(), stream);
+            return Box::pin(serve_with_hyper(stream, context, &builder, cut, opened)).await;
         }
         Err(error) => Err(error),
     };
@@ -183,37 +191,37 @@ async fn connection(
     }
 }
 
-/// Waits for what a connection says first; none if it says nothing in time, or before the server stops.
-async fn first_bytes(stream: &TcpStream, wire: &Wire) -> Option<Vec<u8>> {
-    let mut stopping = wire.shutdown.clone();
+/// Waits for the first bytes of a connection; none on a timeout or shutdown.
+async fn first_bytes(stream: &TcpStream, state: &AppState) -> Option<Vec<u8>> {
+    let mut stopping = state.shutdown.clone();
     let peeked = tokio::select! {
         biased;
-        peeked = lean::peek(stream) => peeked.ok(),
-        () = tokio::time::sleep(wire.config.header_time) => None,
+        peeked = raw_http::peek(stream) => peeked.ok(),
+        () = tokio::time::sleep(state.config.header_time) => None,
         _ = stopping.wait_for(|stopping| *stopping) => None,
     };
     peeked.filter(|peeked| !peeked.is_empty())
 }
 
 /// Serves a connection with hyper.
-async fn ordinary(
-    stream: Prefixed,
-    entry: Entry,
+async fn serve_with_hyper(
+    stream: RewindStream,
+    context: ConnectionContext,
     builder: &Builder<TokioExecutor>,
     mut cut: watch::Receiver<bool>,
     opened: Instant,
 ) {
-    let mut stopping = entry.wire.shutdown.clone();
-    let begun = entry.begun.clone();
-    // hyper's own timer begins once it knows the version, for which a client may take its time.
-    let opening_ends = opened + entry.wire.config.header_time;
-    let answering = Answering { local: stream.local_ip(), entry };
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), answering));
+    let mut stopping = context.state.shutdown.clone();
+    let begun = context.begun.clone();
+    // hyper's own timer starts only when it knows the HTTP version.
+    let opening_ends = opened + context.state.config.header_time;
+    let service = RequestService { local: stream.local_ip(), context };
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let ended = tokio::select! {
-        // First what has come already: also a server that stops answers it.
+        // Polled first: requests that have arrived are answered even during a shutdown.
         biased;
         ended = connection.as_mut() => Some(ended),
-        () = nothing_begins(&begun, opening_ends) => return,
+        () = no_request_begins(&begun, opening_ends) => return,
         _ = stopping.wait_for(|stopping| *stopping) => None,
     };
     let ended = match ended {
@@ -231,68 +239,68 @@ async fn ordinary(
     }
 }
 
-/// Comes back if no request has begun by the given time.
-async fn nothing_begins(begun: &AtomicBool, time: Instant) {
+/// Completes if no request has begun by the given time.
+async fn no_request_begins(begun: &AtomicBool, time: Instant) {
     tokio::time::sleep_until(time).await;
     if begun.load(Ordering::Relaxed) {
         std::future::pending::<()>().await;
     }
 }
 
-/// A connection's place among those that may be open; whoever outlives its HTTP, as a WebSocket does, keeps it.
+/// The permit of an open connection; a WebSocket keeps it after the upgrade.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(
+pub(crate) struct ConnectionPermit(
     #[expect(dead_code, reason = "held, so that it is counted; never looked at")]
     Arc<Option<OwnedSemaphorePermit>>,
 );
 
-/// Where requests of one connection come in.
+/// What the requests of one connection share.
 #[derive(Clone)]
-struct Entry {
-    wire: Arc<Wire>,
+struct ConnectionContext {
+    state: Arc<AppState>,
     router: Router,
     begun: Arc<AtomicBool>,
-    place: Place,
+    permit: ConnectionPermit,
 }
 
-/// Answers the requests of a connection that hyper reads.
-struct Answering {
-    entry: Entry,
-    /// The address that the connection came to.
+/// Handles the requests of a connection that hyper serves.
+struct RequestService {
+    context: ConnectionContext,
+    /// The local address of the connection.
     local: Option<IpAddr>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Answering {
+impl hyper::service::Service<Request<Incoming>> for RequestService {
     type Response = Response;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Entry { wire, router, begun, place } = &self.entry;
+        let ConnectionContext { state, router, begun, permit } = &self.context;
         begun.store(true, Ordering::Relaxed);
         let class = RouteClass::of(request.method(), request.uri().path());
-        let metrics = wire.metrics.clone();
+        let metrics = state.metrics.clone();
         let named = (request.version(), request.uri(), request.headers());
-        let checked = hosts::check(&wire.config.allowed_hosts, self.local, named);
+        let checked = hosts::check(&state.config.allowed_hosts, self.local, named);
         if let Err(problem) = checked.and_then(|()| origin::check_request(&request)) {
-            metrics.answered(class, problem.status());
+            metrics.count_request(class, problem.status());
             return Box::pin(std::future::ready(Ok(problem.into_response())));
         }
-        // The hottest request of all does without the router, and its body without a box.
-        if let Some(run) = write::hot_run(request.method(), request.uri()) {
-            let (wire, run) = (wire.clone(), run.to_owned());
+        // Fast path for the most frequent request: no router, no boxed body.
+        if let Some(run) = write::fast_path_run(request.method(), request.uri()) {
+            let (state, run) = (state.clone(), run.to_owned());
             return Box::pin(async move {
-                let response = write::to_run(wire, &run, request).await;
-                metrics.answered(class, response.status());
+                let response = write::write_fast_path(state, &run, request).await;
+                metrics.count_request(class, response.status());
                 Ok(response)
             });
         }
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(place.clone());
+        request.extensions_mut().insert(permit.clone());
         let answer = router.clone().call(request);
         Box::pin(async move {
             let response = answer.await?;
-            metrics.answered(class, response.status());
+            metrics.count_request(class, response.status());
             Ok(response)
         })
     }

@@ -1,4 +1,4 @@
-//! The description of the whole interface, as OpenAPI 3.1.
+//! Serves the OpenAPI 3.1 document of the HTTP interface.
 
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
@@ -6,7 +6,7 @@ use http::header::CONTENT_TYPE;
 /// Written by hand: `tests/it/openapi.rs` checks that it names every route, and no others.
 const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// Shows the description.
+/// Responds with the document.
 pub(crate) async fn show() -> Response {
     ([(CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
 }

@@ -1,11 +1,11 @@
-//! Which pages may send what: a browser sends requests for anyone, and tells from where.
+//! Origin check: refuses writes and WebSockets from web pages of other sites.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Method};
 
 use crate::problem::Problem;
 
-/// Refuses pages of other sites.
+/// Refuses a request whose `Origin` is another site.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or("an origin that is no text");
@@ -18,8 +18,8 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new("origin_refused", detail))
 }
 
-/// Refuses what a page of another site would change. Reading is the browser's own business: without leave the
-/// page does not see the answer.
+/// Checks the origin of requests that change something. Reads are left to the browser: without CORS headers the page
+/// does not see the response.
 pub(crate) fn check_request<B>(request: &http::Request<B>) -> Result<(), Problem> {
     match *request.method() {
         Method::GET | Method::HEAD | Method::OPTIONS => Ok(()),

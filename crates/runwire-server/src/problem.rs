@@ -1,4 +1,4 @@
-//! Every way to say no: one table of codes, and the one place that turns errors into answers (RFC 9457).
+//! Errors of the HTTP interface: the table of codes, and the conversion of errors to problem details (RFC 9457).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ pub use codes::{CODES, Code};
 
 use crate::resources::interactions::AnswerView;
 
-/// A refusal, as `application/problem+json`.
+/// An error response, as `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
     code: &'static Code,
@@ -30,7 +30,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Makes a problem of a code in the table; one that is missing there is an error of the server.
+    /// Creates a problem with a code of the table; an unknown code becomes `internal`.
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         let known = CODES.iter().find(|known| known.code == code);
         debug_assert!(known.is_some(), "`{code}` is not in the table of codes");
@@ -38,7 +38,7 @@ impl Problem {
         Self { code, status: code.status, detail: detail.into(), members: Vec::new() }
     }
 
-    /// Makes the problem of frames that do not name their session, where nothing else does.
+    /// Creates the problem of a dialect whose frames do not name their session, written to a tenant.
     pub(crate) fn needs_run(dialect: Dialect) -> Self {
         let sessions: Vec<_> = Dialect::READABLE
             .into_iter()
@@ -52,12 +52,12 @@ impl Problem {
         Self { status: 400, ..problem }
     }
 
-    /// Makes the problem of a query parameter.
+    /// Creates the problem of a query parameter.
     pub fn bad_query(parameter: &str, detail: impl Into<String>) -> Self {
         Self::new("bad_query", detail).with("parameter", parameter)
     }
 
-    /// Makes the problem of a header.
+    /// Creates the problem of a header.
     pub fn bad_header(header: &str, detail: impl Into<String>) -> Self {
         Self::new("bad_header", detail).with("header", header)
     }
@@ -85,17 +85,17 @@ impl Problem {
         }
     }
 
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         self.code.code
     }
 
-    /// Tells whether the store is away.
+    /// Returns true if the store is unavailable.
     pub(crate) fn is_outage(&self) -> bool {
         self.code.code == "store_unavailable"
     }
 
-    /// Tells the status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -155,13 +155,13 @@ impl IntoResponse for Problem {
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         ];
         let mut response = (status, headers, body).into_response();
-        hint_at_retry(&mut response);
+        set_retry_after(&mut response);
         response
     }
 }
 
-/// Says when to try again, where the server could not do it just now.
-pub(crate) fn hint_at_retry(response: &mut Response) {
+/// Adds `Retry-After` to a 503.
+pub(crate) fn set_retry_after(response: &mut Response) {
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
@@ -171,18 +171,18 @@ impl From<LogError> for Problem {
     fn from(error: LogError) -> Self {
         match &error {
             LogError::Unavailable(reason) => {
-                tell_operator(reason);
+                log_store_failure(reason);
                 return Self::new(error.code(), "the store does not answer just now");
             }
             LogError::Uncertain(reason) => {
-                tell_operator(reason);
+                log_store_failure(reason);
                 let detail = "the store went away while it wrote this; whether it is written is not known";
                 let hint = "Repeat it in the same words: with `Producer-Id`, or an id of your own, nothing is there twice.";
                 return Self::new(error.code(), detail).with("uncertain", true).with("hint", hint);
             }
             LogError::NeedsRun(dialect) => return Self::needs_run(*dialect),
             LogError::Damaged(reason) => {
-                tell_operator(reason);
+                log_store_failure(reason);
                 return Self::new(error.code(), "the store refuses this; the server's log says why");
             }
             _ => {}
@@ -219,7 +219,7 @@ impl From<LogError> for Problem {
             LogError::OtherSession { session, .. } => problem.with("session", session),
             LogError::TooManyProducers(limit) | LogError::TooManyRuns(limit) => problem.with("limit", limit),
             LogError::CursorTrimmed { oldest, .. } => {
-                // What follows this cursor is all that is left.
+                // The cursor before the oldest record.
                 problem.with("oldest", oldest).with("after", (oldest - 1).to_string())
             }
             LogError::CursorBeyondEnd { head, .. } => problem.with("last_seq", head),
@@ -233,13 +233,13 @@ impl From<LogError> for Problem {
     }
 }
 
-/// Logs why the store did not do what it was asked, at most once a second: in an outage every request would say the same.
+/// Logs an error of the store, at most once per second: in an outage every request has the same.
 ///
-/// The reason may name files and addresses, which are the operator's business alone.
-pub(crate) fn tell_operator(reason: &str) {
-    static TOLD_AT: AtomicU64 = AtomicU64::new(0);
+/// The reason may contain files and addresses: it is for the server's log only.
+pub(crate) fn log_store_failure(reason: &str) {
+    static LOGGED_AT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    if TOLD_AT.swap(now, Ordering::Relaxed) != now {
+    if LOGGED_AT.swap(now, Ordering::Relaxed) != now {
         tracing::error!(reason, "the store has failed");
     }
 }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_store_says_of_itself_stays_with_the_operator() {
+    fn errors_of_the_store_are_not_sent_to_clients() {
         let reason = || "/srv/secret/runwire.db".to_owned();
         let errors = [
             (LogError::Unavailable(reason()), true),
@@ -397,7 +397,7 @@ mod tests {
             (LogError::Damaged(reason()), false),
         ];
         for (error, passes) in errors {
-            assert_eq!(crate::outage::is_outage(&error), passes);
+            assert_eq!(crate::store_retry::is_outage(&error), passes);
             let problem = Problem::from(error);
             assert_eq!(problem.is_outage(), passes);
             assert!(!problem.to_text().contains("secret"));

@@ -1,4 +1,4 @@
-//! Query parameters, read once each; what nobody asked for is refused by name.
+//! Parses query parameters; unknown and repeated ones are errors.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -9,26 +9,27 @@ use runwire_model::dialect::Dialect;
 use crate::ids;
 use crate::problem::Problem;
 
-/// The parameters of a request.
+/// The query parameters of a request.
 pub(crate) struct Query<'a> {
-    left: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    asked: Vec<&'static str>,
+    unread: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    known_names: Vec<&'static str>,
 }
 
 impl<'a> Query<'a> {
-    /// Takes the query of an address apart.
+    /// Parses a query string.
     pub(crate) fn parse(query: Option<&'a str>) -> Self {
         let pairs = query.filter(|query| !query.is_empty());
-        let left = pairs.map(|query| form_urlencoded::parse(query.as_bytes()).collect()).unwrap_or_default();
-        Self { left, asked: Vec::new() }
+        let unread =
+            pairs.map(|query| form_urlencoded::parse(query.as_bytes()).collect()).unwrap_or_default();
+        Self { unread, known_names: Vec::new() }
     }
 
-    /// Takes a parameter; the same one twice is refused.
+    /// Takes a parameter; fails if it is repeated.
     pub(crate) fn take(&mut self, name: &'static str) -> Result<Option<Cow<'a, str>>, Problem> {
-        self.asked.push(name);
-        let Some(at) = self.left.iter().position(|(key, _)| key == name) else { return Ok(None) };
-        let (_, value) = self.left.remove(at);
-        if self.left.iter().any(|(key, _)| key == name) {
+        self.known_names.push(name);
+        let Some(at) = self.unread.iter().position(|(key, _)| key == name) else { return Ok(None) };
+        let (_, value) = self.unread.remove(at);
+        if self.unread.iter().any(|(key, _)| key == name) {
             return Err(Problem::bad_query(name, format!("`{name}` is given more than once")));
         }
         Ok(Some(value))
@@ -42,12 +43,12 @@ impl<'a> Query<'a> {
             Some("false") => Ok(Some(false)),
             Some(other) => Err(Problem::bad_query(
                 name,
-                format!("`{name}` is `true` or `false`, not `{}`", shown(other)),
+                format!("`{name}` is `true` or `false`, not `{}`", truncated(other)),
             )),
         }
     }
 
-    /// Takes a number within bounds.
+    /// Takes a number within a range.
     pub(crate) fn number(
         &mut self,
         name: &'static str,
@@ -57,7 +58,7 @@ impl<'a> Query<'a> {
         let number = value.parse().ok().filter(|number| allowed.contains(number));
         let wrong = || {
             let (least, most) = (allowed.start(), allowed.end());
-            let detail = format!("`{name}` is a number from {least} to {most}, not `{}`", shown(&value));
+            let detail = format!("`{name}` is a number from {least} to {most}, not `{}`", truncated(&value));
             Problem::bad_query(name, detail)
         };
         number.map(Some).ok_or_else(wrong)
@@ -70,11 +71,12 @@ impl<'a> Query<'a> {
         Ok(Some(value.into_owned()))
     }
 
-    /// Takes a moment, as RFC 3339 writes it.
-    pub(crate) fn moment(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+    /// Takes a timestamp in RFC 3339 format.
+    pub(crate) fn timestamp(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         let Some(value) = self.take(name)? else { return Ok(None) };
         let wrong = || {
-            let detail = format!("`{name}` is a time such as 2026-11-15T02:44:33Z, not `{}`", shown(&value));
+            let detail =
+                format!("`{name}` is a time such as 2026-11-15T02:44:33Z, not `{}`", truncated(&value));
             Problem::bad_query(name, detail)
         };
         Timestamp::parse(&value).map(Some).ok_or_else(wrong)
@@ -90,26 +92,26 @@ impl<'a> Query<'a> {
         let known = Dialect::from_name(&value).filter(|dialect| allowed.contains(dialect));
         let wrong = || {
             let names: Vec<_> = allowed.iter().map(|dialect| dialect.name()).collect();
-            let detail = format!("`{name}` is `{}`; it can be {}", shown(&value), names.join(", "));
+            let detail = format!("`{name}` is `{}`; it can be {}", truncated(&value), names.join(", "));
             Problem::bad_query(name, detail).with("expected", names)
         };
         known.map(Some).ok_or_else(wrong)
     }
 
-    /// Refuses what is left.
+    /// Fails if a parameter was not taken.
     pub(crate) fn finish(self) -> Result<(), Problem> {
-        let Some((name, _)) = self.left.first() else { return Ok(()) };
-        let name = shown(name);
-        let known = match self.asked.is_empty() {
+        let Some((name, _)) = self.unread.first() else { return Ok(()) };
+        let name = truncated(name);
+        let known = match self.known_names.is_empty() {
             true => "there are none here".to_owned(),
-            false => format!("known are {}", self.asked.join(", ")),
+            false => format!("known are {}", self.known_names.join(", ")),
         };
         Err(Problem::bad_query(&name, format!("there is no parameter `{name}`; {known}")))
     }
 }
 
-/// Shows what came, as far as it is worth showing.
-fn shown(text: &str) -> String {
+/// Truncates a value for an error message.
+fn truncated(text: &str) -> String {
     match text.char_indices().nth(64) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(refused(query("end=1").flag("end").map(drop)), "end");
         assert_eq!(refused(query("limit=0").number("limit", 1..=9).map(drop)), "limit");
         assert_eq!(refused(query("a=1&a=1").take("a").map(drop)), "a");
-        assert_eq!(refused(query("since=yesterday").moment("since").map(drop)), "since");
+        assert_eq!(refused(query("since=yesterday").timestamp("since").map(drop)), "since");
         let text = query("dialect=text").dialect("dialect", &Dialect::READABLE).unwrap_err().into_members();
         assert_eq!(text["expected"].as_array().unwrap().len(), Dialect::READABLE.len());
     }

@@ -1,4 +1,4 @@
-//! Which request goes where.
+//! The routes of the HTTP interface.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
 use crate::problem::Problem;
-use crate::resources::{agents, interactions, messages, producers, records, runs, threads, webhooks};
-use crate::{Wire, console, facade, metrics, openapi, read, resources, write, ws};
+use crate::resources::{agents, interactions, messages, producers, runs, threads, transfer, webhooks};
+use crate::{AppState, console, facade, metrics, openapi, read, resources, write, ws};
 
-/// Puts all routes together. `tests/it/openapi.rs` checks that `openapi.json` names each of them.
-pub(crate) fn router(wire: Arc<Wire>) -> Router {
+/// Builds the router. `tests/it/openapi.rs` checks that `openapi.json` documents each route.
+pub(crate) fn router(state: Arc<AppState>) -> Router {
     Router::new()
         .route("/v1/runs", get(runs::list).post(runs::create))
         .route("/v1/runs/{run}", get(runs::show))
@@ -34,7 +34,7 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .route("/v1/threads/{thread}/events", post(write::thread))
         .route("/v1/threads/{thread}/producers/{producer}", get(producers::show_of_thread))
         .route("/v1/threads/{thread}/messages", get(messages::of_thread))
-        .route("/v1/threads/{thread}/records", get(records::export).post(records::import))
+        .route("/v1/threads/{thread}/records", get(transfer::export).post(transfer::import))
         .route("/v1/events", post(write::tenant))
         .route("/v1/producers/{producer}", get(producers::show_of_tenant))
         .route("/v1/webhooks", get(webhooks::list))
@@ -47,17 +47,17 @@ pub(crate) fn router(wire: Arc<Wire>) -> Router {
         .merge(ws::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(wire)
+        .with_state(state)
 }
 
-/// Answers what is no request of the interface: the console's pages, and what nobody knows.
+/// Responds with a page of the console, or 404.
 async fn unknown_route(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let page = wire.config.console.then(|| console::answer(&method, uri.path(), &headers)).flatten();
+    let page = state.config.console.then(|| console::respond(&method, uri.path(), &headers)).flatten();
     page.unwrap_or_else(|| {
         Problem::new("not_found", format!("nothing answers {method} {}", uri.path())).into_response()
     })

@@ -1,4 +1,4 @@
-//! What an agent is, as the configuration says it.
+//! Configuration of agents.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use runwire_model::run::WholePolicy;
 
 use crate::{demo, limits};
 
-/// An agent that the server can start.
+/// An agent that the server can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// What requests call it.
+    /// The name in requests.
     pub name: String,
-    /// What it is.
+    /// How it is run.
     pub kind: AgentKind,
 }
 
-/// The ways to start an agent.
+/// The kinds of agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentKind {
-    /// A request to somebody else's server.
+    /// A request to another server.
     Http(HttpAgent),
     /// A program on this machine.
     Exec(ExecAgent),
@@ -32,32 +32,32 @@ pub enum AgentKind {
 /// An agent that answers a request with a stream of frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAgent {
-    /// Where the run's input is posted; `{message}`, `{run}` and `{thread}` in it are filled in.
+    /// The URL that the run's input is posted to; `{message}`, `{run}` and `{thread}` are replaced.
     pub url: String,
-    /// What it speaks.
+    /// The dialect of its output.
     pub dialect: Dialect,
-    /// Whether frames are refused that its dialect's document does not allow.
+    /// Whether frames that break the dialect's document are refused.
     pub strict: bool,
-    /// What becomes of a whole text that differs from what the run has told.
+    /// Policy for a whole text that differs from its streamed pieces.
     pub whole: WholePolicy,
     /// Headers of every request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Where answers are posted, for dialects whose own request cannot carry them.
+    /// URL for answers, for dialects whose requests cannot carry them.
     pub answer_url: Option<String>,
-    /// Where it is told that a run is cancelled; without one, its connection is closed.
+    /// URL for cancel requests; without one, the connection is closed.
     pub cancel_url: Option<String>,
-    /// Certificates, as PEM, that are trusted beside those of the machine.
+    /// PEM certificates to trust beside those of the system.
     pub trusted: Vec<u8>,
-    /// Time in which a connection must be made.
+    /// Connect timeout.
     pub connect_time: Duration,
-    /// Time in which its answer must begin.
+    /// Timeout for the head of the response.
     pub answer_time: Duration,
-    /// Time that its stream may be silent.
+    /// Idle timeout of the stream.
     pub silence_time: Duration,
 }
 
 impl HttpAgent {
-    /// Makes an agent that is reached without headers, in the usual times.
+    /// Creates an agent without headers, with default timeouts.
     pub fn new(url: impl Into<String>, dialect: Dialect) -> Self {
         Self {
             url: url.into(),
@@ -70,42 +70,42 @@ impl HttpAgent {
             trusted: Vec::new(),
             connect_time: limits::AGENT_CONNECT_TIME,
             answer_time: limits::AGENT_ANSWER_TIME,
-            silence_time: limits::AGENT_SILENCE_TIME,
+            silence_time: limits::AGENT_IDLE_TIME,
         }
     }
 }
 
-/// An agent that is a program: its standard output is the run, one frame a line.
+/// An agent that is a program; its standard output is the run, one frame per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecAgent {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What it speaks.
+    /// The dialect of its output.
     pub dialect: Dialect,
-    /// Whether frames are refused that its dialect's document does not allow.
+    /// Whether frames that break the dialect's document are refused.
     pub strict: bool,
-    /// What becomes of a whole text that differs from what the run has told.
+    /// Policy for a whole text that differs from its streamed pieces.
     pub whole: WholePolicy,
-    /// Variables of its environment, beside those of the server.
+    /// Environment variables beside those of the server.
     pub env: Vec<(String, String)>,
-    /// The directory that it starts in.
+    /// The working directory.
     pub directory: Option<PathBuf>,
 }
 
 impl ExecAgent {
-    /// Makes an agent of a command.
+    /// Creates an agent from a command.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>, dialect: Dialect) -> Self {
         let command = command.into_iter().map(Into::into).collect();
         Self { command, dialect, strict: false, whole: WholePolicy::Add, env: Vec::new(), directory: None }
     }
 }
 
-/// An agent that is built in.
+/// A built-in demo agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DemoAgent {
-    /// Which one; see [`demo_names`].
+    /// The name of the script; see [`demo_names`].
     pub script: String,
-    /// Whether its pauses are a hundredth of what people need to follow.
+    /// Whether its pauses are a hundredth of the normal ones.
     pub fast: bool,
 }
 
@@ -114,7 +114,7 @@ pub fn demo_names() -> impl Iterator<Item = &'static str> {
     demo::agents().iter().map(|demo| demo.name)
 }
 
-/// Makes all built-in agents, each under its own name.
+/// Creates all built-in agents, each under its own name.
 pub fn demos(fast: bool) -> Vec<Agent> {
     let agent = |name: &str| Agent {
         name: name.to_owned(),
@@ -124,7 +124,7 @@ pub fn demos(fast: bool) -> Vec<Agent> {
 }
 
 impl AgentKind {
-    /// Tells the name of the kind, as the configuration has it.
+    /// Returns the name of the kind in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -133,7 +133,7 @@ impl AgentKind {
         }
     }
 
-    /// Returns what becomes of a whole text that differs from what the run has told.
+    /// Returns the policy for a whole text that differs from its streamed pieces.
     pub fn whole(&self) -> WholePolicy {
         match self {
             Self::Http(http) => http.whole,
@@ -142,7 +142,7 @@ impl AgentKind {
         }
     }
 
-    /// Tells whether frames are refused that the dialect's document does not allow.
+    /// Returns true if frames that break the dialect's document are refused.
     pub fn is_strict(&self) -> bool {
         match self {
             Self::Http(http) => http.strict,
@@ -151,7 +151,7 @@ impl AgentKind {
         }
     }
 
-    /// Tells what the agent speaks.
+    /// Returns the dialect of the agent's output.
     pub fn dialect(&self) -> Dialect {
         match self {
             Self::Http(http) => http.dialect,

@@ -1,140 +1,147 @@
-//! The built-in agents: scripts, told at a pace that people can follow.
+//! Runs the built-in demo agents: scripts of events, written at a pace that people can follow.
 //!
-//! A script is the same whenever it is told. So a run that an earlier server has left is taken up by telling the
-//! script from its beginning, with the answers that the log holds, and passing over what is written.
+//! A script is deterministic. So an orphaned run is resumed by replaying the script from its start with the stored
+//! answers, and skipping the events that are already written.
 
 use std::time::Duration;
 
 use runwire_model::event::InteractionResolved;
 
+use super::agent_writer::{AgentWriteError, AgentWriter};
 use super::config::DemoAgent;
-use super::delivery::{Delivery, Stop};
-use super::ending::Ending;
-use super::job::{Job, Left};
-use super::signals::{Follower, Signal};
-use crate::demo::{Script, Step};
+use super::job::{Job, OrphanState};
+use super::outcome::AgentOutcome;
+use super::signals::{RecordFollower, RunSignal};
+use crate::demo::{Script, ScriptStep};
 
-/// How much faster than for people a fast script is.
-const FASTER: u32 = 100;
+/// Speed factor of a fast script.
+const FAST_PACE: u32 = 100;
 
-/// Tells the script, to the end of its run or of the server.
+/// Runs the script until the run ends or the server stops.
 pub(super) async fn run(
     job: &Job,
     agent: &DemoAgent,
-    mut delivery: Delivery,
-    follower: Follower,
-    left: Option<Left>,
+    mut writer: AgentWriter,
+    follower: RecordFollower,
+    orphan: Option<OrphanState>,
 ) {
     let message = job.input.message.as_deref().unwrap_or_default();
     let Some(script) = Script::new(&agent.script, message, &job.run.id) else {
         let message = format!("there is no demo called `{}`", agent.script);
-        return job.end(&mut delivery, Ending::failed("not_started", message)).await;
+        return job.end(&mut writer, AgentOutcome::failed("not_started", message)).await;
     };
-    let left = left.unwrap_or_default();
-    let skip = delivery.written();
-    let mut telling = Telling {
+    let orphan = orphan.unwrap_or_default();
+    let skip = writer.written();
+    let mut runner = ScriptRunner {
         job,
         script,
-        delivery,
+        writer,
         follower,
-        answers: left.answers,
+        answers: orphan.answers,
         skip,
         is_cancelled: false,
-        pace: if agent.fast { FASTER } else { 1 },
+        pace: if agent.fast { FAST_PACE } else { 1 },
     };
-    if left.is_cancelled {
-        telling.skip_written();
-        telling.cancel();
+    if orphan.is_cancelled {
+        runner.skip_written();
+        runner.cancel();
     }
-    match telling.tell().await {
-        Ok(()) | Err(Halt::Leave | Halt::Stop(Stop::Closed | Stop::Fenced)) => {}
-        Err(Halt::Stop(Stop::Refused)) => job.end(&mut telling.delivery, Ending::store_damaged()).await,
-        Err(Halt::Stop(stop)) => {
-            tracing::warn!(run = &*job.run.id, agent = job.agent.name, %stop, "a demo cannot be told");
+    match runner.run_script().await {
+        Ok(())
+        | Err(
+            ScriptHalt::Leave
+            | ScriptHalt::AgentWriteError(AgentWriteError::Closed | AgentWriteError::Fenced),
+        ) => {}
+        Err(ScriptHalt::AgentWriteError(AgentWriteError::Refused)) => {
+            job.end(&mut runner.writer, AgentOutcome::store_damaged()).await
+        }
+        Err(ScriptHalt::AgentWriteError(error)) => {
+            tracing::warn!(run = &*job.run.id, agent = job.agent.name, %error, "a demo cannot be told");
         }
     }
 }
 
-/// Why a script is not told to its end.
-enum Halt {
-    /// The run has ended, or the server stops: the next one goes on.
+/// Why a script stops early.
+enum ScriptHalt {
+    /// The run has ended, or the server stops and another one resumes the run.
     Leave,
-    /// Nothing more can be written.
-    Stop(Stop),
+    /// No more can be written.
+    AgentWriteError(AgentWriteError),
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
+impl From<AgentWriteError> for ScriptHalt {
+    fn from(error: AgentWriteError) -> Self {
+        Self::AgentWriteError(error)
     }
 }
 
-struct Telling<'a> {
+struct ScriptRunner<'a> {
     job: &'a Job,
     script: Script,
-    delivery: Delivery,
-    follower: Follower,
-    /// Answers that the script was not told yet.
+    writer: AgentWriter,
+    follower: RecordFollower,
+    /// Answers that the script has not received.
     answers: Vec<InteractionResolved>,
-    /// Events that are written already.
+    /// Number of events that are already written.
     skip: u64,
     is_cancelled: bool,
     pace: u32,
 }
 
-impl Telling<'_> {
-    async fn tell(&mut self) -> Result<(), Halt> {
+impl ScriptRunner<'_> {
+    async fn run_script(&mut self) -> Result<(), ScriptHalt> {
         let job = self.job;
         loop {
-            let Some(turn) = job.turn(&mut self.delivery, &mut self.follower).await else {
-                return Err(Halt::Leave);
+            let Some(permit) = job.acquire_run_permit(&mut self.writer, &mut self.follower).await else {
+                return Err(ScriptHalt::Leave);
             };
-            let asked = job.beating(self.tell_until_question()).await?;
-            // Whoever waits for a person is in nobody's way.
-            drop(turn);
-            let Some(asked) = asked else { return Ok(()) };
-            while !self.settle(&asked) {
-                self.attend(None).await?;
+            let interaction_id = job.with_heartbeat(self.run_to_interaction()).await?;
+            // A run that waits for a person holds no permit.
+            drop(permit);
+            let Some(interaction_id) = interaction_id else { return Ok(()) };
+            while !self.answer_script(&interaction_id) {
+                self.wait_for_signals(None).await?;
             }
         }
     }
 
-    /// Tells the script up to a question without an answer, or to its end.
-    async fn tell_until_question(&mut self) -> Result<Option<String>, Halt> {
+    /// Runs the script to an interaction without an answer, or to its end.
+    async fn run_to_interaction(&mut self) -> Result<Option<String>, ScriptHalt> {
         loop {
             match self.script.next() {
-                Step::Emit(_) if self.skip > 0 => self.skip -= 1,
-                Step::Emit(event) => {
-                    self.delivery.write_event(&event).await?;
+                ScriptStep::Emit(_) if self.skip > 0 => self.skip -= 1,
+                ScriptStep::Emit(event) => {
+                    self.writer.write_event(&event).await?;
                     tokio::task::consume_budget().await;
                 }
-                Step::Pause(_) if self.skip > 0 => {}
-                Step::Pause(time) => self.attend(Some(time / self.pace)).await?,
-                Step::Ask { interaction_id } if self.settle(&interaction_id) => {}
-                Step::Ask { interaction_id } => return Ok(Some(interaction_id)),
-                Step::End => return Ok(None),
+                ScriptStep::Pause(_) if self.skip > 0 => {}
+                ScriptStep::Pause(time) => self.wait_for_signals(Some(time / self.pace)).await?,
+                ScriptStep::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
+                ScriptStep::Ask { interaction_id } => return Ok(Some(interaction_id)),
+                ScriptStep::End => return Ok(None),
             }
         }
     }
 
-    /// Tells the script what is written, without pauses, as far as it is.
+    /// Replays the events that are already written, without pauses.
     fn skip_written(&mut self) {
         while self.skip > 0 {
             match self.script.next() {
-                Step::Emit(_) => self.skip -= 1,
-                Step::Pause(_) => {}
-                Step::Ask { interaction_id } if self.settle(&interaction_id) => {}
-                Step::Ask { .. } | Step::End => return,
+                ScriptStep::Emit(_) => self.skip -= 1,
+                ScriptStep::Pause(_) => {}
+                ScriptStep::Ask { interaction_id } if self.answer_script(&interaction_id) => {}
+                ScriptStep::Ask { .. } | ScriptStep::End => return,
             }
         }
     }
 
-    /// Tells the script the answer to its question, if there is one. A script that was cancelled has no question.
-    fn settle(&mut self, asked: &str) -> bool {
+    /// Passes the stored answer of an interaction to the script; returns false if there is none. A cancelled script needs
+    /// no answer.
+    fn answer_script(&mut self, interaction_id: &str) -> bool {
         if self.is_cancelled {
             return true;
         }
-        let at = self.answers.iter().position(|answer| answer.interaction_id == asked);
+        let at = self.answers.iter().position(|answer| answer.interaction_id == interaction_id);
         at.is_some_and(|at| self.script.answer(&self.answers.remove(at)))
     }
 
@@ -143,28 +150,28 @@ impl Telling<'_> {
         self.is_cancelled = true;
     }
 
-    /// Waits for a time, or without one for whatever comes first.
-    async fn attend(&mut self, time: Option<Duration>) -> Result<(), Halt> {
+    /// Waits for a time; without one, until an answer, a cancel request or the end.
+    async fn wait_for_signals(&mut self, time: Option<Duration>) -> Result<(), ScriptHalt> {
         let until = time.map(|time| tokio::time::Instant::now() + time);
         loop {
             let signals = tokio::select! {
                 signals = self.follower.signals() => signals,
-                () = self.job.server_stops() => return Err(Halt::Leave),
+                () = self.job.server_stops() => return Err(ScriptHalt::Leave),
                 () = sleep_until(until) => return Ok(()),
             };
             let mut is_answered = false;
             for signal in signals {
                 match signal {
-                    Signal::Answered(resolved) => {
+                    RunSignal::Answered(resolved) => {
                         self.answers.push(resolved);
                         is_answered = true;
                     }
-                    Signal::CancelRequested { .. } => {
+                    RunSignal::CancelRequested { .. } => {
                         self.cancel();
                         return Ok(());
                     }
-                    Signal::Closed { .. } => return Err(Halt::Leave),
-                    Signal::Suspended | Signal::Resumed { .. } => {}
+                    RunSignal::Closed { .. } => return Err(ScriptHalt::Leave),
+                    RunSignal::Suspended | RunSignal::Resumed { .. } => {}
                 }
             }
             if is_answered && until.is_none() {

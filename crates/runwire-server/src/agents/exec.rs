@@ -1,13 +1,13 @@
-//! An agent that is a program.
+//! Runs an agent that is a program.
 //!
 //! ```text
 //! stdout ─▶ lines ─▶ delivery        stderr ─▶ the server's log, and the last lines for the failure
 //! stdin  ◀─ the run's start, then answers and cancel, one `runwire` frame a line
 //! ```
 //!
-//! The run goes by what the program says, else by its exit.
+//! The program's output decides the outcome of the run, else its exit status.
 
-mod pipes;
+mod stdio;
 
 use std::process::{ExitStatus, Stdio};
 
@@ -19,43 +19,45 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep_until};
 
+use super::agent_writer::{AgentWriteError, AgentWriter};
 use super::config::ExecAgent;
-use super::delivery::{Delivery, Stop};
-use super::ending::{Ending, with_details};
 use super::job::Job;
-use super::signals::{Follower, Signal};
+use super::outcome::{AgentOutcome, with_details};
+use super::signals::{RecordFollower, RunSignal};
 use crate::limits;
-use crate::outage::is_outage;
-use crate::programs::{Group, Stopping, signal_of};
-use pipes::LastWords;
+use crate::programs::{GracefulStop, ProcessGroup, exit_signal};
+use crate::store_retry::is_outage;
+use stdio::StderrTail;
 
-/// Runs the program, to the end of its run.
-pub(super) async fn run(job: &Job, agent: &ExecAgent, mut delivery: Delivery, mut follower: Follower) {
-    let Some(turn) = job.turn(&mut delivery, &mut follower).await else { return };
-    let first = match job.given().await {
-        Ok(input) => pipes::start_frame(job, input),
+/// Runs the program until its run ends.
+pub(super) async fn run(job: &Job, agent: &ExecAgent, mut writer: AgentWriter, mut follower: RecordFollower) {
+    let Some(permit) = job.acquire_run_permit(&mut writer, &mut follower).await else { return };
+    let first = match job.full_input().await {
+        Ok(input) => stdio::start_frame(job, input),
         Err(error) if is_outage(&error) => return,
-        Err(error) => return job.end(&mut delivery, Ending::failed("not_started", error.to_string())).await,
+        Err(error) => {
+            return job.end(&mut writer, AgentOutcome::failed("not_started", error.to_string())).await;
+        }
     };
-    let group = match Group::start(command(job, agent)) {
+    let group = match ProcessGroup::start(command(job, agent)) {
         Ok(group) => group,
         Err(error) => {
             let program = agent.command.first().map_or("", String::as_str);
             let message = format!("cannot run `{program}`: {error}");
-            return job.end(&mut delivery, Ending::failed("not_started", message)).await;
+            return job.end(&mut writer, AgentOutcome::failed("not_started", message)).await;
         }
     };
-    let attending = Attending {
+    let supervisor = ProgramSupervisor {
         job,
-        delivery,
-        stopping: Stopping::new(job.grace),
+        writer,
+        graceful_stop: GracefulStop::new(job.grace),
         unframer: Unframer::new(Framing::Ndjson),
         cancelled: None,
         is_server_stopping: false,
-        stop: None,
+        write_error: None,
     };
-    job.beating(attending.look_after(group, first, follower)).await;
-    drop(turn);
+    job.with_heartbeat(supervisor.supervise(group, first, follower)).await;
+    drop(permit);
 }
 
 fn command(job: &Job, agent: &ExecAgent) -> Command {
@@ -67,7 +69,7 @@ fn command(job: &Job, agent: &ExecAgent) -> Command {
         command.env(format!("RUNWIRE_{name}"), value);
     }
     let message = job.input.message.as_deref().unwrap_or_default();
-    // Systems bound what a variable holds; the whole is on standard input.
+    // Systems limit the size of a variable; standard input has the whole message.
     if message.len() <= limits::MESSAGE_VARIABLE_BYTES && !message.contains('\0') {
         command.env("RUNWIRE_MESSAGE", message);
     }
@@ -78,107 +80,107 @@ fn command(job: &Job, agent: &ExecAgent) -> Command {
     command
 }
 
-/// A program that is being looked after.
-struct Attending<'a> {
+/// Supervises a running program.
+struct ProgramSupervisor<'a> {
     job: &'a Job,
-    delivery: Delivery,
-    stopping: Stopping,
+    writer: AgentWriter,
+    graceful_stop: GracefulStop,
     unframer: Unframer,
-    /// Why the run was cancelled, if it was.
+    /// The reason of a cancel request, if there was one.
     cancelled: Option<Option<String>>,
     is_server_stopping: bool,
-    /// Why nothing more is written.
-    stop: Option<Stop>,
+    /// Why no more output is written.
+    write_error: Option<AgentWriteError>,
 }
 
-impl Attending<'_> {
-    async fn look_after(mut self, mut group: Group, first: Vec<u8>, mut follower: Follower) {
+impl ProgramSupervisor<'_> {
+    async fn supervise(mut self, mut group: ProcessGroup, first: Vec<u8>, mut follower: RecordFollower) {
         let job = self.job;
         let mut stdout = group.child.stdout.take();
-        let feeding = group.child.stdin.take().map(|stdin| {
-            let follower = Follower::new(job.log.clone(), Some(&job.run), &job.thread, follower.at());
-            tokio::spawn(pipes::feed(stdin, first, follower, job.thread.id.clone()))
+        let stdin_task = group.child.stdin.take().map(|stdin| {
+            let follower = RecordFollower::new(job.log.clone(), Some(&job.run), &job.thread, follower.at());
+            tokio::spawn(stdio::write_stdin(stdin, first, follower, job.thread.id.clone()))
         });
-        let (words, listening) = pipes::listen(group.child.stderr.take(), job);
-        let mut piece = vec![0; limits::AGENT_PIECE_BYTES];
-        let (mut status, mut is_followed) = (None, true);
-        let mut silent_at = Instant::now();
-        let mut given_up_at = silent_at;
+        let (tail, stderr_task) = stdio::log_stderr(group.child.stderr.take(), job);
+        let mut buffer = vec![0; limits::AGENT_READ_BYTES];
+        let (mut status, mut is_following) = (None, true);
+        let mut silence_deadline = Instant::now();
+        let mut grace_deadline = silence_deadline;
         while status.is_none() || stdout.is_some() {
             tokio::select! {
-                // An agent that floods its output is still heard to be cancelled.
+                // Polled first: an agent that floods its output can still be cancelled.
                 biased;
-                signals = follower.signals(), if is_followed => {
-                    is_followed = !signals.iter().any(|signal| matches!(signal, Signal::Closed { .. }));
-                    signals.into_iter().for_each(|signal| self.heed(signal));
+                signals = follower.signals(), if is_following => {
+                    is_following = !signals.iter().any(|signal| matches!(signal, RunSignal::Closed { .. }));
+                    signals.into_iter().for_each(|signal| self.handle_signal(signal));
                 }
-                step = self.stopping.step() => group.step(step),
+                step = self.graceful_stop.step() => group.step(step),
                 () = job.server_stops(), if !self.is_server_stopping => {
                     self.is_server_stopping = true;
-                    self.stopping.begin(std::time::Duration::ZERO);
+                    self.graceful_stop.begin(std::time::Duration::ZERO);
                 }
                 exited = group.child.wait(), if status.is_none() => {
                     status = Some(exited);
-                    silent_at = Instant::now() + limits::AGENT_LINGER_TIME;
-                    given_up_at = Instant::now() + job.grace;
+                    silence_deadline = Instant::now() + limits::AGENT_OUTPUT_TIME;
+                    grace_deadline = Instant::now() + job.grace;
                 }
-                count = read(&mut stdout, &mut piece) => {
-                    self.take(&piece[..count]).await;
+                count = read(&mut stdout, &mut buffer) => {
+                    self.handle_output(&buffer[..count]).await;
                     if count == 0 {
                         stdout = None;
                     }
-                    silent_at = Instant::now() + limits::AGENT_LINGER_TIME;
+                    silence_deadline = Instant::now() + limits::AGENT_OUTPUT_TIME;
                 }
-                // Something that the program has started holds its output open.
-                () = sleep_until(silent_at.min(given_up_at)), if status.is_some() => {
-                    self.take(&[]).await;
+                // A child of the program still holds its output open.
+                () = sleep_until(silence_deadline.min(grace_deadline)), if status.is_some() => {
+                    self.handle_output(&[]).await;
                     stdout = None;
                 }
             }
         }
-        group.sweep_up();
-        let last_words = words.after(listening).await;
-        if let Some(feeding) = feeding {
-            feeding.abort();
+        group.kill_remaining();
+        let stderr_tail = tail.after(stderr_task).await;
+        if let Some(stdin_task) = stdin_task {
+            stdin_task.abort();
         }
-        self.end(status.and_then(Result::ok), &last_words).await;
+        self.end(status.and_then(Result::ok), &stderr_tail).await;
     }
 
-    fn heed(&mut self, signal: Signal) {
+    fn handle_signal(&mut self, signal: RunSignal) {
         match signal {
-            Signal::CancelRequested { reason } => {
+            RunSignal::CancelRequested { reason } => {
                 self.cancelled.get_or_insert(reason);
-                self.stopping.begin(limits::AGENT_READING_TIME);
+                self.graceful_stop.begin(limits::AGENT_CANCEL_TIME);
             }
-            // Who has said the end has work to finish, perhaps; anyone else's end is a request to stop.
-            Signal::Closed { by_agent: true } => self.stopping.begin(self.job.grace),
-            Signal::Closed { by_agent: false } => self.stopping.begin(limits::AGENT_READING_TIME),
-            // The program reads them on its standard input.
-            Signal::Suspended | Signal::Answered(_) | Signal::Resumed { .. } => {}
+            // A program that ended the run itself may have work to finish; otherwise the end is a request to stop.
+            RunSignal::Closed { by_agent: true } => self.graceful_stop.begin(self.job.grace),
+            RunSignal::Closed { by_agent: false } => self.graceful_stop.begin(limits::AGENT_CANCEL_TIME),
+            // The program gets these on its standard input.
+            RunSignal::Suspended | RunSignal::Answered(_) | RunSignal::Resumed { .. } => {}
         }
     }
 
-    /// Takes in output; none is its end.
-    async fn take(&mut self, bytes: &[u8]) {
+    /// Handles output; empty bytes mean its end.
+    async fn handle_output(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.unframer.finish();
         }
         self.unframer.push(bytes);
-        if self.stop.is_some() {
-            // What is written after the end is read, so that the program need not wait, and dropped.
+        if self.write_error.is_some() {
+            // Output after an error is read and discarded, so that the program does not block.
             while self.unframer.next().is_some() {}
             return;
         }
-        if let Err(stop) = self.write().await {
-            if !matches!(stop, Stop::Closed) {
-                tracing::debug!(run = &*self.job.run.id, agent = self.job.agent.name, %stop, "ending an agent");
-                self.stopping.begin(std::time::Duration::ZERO);
+        if let Err(error) = self.write().await {
+            if !matches!(error, AgentWriteError::Closed) {
+                tracing::debug!(run = &*self.job.run.id, agent = self.job.agent.name, %error, "stopping an agent");
+                self.graceful_stop.begin(std::time::Duration::ZERO);
             }
-            self.stop = Some(stop);
+            self.write_error = Some(error);
         }
     }
 
-    async fn write(&mut self) -> Result<(), Stop> {
+    async fn write(&mut self) -> Result<(), AgentWriteError> {
         let mut frames = FrameBatch::default();
         loop {
             let too_long = match self.unframer.next() {
@@ -187,46 +189,46 @@ impl Attending<'_> {
                     None
                 }
                 Some(Err(FramingError::TooLong { line } | FramingError::NameTooLong { line })) => Some(line),
-                // Only JSON arrays end like this, and they are not cut here.
-                Some(Err(FramingError::NotJson { .. })) | None => return self.delivery.write(frames).await,
+                // Only the JSON array framing has this error.
+                Some(Err(FramingError::NotJson { .. })) | None => return self.writer.write(frames).await,
             };
             if too_long.is_some() || frames.len() >= limits::BATCH_FRAMES {
-                self.delivery.write(std::mem::take(&mut frames)).await?;
+                self.writer.write(std::mem::take(&mut frames)).await?;
             }
             if let Some(line) = too_long {
-                self.delivery.too_long(line).await?;
+                self.writer.skip_too_long(line).await?;
             }
         }
     }
 
-    async fn end(mut self, status: Option<ExitStatus>, last_words: &LastWords) {
-        let ending = match self.stop {
-            // What is not written now is for the server that has the run next.
-            Some(Stop::Log(_) | Stop::Closed | Stop::Fenced) => return,
-            Some(Stop::Garbled(message)) => Ending::failed("agent_garbled", message),
-            Some(Stop::Refused) => Ending::store_damaged(),
+    async fn end(mut self, status: Option<ExitStatus>, stderr_tail: &StderrTail) {
+        let outcome = match self.write_error {
+            // Left to the server that claims the run.
+            Some(AgentWriteError::Log(_) | AgentWriteError::Closed | AgentWriteError::Fenced) => return,
+            Some(AgentWriteError::Garbled(message)) => AgentOutcome::failed("agent_garbled", message),
+            Some(AgentWriteError::Refused) => AgentOutcome::store_damaged(),
             None => match (self.cancelled, status) {
-                (Some(reason), _) => Ending::Cancelled { reason },
-                (None, _) if self.is_server_stopping => Ending::server_stopped(),
-                (None, Some(status)) if status.success() => Ending::Complete,
-                (None, status) => Ending::of(failure(status, last_words)),
+                (Some(reason), _) => AgentOutcome::Cancelled { reason },
+                (None, _) if self.is_server_stopping => AgentOutcome::server_stopped(),
+                (None, Some(status)) if status.success() => AgentOutcome::Complete,
+                (None, status) => AgentOutcome::of(failure(status, stderr_tail)),
             },
         };
-        self.job.end(&mut self.delivery, ending).await;
+        self.job.end(&mut self.writer, outcome).await;
     }
 }
 
-/// Reads a piece of the output; one that cannot be read has ended.
-async fn read(stdout: &mut Option<impl AsyncRead + Unpin>, piece: &mut [u8]) -> usize {
+/// Reads output; returns 0 at the end or on an error.
+async fn read(stdout: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
     match stdout {
-        Some(stdout) => stdout.read(piece).await.unwrap_or(0),
+        Some(stdout) => stdout.read(buffer).await.unwrap_or(0),
         None => std::future::pending().await,
     }
 }
 
-/// Tells why a program failed, with its last words.
-fn failure(status: Option<ExitStatus>, last_words: &LastWords) -> ErrorInfo {
-    let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(signal_of));
+/// Creates the error of a failed program: its exit status and the tail of its standard error.
+fn failure(status: Option<ExitStatus>, stderr_tail: &StderrTail) -> ErrorInfo {
+    let (exit_code, signal) = (status.and_then(|status| status.code()), status.and_then(exit_signal));
     let (code, mut message, details) = match (exit_code, signal) {
         (Some(number), _) => (
             "exit_status",
@@ -239,9 +241,9 @@ fn failure(status: Option<ExitStatus>, last_words: &LastWords) -> ErrorInfo {
         (None, None) => ("exit_status", "the program's end is not known".to_owned(), json!({})),
     };
     let mut details = details;
-    if let Some(last) = last_words.last() {
+    if let Some(last) = stderr_tail.last() {
         message.push_str(&format!(": {last}"));
-        details["stderr"] = Value::from(last_words.text());
+        details["stderr"] = Value::from(stderr_tail.text());
     }
     with_details(ErrorInfo::coded(code, message), &details)
 }

@@ -1,4 +1,4 @@
-//! One run of one agent, from its start to its end.
+//! A job: one run of one agent, from its start to its end.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,158 +11,167 @@ use runwire_model::record::{ChatMessage, Earlier};
 use runwire_model::window::Window;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::agent_writer::AgentWriter;
 use super::config::{Agent, AgentKind};
-use super::delivery::Delivery;
-use super::ending::Ending;
-use super::signals::{Follower, Signal};
-use super::{Input, conversation, demo, exec, http};
-use crate::outage;
+use super::outcome::AgentOutcome;
+use super::signals::{RecordFollower, RunSignal};
+use super::{AgentInput, ag_ui_messages, demo, exec, http};
+use crate::store_retry;
 
-/// An agent at work on a run.
+/// One run of an agent.
 pub(super) struct Job {
     pub(super) log: Arc<dyn Log>,
     pub(super) run: RunKey,
     pub(super) thread: ThreadKey,
     pub(super) agent: Arc<Agent>,
-    pub(super) input: Input,
-    pub(super) turns: Arc<Semaphore>,
+    pub(super) input: AgentInput,
+    pub(super) run_permits: Arc<Semaphore>,
     pub(super) shutdown: watch::Receiver<bool>,
-    pub(super) beat: Duration,
-    /// How long the agent may take to end after it was asked to.
+    pub(super) heartbeat: Duration,
+    /// Grace period between asking the agent to stop and killing it.
     pub(super) grace: Duration,
 }
 
-/// Where a job begins.
+/// How a job starts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Begin {
-    /// With a run that nothing was written to.
+pub(super) enum JobStart {
+    /// With a new run.
     New,
-    /// With one that a server has left before anything was written to it.
-    Anew,
-    /// With a run that an earlier server has left.
-    Left(Left),
+    /// With an orphaned run without records: from its beginning.
+    Restart,
+    /// With an orphaned run: from its stored state.
+    Resume(OrphanState),
 }
 
-/// How an earlier server has left a run.
+/// The state of an orphaned run, read from its records.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Left {
-    /// The last record that was looked at.
+pub(super) struct OrphanState {
+    /// The last record that was read.
     pub(super) seq: u64,
     /// All answers so far, in order.
     pub(super) answers: Vec<InteractionResolved>,
-    /// Those that the agent was not told of.
-    pub(super) untold: Vec<InteractionResolved>,
-    /// Whether a person is waited for.
+    /// Answers that the agent has not received.
+    pub(super) undelivered_answers: Vec<InteractionResolved>,
+    /// Whether the run waits for a person.
     pub(super) is_suspended: bool,
-    /// Where all questions were settled, if the agent has said nothing since.
+    /// The record in which the last open interaction was settled, if the agent has written nothing since.
     pub(super) resumed: Option<u64>,
-    /// Whether someone wants it to stop.
+    /// Whether the run was cancelled.
     pub(super) is_cancelled: bool,
 }
 
 impl Job {
-    /// Works to the run's end, or to the server's.
-    pub(super) async fn work(&self, begin: Begin) {
-        if let Err(error) = self.try_work(begin).await {
+    /// Executes the job until the run ends or the server stops.
+    pub(super) async fn execute(&self, start: JobStart) {
+        if let Err(error) = self.try_execute(start).await {
             tracing::warn!(run = &*self.run.id, agent = self.agent.name, %error, "an agent cannot be run");
         }
     }
 
-    async fn try_work(&self, begin: Begin) -> Result<(), LogError> {
-        let after = match &begin {
-            Begin::New | Begin::Anew => self.outlast(|| self.log.thread(&self.thread)).await?.head,
-            Begin::Left(left) => left.seq,
+    async fn try_execute(&self, start: JobStart) -> Result<(), LogError> {
+        let after = match &start {
+            JobStart::New | JobStart::Restart => {
+                self.retry_until_available(|| self.log.thread(&self.thread)).await?.head
+            }
+            JobStart::Resume(left) => left.seq,
         };
-        let follower = Follower::new(self.log.clone(), Some(&self.run), &self.thread, after);
-        // What was written before that place shows here, what comes later is followed.
-        if self.outlast(|| self.log.run(&self.run)).await?.status.is_closed() {
+        let follower = RecordFollower::new(self.log.clone(), Some(&self.run), &self.thread, after);
+        // An end before that position shows here; a later one is a signal.
+        if self.retry_until_available(|| self.log.run(&self.run)).await?.status.is_closed() {
             return Ok(());
         }
         let (log, dialect) = (&self.log, self.agent.kind.dialect());
-        let (delivery, left) = match begin {
-            Begin::New => (self.outlast(|| Delivery::begin(log.clone(), &self.run, dialect)).await?, None),
-            Begin::Anew => (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, None),
-            Begin::Left(left) => {
-                (self.outlast(|| Delivery::take_up(log.clone(), &self.run, dialect)).await?, Some(left))
-            }
+        let (writer, left) = match start {
+            JobStart::New => (
+                self.retry_until_available(|| AgentWriter::start(log.clone(), &self.run, dialect)).await?,
+                None,
+            ),
+            JobStart::Restart => (
+                self.retry_until_available(|| AgentWriter::claim(log.clone(), &self.run, dialect)).await?,
+                None,
+            ),
+            JobStart::Resume(left) => (
+                self.retry_until_available(|| AgentWriter::claim(log.clone(), &self.run, dialect)).await?,
+                Some(left),
+            ),
         };
-        let delivery = delivery.until(self.shutdown.clone());
-        let delivery = delivery.strict(self.agent.kind.is_strict()).whole(self.agent.kind.whole());
+        let writer = writer.retry_until(self.shutdown.clone());
+        let writer = writer.strict(self.agent.kind.is_strict()).whole(self.agent.kind.whole());
         match &self.agent.kind {
-            AgentKind::Http(agent) => http::run(self, agent, delivery, follower, left).await,
-            AgentKind::Exec(agent) => exec::run(self, agent, delivery, follower).await,
-            AgentKind::Demo(agent) => demo::run(self, agent, delivery, follower, left).await,
+            AgentKind::Http(agent) => http::run(self, agent, writer, follower, left).await,
+            AgentKind::Exec(agent) => exec::run(self, agent, writer, follower).await,
+            AgentKind::Demo(agent) => demo::run(self, agent, writer, follower, left).await,
         }
         Ok(())
     }
 
-    /// Tells the thread's messages and state, as they are now.
+    /// Returns the thread's current messages and state.
     pub(super) async fn window(&self) -> Result<Window, LogError> {
-        let head = self.outlast(|| self.log.thread(&self.thread)).await?.head;
-        self.outlast(|| self.log.before(&self.thread, head + 1)).await
+        let head = self.retry_until_available(|| self.log.thread(&self.thread)).await?.head;
+        self.retry_until_available(|| self.log.before(&self.thread, head + 1)).await
     }
 
-    /// Does something again until the store answers, or until the server stops.
-    async fn outlast<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
+    /// Retries until the store answers or the server stops.
+    async fn retry_until_available<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, LogError>
     where
         F: Future<Output = Result<T, LogError>>,
     {
-        outage::outlast(&self.shutdown, attempt).await
+        store_retry::retry_until_available(&self.shutdown, attempt).await
     }
 
-    /// Tells what the person asked, as a message.
-    pub(super) fn asked(&self) -> Option<ChatMessage> {
+    /// Returns the person's message.
+    pub(super) fn user_message(&self) -> Option<ChatMessage> {
         let content = self.input.message.clone()?;
         let id = self.input.message_id.clone().unwrap_or_else(|| format!("{}:user", self.run.id));
         Some(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() })
     }
 
-    /// Tells what the agent is given beside the message, with all messages in full.
-    pub(super) async fn given(&self) -> Result<Option<Json>, LogError> {
+    /// Returns the agent's input, with referenced messages restored in full.
+    pub(super) async fn full_input(&self) -> Result<Option<Json>, LogError> {
         let Some(input) = &self.input.input else { return Ok(None) };
-        if !conversation::has_messages(input) {
+        if !ag_ui_messages::has_messages(input) {
             return Ok(Some(input.clone()));
         }
         let mut messages = self.window().await?.messages();
-        messages.extend(self.asked());
-        Ok(Some(conversation::restored(input, &messages)))
+        messages.extend(self.user_message());
+        Ok(Some(ag_ui_messages::restore_input(input, &messages)))
     }
 
-    /// Waits for a turn, and gives none where the run or the server ends first.
-    pub(super) async fn turn(
+    /// Waits for a permit to run; none if the run or the server ends first.
+    pub(super) async fn acquire_run_permit(
         &self,
-        delivery: &mut Delivery,
-        follower: &mut Follower,
+        writer: &mut AgentWriter,
+        follower: &mut RecordFollower,
     ) -> Option<OwnedSemaphorePermit> {
-        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
-            return Some(turn);
+        if let Ok(permit) = self.run_permits.clone().try_acquire_owned() {
+            return Some(permit);
         }
         let waiting = async {
             loop {
                 tokio::select! {
-                    turn = self.turns.clone().acquire_owned() => return turn.ok(),
+                    permit = self.run_permits.clone().acquire_owned() => return permit.ok(),
                     signals = follower.signals() => {
-                        if signals.iter().any(|signal| matches!(signal, Signal::Closed { .. })) {
+                        if signals.iter().any(|signal| matches!(signal, RunSignal::Closed { .. })) {
                             return None;
                         }
                     }
                     () = self.server_stops() => {
-                        self.end(delivery, Ending::server_stopped()).await;
+                        self.end(writer, AgentOutcome::server_stopped()).await;
                         return None;
                     }
                 }
             }
         };
-        self.beating(waiting).await
+        self.with_heartbeat(waiting).await
     }
 
-    /// Ends the run, and tells the server's log where that is a failure.
-    pub(super) async fn end(&self, delivery: &mut Delivery, ending: Ending) {
-        let failure = match &ending {
-            Ending::Failed(error) => Some(error.clone()),
-            Ending::Complete | Ending::Cancelled { .. } => None,
+    /// Ends the run; logs a failure.
+    pub(super) async fn end(&self, writer: &mut AgentWriter, outcome: AgentOutcome) {
+        let failure = match &outcome {
+            AgentOutcome::Failed(error) => Some(error.clone()),
+            AgentOutcome::Complete | AgentOutcome::Cancelled { .. } => None,
         };
-        let has_ended = delivery.end(ending).await;
+        let has_ended = writer.end(outcome).await;
         if let Some(failure) = failure.filter(|_| has_ended) {
             let (run, agent) = (&*self.run.id, self.agent.name.as_str());
             let (code, error) = (failure.code.as_deref().unwrap_or_default(), failure.message.as_str());
@@ -175,24 +184,24 @@ impl Job {
         }
     }
 
-    /// Keeps the run's lease while something goes on.
-    pub(super) async fn beating<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Renews the run's lease while a future is pending.
+    pub(super) async fn with_heartbeat<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             worked = work => worked,
-            never = self.beat_for_ever() => never,
+            never = self.heartbeat_loop() => never,
         }
     }
 
-    async fn beat_for_ever<T>(&self) -> T {
+    async fn heartbeat_loop<T>(&self) -> T {
         loop {
-            tokio::time::sleep(self.beat).await;
-            // Whether the run is still there shows when something is written.
+            tokio::time::sleep(self.heartbeat).await;
+            // A missing run is noticed at the next write.
             let _ = self.log.heartbeat(&self.run).await;
         }
     }
 
-    /// Waits until the server begins to stop.
+    /// Waits until the server starts to shut down.
     pub(super) async fn server_stops(&self) {
-        outage::stopped(&self.shutdown).await;
+        store_retry::shutdown_begun(&self.shutdown).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Agents that the server starts itself: requests to other servers, programs, and the built-in demos.
+//! Agents that the server runs: HTTP agents, programs (`exec`), and the built-in demos.
 //!
 //! ```text
 //!              ┌─ http ─┐
@@ -8,18 +8,18 @@
 //!                  └──── signals ◀── the run's tail: answers, cancel, the end
 //! ```
 //!
-//! An agent is a producer like any other. Whatever people say to its run is a record of the log, which the job
-//! reads; there is no side channel, so what a person was told is what the agent is told. `recovery` takes up what
-//! servers that are gone have left open.
+//! An agent is a producer like any other. Answers and cancel requests are records of the log, which the job follows;
+//! there is no side channel, so people and agents see the same history. `recovery` claims the orphaned runs of servers
+//! that died.
 
+pub(crate) mod ag_ui_messages;
+mod agent_writer;
 mod config;
-pub(crate) mod conversation;
-mod delivery;
 mod demo;
-mod ending;
 mod exec;
 mod http;
 mod job;
+mod outcome;
 mod recovery;
 pub(crate) mod signals;
 
@@ -33,72 +33,72 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 pub use config::{Agent, AgentKind, DemoAgent, ExecAgent, HttpAgent, demo_names, demos};
 
 use crate::problem::Problem;
-use crate::{Config, limits, outage};
-use job::{Begin, Job};
+use crate::{Config, limits, store_retry};
+use job::{Job, JobStart};
 pub(crate) use recovery::start_in;
 use runwire_check::nearest::nearest;
 
-/// The agents of a server, and the runs that they are working on.
+/// The agents of a server, and their running jobs.
 #[derive(Clone)]
 pub(crate) struct Agents {
     log: Arc<dyn Log>,
     agents: Vec<Arc<Agent>>,
-    /// The agent of requests that cannot name one.
+    /// The agent of requests that name none.
     default: Option<String>,
     shutdown: watch::Receiver<bool>,
-    beat: Duration,
+    heartbeat: Duration,
     grace: Duration,
-    /// How long a store is asked that could not tell what it has done.
+    /// Time limit for retries of a run's creation with an unknown outcome.
     outage: Duration,
-    /// How many runs may be open at once.
+    /// Limit of open runs.
     open: usize,
-    places: Arc<Semaphore>,
-    /// How many of them may be under way at once.
+    open_permits: Arc<Semaphore>,
+    /// Limit of runs whose agent is working.
     at_once: usize,
-    turns: Arc<Semaphore>,
+    run_permits: Arc<Semaphore>,
 }
 
-/// Tells that the default agent is none of the agents.
+/// The configured default agent does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("the default agent is `{0}`, and no agent is called so")]
-pub(crate) struct UnknownDefault(String);
+pub(crate) struct UnknownDefaultAgent(String);
 
-/// How busy the agents are.
+/// Number of runs and working agents.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Busy {
-    /// Runs that are open.
+pub(crate) struct AgentLoad {
+    /// Open runs.
     pub(crate) open: usize,
-    /// Those of them that an agent is at work on.
-    pub(crate) under_way: usize,
+    /// Open runs whose agent is working.
+    pub(crate) running: usize,
 }
 
-/// Makes an id that is new.
-fn mint() -> String {
+/// Creates a unique id.
+fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// What an agent is given.
+/// The input of an agent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Input {
-    /// What the person asked.
+pub(crate) struct AgentInput {
+    /// The person's message.
     pub(crate) message: Option<String>,
-    /// The id of that, if it has one.
+    /// The id of the message.
     pub(crate) message_id: Option<String>,
-    /// Anything else.
+    /// Further input.
     pub(crate) input: Option<Json>,
 }
 
 impl Agents {
-    /// Takes the agents of the configuration, whose default must be one of them.
+    /// Creates the agents of a configuration; fails if its default agent does not exist.
     pub(crate) fn new(
         config: &Config,
         log: Arc<dyn Log>,
         shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, UnknownDefault> {
+    ) -> Result<Self, UnknownDefaultAgent> {
         let agents: Vec<_> = config.agents.iter().cloned().map(Arc::new).collect();
         let default = match &config.default_agent {
             Some(name) if agents.iter().all(|agent| agent.name != *name) => {
-                return Err(UnknownDefault(name.clone()));
+                return Err(UnknownDefaultAgent(name.clone()));
             }
             Some(name) => Some(name.clone()),
             None => match agents.as_slice() {
@@ -106,24 +106,24 @@ impl Agents {
                 _ => None,
             },
         };
-        let open = config.agents_open.clamp(1, limits::AGENTS_MOST);
-        let at_once = config.agents_at_once.clamp(1, limits::AGENTS_MOST);
+        let open = config.agents_open.clamp(1, limits::AGENTS_LIMIT);
+        let at_once = config.agents_at_once.clamp(1, limits::AGENTS_LIMIT);
         Ok(Self {
             log,
             agents,
             default,
             shutdown,
-            beat: config.beat,
+            heartbeat: config.heartbeat,
             grace: config.agent_grace,
             outage: config.outage,
             open,
-            places: Arc::new(Semaphore::new(open)),
+            open_permits: Arc::new(Semaphore::new(open)),
             at_once,
-            turns: Arc::new(Semaphore::new(at_once)),
+            run_permits: Arc::new(Semaphore::new(at_once)),
         })
     }
 
-    /// Tells the agent of requests that cannot name one: the default, else the only one.
+    /// Returns the agent of requests that name none: the default, else the only one.
     pub(crate) fn default(&self) -> Option<&str> {
         self.default.as_deref()
     }
@@ -133,68 +133,71 @@ impl Agents {
         self.agents.iter().map(|agent| &**agent)
     }
 
-    /// Tells whether the server can start an agent.
+    /// Returns true if the server has an agent of that name.
     pub(crate) fn exists(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// Finds the agent that a name probably means, which is no agent's.
-    pub(crate) fn meant_by(&self, name: &str) -> Option<&str> {
+    /// Returns the agent with the most similar name, for a name that is no agent's.
+    pub(crate) fn similar_name(&self, name: &str) -> Option<&str> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
         nearest(name, &names).filter(|_| !self.exists(name))
     }
 
-    /// Makes the problem of an agent that the server cannot start.
-    pub(crate) fn unknown(&self, name: &str) -> Problem {
+    /// Creates the problem of an unknown agent.
+    pub(crate) fn unknown_agent(&self, name: &str) -> Problem {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let there_are = if names.is_empty() { "there are none".into() } else { names.join(", ") };
-        let detail = format!("no agent of this server is called `{name}`: {there_are}");
+        let known_agents = if names.is_empty() { "there are none".into() } else { names.join(", ") };
+        let detail = format!("no agent of this server is called `{name}`: {known_agents}");
         Problem::new("agent_unknown", detail).with("agent", name).with("agents", names)
     }
 
-    /// Creates a run; where it names an agent of the server, that is started on it.
+    /// Creates a run; starts its agent if the server has one of that name.
     ///
-    /// Any other name is a label of a run that somebody else writes. The same words again give the same run, and
-    /// start nothing.
+    /// Any other name is a label of a run that an external producer writes. Idempotent: the same request returns the same
+    /// run and starts nothing.
     pub(crate) async fn create(&self, run: NewRun) -> Result<Created<RunInfo>, Problem> {
         let agent = run.agent.as_deref().and_then(|name| self.find(name)).cloned();
         let Some(agent) = agent else { return Ok(self.log.create_run(run).await?) };
-        let run_id = run.run_id.clone().unwrap_or_else(mint);
-        let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(mint()), ..run };
-        // Before the run exists: one that cannot be started shall not be there.
-        let place = self.place()?;
-        let input = Input {
+        let run_id = run.run_id.clone().unwrap_or_else(new_id);
+        let run = NewRun { run_id: Some(run_id), is_started_here: true, attempt: Some(new_id()), ..run };
+        // Acquired before the run is created: a run that cannot start must not exist.
+        let permit = self.acquire_open_permit()?;
+        let input = AgentInput {
             message: run.message.clone(),
             message_id: run.message_id.clone(),
             input: run.input.clone(),
         };
         let tenant: Arc<str> = run.tenant.as_str().into();
         let agents = self.clone();
-        // Not with the request, which ends when whoever made it goes: the run is created all the same, and needs its agent.
+        // In a task of its own: if the client disconnects, the run is created all the same and needs its agent.
         let creating = tokio::spawn(async move {
-            let created = outage::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
+            let created = store_retry::create_run(&*agents.log, &agents.shutdown, agents.outage, run).await?;
             if created.new {
                 let key = RunKey::new(tenant, created.value.run_id.as_str());
-                agents.begin(place, agent, &created.value, key, input, Begin::New);
+                agents.spawn_job(permit, agent, &created.value, key, input, JobStart::New);
             }
             Ok::<_, LogError>(created)
         });
         Ok(creating.await.map_err(|_| Problem::new("internal", "the run was not created to its end"))??)
     }
 
-    /// Tells how many runs of agents are open, and how many agents are at work.
-    pub(crate) fn busy(&self) -> Busy {
-        let taken = |all: usize, places: &Semaphore| all.saturating_sub(places.available_permits());
-        Busy { open: taken(self.open, &self.places), under_way: taken(self.at_once, &self.turns) }
+    /// Returns the number of open runs and working agents.
+    pub(crate) fn load(&self) -> AgentLoad {
+        let in_use = |all: usize, permits: &Semaphore| all.saturating_sub(permits.available_permits());
+        AgentLoad {
+            open: in_use(self.open, &self.open_permits),
+            running: in_use(self.at_once, &self.run_permits),
+        }
     }
 
-    /// Waits until no agent works any more, which they begin to do when the server begins to stop.
-    pub(crate) async fn stopped(&self) {
-        let everyone = u32::try_from(self.open).unwrap_or(u32::MAX);
-        // A program has the grace before SIGKILL; the rest is for writing the end.
-        let most = self.grace + limits::AGENT_LINGER_TIME + limits::GRACE_TIME;
-        if tokio::time::timeout(most, self.places.acquire_many(everyone)).await.is_err() {
-            let left = self.open - self.places.available_permits();
+    /// Waits until all agents have ended after a shutdown began, with a time limit.
+    pub(crate) async fn wait_until_stopped(&self) {
+        let all_permits = u32::try_from(self.open).unwrap_or(u32::MAX);
+        // The grace period of a program before SIGKILL, and time to write its outcome.
+        let limit = self.grace + limits::AGENT_OUTPUT_TIME + limits::GRACE_TIME;
+        if tokio::time::timeout(limit, self.open_permits.acquire_many(all_permits)).await.is_err() {
+            let left = self.open - self.open_permits.available_permits();
             tracing::warn!(left, "some agents did not end in time");
         }
     }
@@ -203,21 +206,21 @@ impl Agents {
         self.agents.iter().find(|agent| agent.name == name)
     }
 
-    fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        self.places.clone().try_acquire_owned().map_err(|_| {
+    fn acquire_open_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.open_permits.clone().try_acquire_owned().map_err(|_| {
             let detail = format!("{} runs of agents are open", self.open);
             Problem::new("too_many_agents", detail).with("limit", self.open)
         })
     }
 
-    fn begin(
+    fn spawn_job(
         &self,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         agent: Arc<Agent>,
         run: &RunInfo,
         key: RunKey,
-        input: Input,
-        begin: Begin,
+        input: AgentInput,
+        start: JobStart,
     ) {
         let job = Job {
             log: self.log.clone(),
@@ -225,14 +228,14 @@ impl Agents {
             run: key,
             agent,
             input,
-            turns: self.turns.clone(),
+            run_permits: self.run_permits.clone(),
             shutdown: self.shutdown.clone(),
-            beat: self.beat,
+            heartbeat: self.heartbeat,
             grace: self.grace,
         };
         tokio::spawn(async move {
-            job.work(begin).await;
-            drop(place);
+            job.execute(start).await;
+            drop(permit);
         });
     }
 }

@@ -1,12 +1,12 @@
-//! What servers have left that are gone: each open run of their agents is taken up again, or ends.
+//! Recovery: claims orphaned runs, whose server died, and resumes or ends each of them.
 //!
-//! | agent | waits for a person, or was not told the answer yet | nothing was written yet | anything else |
+//! | agent | waits for a person, or has not received the answer | nothing was written yet | anything else |
 //! |---|---|---|---|
-//! | `http` | goes on | starts, once more at most | `producer_lost`: its stream went with the server |
-//! | `exec` | `producer_lost`: so did its program | starts, once more at most | `producer_lost` |
-//! | `demo` | goes on | starts, once more at most | goes on |
+//! | `http` | resumes | restarts, at most once | `producer_lost`: its stream is broken |
+//! | `exec` | `producer_lost`: its program is dead | restarts, at most once | `producer_lost` |
+//! | `demo` | resumes | restarts, at most once | resumes |
 //!
-//! The log gives each run to one server. What the one before may still write is refused by its epoch.
+//! The log assigns each run to one server. Late writes of the dead server are fenced by its epoch.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use runwire_model::run::Status;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
+use super::agent_writer::{self, AgentWriter};
 use super::config::{Agent, AgentKind};
-use super::delivery::{self, Delivery};
-use super::ending::Ending;
-use super::job::{Begin, Left};
-use super::signals::{Signal, signals_in};
-use super::{Agents, Input};
-use crate::{limits, outage};
+use super::job::{JobStart, OrphanState};
+use super::outcome::AgentOutcome;
+use super::signals::{RunSignal, signals_in};
+use super::{AgentInput, Agents};
+use crate::{limits, store_retry};
 
-/// What becomes of a run that was left.
-enum Fate {
-    /// It is none of ours: somebody else writes it, under the same name.
-    Others,
-    /// Its agent works on it.
-    Goes(Input, Begin),
-    /// It ends.
-    Ends,
+/// What to do with an orphaned run.
+enum RecoveryAction {
+    /// Nothing: an external producer writes it under the same agent name.
+    NotOurs,
+    /// Run its agent.
+    Resume(AgentInput, JobStart),
+    /// End it.
+    End,
 }
 
 impl Agents {
-    /// Takes up the runs of agents whose server is gone, before anyone is served, as far as that is done soon.
+    /// Recovers orphaned runs at startup, with a time limit, before requests are served.
     pub(crate) async fn recover_first(&self) {
         let all = async {
             for run in self.recover().await {
-                // What it could not do was logged.
+                // Failures were logged.
                 let _ = run.await;
             }
         };
@@ -48,15 +48,14 @@ impl Agents {
         }
     }
 
-    /// Takes up the runs of agents whose server is gone, as far as there is room for them; each is looked at on its
-    /// own, so that none keeps another waiting.
+    /// Claims orphaned runs within the limit of open runs, and recovers each in a task of its own.
     pub(crate) async fn recover(&self) -> Vec<JoinHandle<()>> {
         let names: Vec<_> = self.list().map(|agent| agent.name.as_str()).collect();
-        let room = self.places.available_permits().min(limits::TAKE_UP_RUNS);
-        if names.is_empty() || room == 0 || *self.shutdown.borrow() {
+        let capacity = self.open_permits.available_permits().min(limits::CLAIM_RUNS);
+        if names.is_empty() || capacity == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
-        let left = self.log.take_up(&names, room).await.unwrap_or_else(|error| {
+        let left = self.log.take_up(&names, capacity).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for runs whose agents went with their server");
             Vec::new()
         });
@@ -71,78 +70,94 @@ impl Agents {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
-        let fate = outage::outlast(&self.shutdown, || self.fate_of(agent, &left, &key)).await;
-        let done = match fate {
+        let action =
+            store_retry::retry_until_available(&self.shutdown, || self.recovery_action(agent, &left, &key))
+                .await;
+        let done = match action {
             Err(error) => Err(error),
-            Ok(Fate::Others) => Ok(()),
-            Ok(Fate::Goes(input, begin)) => {
+            Ok(RecoveryAction::NotOurs) => Ok(()),
+            Ok(RecoveryAction::Resume(input, start)) => {
                 tracing::info!(run, agent = agent.name, "taking up a run");
-                if let Some(place) = self.place_in_time(&key).await {
-                    self.begin(place, agent.clone(), &left.run, key, input, begin);
+                if let Some(permit) = self.wait_for_open_permit(&key).await {
+                    self.spawn_job(permit, agent.clone(), &left.run, key, input, start);
                 }
                 Ok(())
             }
-            Ok(Fate::Ends) => {
+            Ok(RecoveryAction::End) => {
                 tracing::info!(run, agent = agent.name, "ending a run whose agent is gone");
-                self.end_left(agent, &left.run, &key).await
+                self.end_orphan(agent, &left.run, &key).await
             }
         };
         if let Err(error) = done {
-            // It is left to its lease.
+            // The run ends when its lease expires.
             tracing::warn!(run, %error, "cannot take up a run");
         }
     }
 
-    async fn fate_of(&self, agent: &Arc<Agent>, left: &LeftRun, key: &RunKey) -> Result<Fate, LogError> {
+    async fn recovery_action(
+        &self,
+        agent: &Arc<Agent>,
+        left: &LeftRun,
+        key: &RunKey,
+    ) -> Result<RecoveryAction, LogError> {
         let run = &left.run;
-        let has_written = delivery::has_written(&*self.log, key).await?;
+        let has_written = agent_writer::has_written(&*self.log, key).await?;
         if !has_written && !left.asked.is_started_here {
-            return Ok(Fate::Others);
+            return Ok(RecoveryAction::NotOurs);
         }
         if run.status == Status::Pending {
-            // Whoever takes it up leaves a trace: an agent that takes its servers down with it is not started for ever.
-            return Ok(if has_written { Fate::Ends } else { Fate::Goes(asked(left), Begin::Anew) });
+            // A claim leaves a trace, so an agent that crashes its server is restarted only once.
+            return Ok(if has_written {
+                RecoveryAction::End
+            } else {
+                RecoveryAction::Resume(pending_input(left), JobStart::Restart)
+            });
         }
         if matches!(agent.kind, AgentKind::Exec(_)) {
-            return Ok(Fate::Ends);
+            return Ok(RecoveryAction::End);
         }
-        let (input, left) = self.look_at(run, key).await?;
-        // Whoever wanted it to stop does not want it to be asked again.
-        let is_ready = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
-        let goes_on = is_ready || matches!(agent.kind, AgentKind::Demo(_));
-        Ok(if goes_on { Fate::Goes(input, Begin::Left(left)) } else { Fate::Ends })
+        let (input, left) = self.read_orphan_state(run, key).await?;
+        // A cancelled run is not resumed.
+        let can_resume = !left.is_cancelled && (left.is_suspended || left.resumed.is_some());
+        let resumes = can_resume || matches!(agent.kind, AgentKind::Demo(_));
+        Ok(if resumes { RecoveryAction::Resume(input, JobStart::Resume(left)) } else { RecoveryAction::End })
     }
 
-    /// Waits for a place, and keeps the run's lease meanwhile; gives none where the server stops first.
-    async fn place_in_time(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a permit while renewing the run's lease; none if the server stops first.
+    async fn wait_for_open_permit(&self, run: &RunKey) -> Option<OwnedSemaphorePermit> {
         loop {
             tokio::select! {
-                place = self.places.clone().acquire_owned() => return place.ok(),
-                () = tokio::time::sleep(self.beat) => {
+                permit = self.open_permits.clone().acquire_owned() => return permit.ok(),
+                () = tokio::time::sleep(self.heartbeat) => {
                     let _ = self.log.heartbeat(run).await;
                 }
-                () = outage::stopped(&self.shutdown) => return None,
+                () = store_retry::shutdown_begun(&self.shutdown) => return None,
             }
         }
     }
 
-    async fn end_left(&self, agent: &Agent, run: &RunInfo, key: &RunKey) -> Result<(), LogError> {
-        let ending = match run.summary.cancel_requested {
-            true => Ending::Cancelled { reason: None },
-            false => Ending::producer_lost(),
+    async fn end_orphan(&self, agent: &Agent, run: &RunInfo, key: &RunKey) -> Result<(), LogError> {
+        let outcome = match run.summary.cancel_requested {
+            true => AgentOutcome::Cancelled { reason: None },
+            false => AgentOutcome::producer_lost(),
         };
         let dialect = agent.kind.dialect();
-        let take_up = || Delivery::take_up(self.log.clone(), key, dialect);
-        let delivery = outage::outlast(&self.shutdown, take_up).await?;
-        delivery.until(self.shutdown.clone()).end(ending).await;
+        let claim = || AgentWriter::claim(self.log.clone(), key, dialect);
+        let writer = store_retry::retry_until_available(&self.shutdown, claim).await?;
+        writer.retry_until(self.shutdown.clone()).end(outcome).await;
         Ok(())
     }
 
-    /// Reads what a run was given, and how it was left.
-    async fn look_at(&self, run: &RunInfo, key: &RunKey) -> Result<(Input, Left), LogError> {
+    /// Reads the input and the state of an orphaned run from its records.
+    async fn read_orphan_state(
+        &self,
+        run: &RunInfo,
+        key: &RunKey,
+    ) -> Result<(AgentInput, OrphanState), LogError> {
         let thread = key.thread(run.thread_id.as_str());
-        let mut left = Left { seq: run.first_seq.unwrap_or(1).saturating_sub(1), ..Left::default() };
-        let mut input = Input::default();
+        let mut left =
+            OrphanState { seq: run.first_seq.unwrap_or(1).saturating_sub(1), ..OrphanState::default() };
+        let mut input = AgentInput::default();
         while left.seq < run.last_seq {
             let page = self.log.read(&thread, left.seq).await?;
             let Some(last) = page.records.last() else { break };
@@ -151,11 +166,11 @@ impl Agents {
             for stored in records.filter(|stored| stored.record.seq <= run.last_seq) {
                 if let Some(started) = start_in(stored.record.entries.iter().map(|entry| &entry.event.body)) {
                     let RunStarted { message, message_id, input: given, .. } = started.clone();
-                    input = Input { message, message_id, input: given };
+                    input = AgentInput { message, message_id, input: given };
                 }
                 if stored.record.dialect.is_some() && left.resumed.take().is_some() {
-                    // The agent has said something since, so it was told.
-                    left.untold.clear();
+                    // The agent has written since, so it has received the answers.
+                    left.undelivered_answers.clear();
                 }
                 signals_in(stored).into_iter().for_each(|signal| left.note(signal));
             }
@@ -165,28 +180,28 @@ impl Agents {
     }
 }
 
-/// Tells what a run was given that nothing was written to.
-fn asked(left: &LeftRun) -> Input {
+/// Returns the input of a run without records.
+fn pending_input(left: &LeftRun) -> AgentInput {
     let asked = left.asked.clone();
-    Input { message: asked.message, message_id: asked.message_id, input: asked.input }
+    AgentInput { message: asked.message, message_id: asked.message_id, input: asked.input }
 }
 
-impl Left {
-    fn note(&mut self, signal: Signal) {
+impl OrphanState {
+    fn note(&mut self, signal: RunSignal) {
         match signal {
-            Signal::Suspended => self.is_suspended = true,
-            Signal::Answered(resolved) => {
+            RunSignal::Suspended => self.is_suspended = true,
+            RunSignal::Answered(resolved) => {
                 self.answers.push(resolved.clone());
-                self.untold.push(resolved);
+                self.undelivered_answers.push(resolved);
             }
-            Signal::Resumed { seq } => (self.is_suspended, self.resumed) = (false, Some(seq)),
-            Signal::CancelRequested { .. } => self.is_cancelled = true,
-            Signal::Closed { .. } => {}
+            RunSignal::Resumed { seq } => (self.is_suspended, self.resumed) = (false, Some(seq)),
+            RunSignal::CancelRequested { .. } => self.is_cancelled = true,
+            RunSignal::Closed { .. } => {}
         }
     }
 }
 
-/// Finds a run's start among events.
+/// Returns the first `run.started` event.
 pub(crate) fn start_in<'a>(bodies: impl IntoIterator<Item = &'a Body>) -> Option<&'a RunStarted> {
     bodies.into_iter().find_map(|body| match body {
         Body::RunStarted(started) => Some(started),

@@ -1,4 +1,4 @@
-//! What people and the server say to a run, read from its log: whoever runs an agent learns of it by reading.
+//! Signals to the producer of a run (answers, cancel requests, its end), read by following the run's records.
 
 use std::sync::Arc;
 
@@ -7,60 +7,60 @@ use runwire_model::event::{Body, Event, InteractionResolved};
 use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
 
-use crate::outage::{Patience, is_outage};
+use crate::store_retry::{OutageBackoff, is_outage};
 
-/// Something in a run that its agent must know of.
+/// Something in a run's records that its agent must react to.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Signal {
+pub(super) enum RunSignal {
     /// The run waits for a person.
     Suspended,
-    /// A person answered, or the time to answer is over.
+    /// A person answered, or the time to answer expired.
     Answered(InteractionResolved),
-    /// All questions are settled, in the record of this `seq`.
+    /// All interactions are settled, in the record of this `seq`.
     Resumed { seq: u64 },
-    /// Someone wants the run to stop.
+    /// Cancelling the run was requested.
     CancelRequested { reason: Option<String> },
     /// The run has ended.
     Closed {
-        /// Whether its agent has said so.
+        /// Whether its agent ended it.
         by_agent: bool,
     },
 }
 
-/// Reads the records of a run, or of all runs of a thread, from a place on.
-pub(crate) struct Follower {
+/// Follows the records of a run, or of all runs of a thread.
+pub(crate) struct RecordFollower {
     log: Arc<dyn Log>,
-    /// The only run that matters, if there is one.
+    /// The run to follow; none for the whole thread.
     run: Option<Arc<str>>,
     thread: ThreadKey,
     tail: Arc<Tail>,
     head: watch::Receiver<runwire_log::Head>,
-    /// The last record that was looked at.
+    /// The last record that was read.
     at: u64,
-    /// Whether the store may have records that the tail has not told of.
+    /// Whether the store may have records that the tail does not.
     is_behind: bool,
-    /// When the store is asked again, while it is away.
-    patience: Patience,
+    /// Backoff during an outage of the store.
+    backoff: OutageBackoff,
 }
 
-impl Follower {
-    /// Follows a thread, or one run in it, from after a record on.
+impl RecordFollower {
+    /// Follows a thread, or one of its runs, after a record.
     pub(crate) fn new(log: Arc<dyn Log>, run: Option<&RunKey>, thread: &ThreadKey, after: u64) -> Self {
         let tail = log.tail(thread);
         let head = tail.watch();
         let (run, thread) = (run.map(|run| run.id.clone()), thread.clone());
-        let patience = Patience::default();
-        Self { log, run, thread, tail, head, at: after, is_behind: true, patience }
+        let backoff = OutageBackoff::default();
+        Self { log, run, thread, tail, head, at: after, is_behind: true, backoff }
     }
 
-    /// Tells the last record that was looked at.
+    /// Returns the last record that was read.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// Waits for records, and gives those that matter, which may be none; nothing follows where the thread is gone.
+    /// Waits for records and returns those of the run, possibly none of them; `None` if the thread was deleted.
     ///
-    /// A store that is away is waited for: that is no end. Whoever gives up waiting loses nothing.
+    /// Waits out outages of the store. Cancel-safe.
     pub(crate) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
         loop {
             let head = *self.head.borrow_and_update();
@@ -79,7 +79,7 @@ impl Follower {
                         self.is_behind = last < page.head;
                         page.records
                     }
-                    // Meanwhile the tail may have been told.
+                    // The tail may have got the records meanwhile.
                     Err(error) if is_outage(&error) => continue,
                     Err(error) => {
                         tracing::debug!(%error, thread = &*self.thread.id, "a run cannot be followed any more");
@@ -88,7 +88,7 @@ impl Follower {
                 },
             };
             let Some(last) = records.last() else {
-                // Whatever the tail has told of is not there.
+                // The store has no records up to the head that the tail announced: skip them.
                 self.at = self.at.max(head.seq);
                 continue;
             };
@@ -98,53 +98,55 @@ impl Follower {
         }
     }
 
-    /// Reads the store, when it is time to.
+    /// Reads the store after the backoff.
     async fn read(&mut self) -> Result<Page, LogError> {
-        self.patience.wait().await;
+        self.backoff.wait().await;
         let page = self.log.read(&self.thread, self.at).await;
         match &page {
             Err(error) if is_outage(error) => {
-                self.patience.failed(error);
+                self.backoff.record_failure(error);
             }
-            _ => self.patience.worked(),
+            _ => self.backoff.reset(),
         }
         page
     }
 
-    /// Waits for records, and gives the signals in them, which may be none. A thread that is gone is a run's end.
-    pub(super) async fn signals(&mut self) -> Vec<Signal> {
+    /// Waits for records and returns their signals, possibly none. A deleted thread counts as the run's end.
+    pub(super) async fn signals(&mut self) -> Vec<RunSignal> {
         match self.records().await {
             Some(records) => records.iter().flat_map(|stored| signals_in(stored)).collect(),
-            None => vec![Signal::Closed { by_agent: false }],
+            None => vec![RunSignal::Closed { by_agent: false }],
         }
     }
 }
 
-/// Lists what a record tells an agent.
-pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
+/// Returns the signals in a record.
+pub(super) fn signals_in(stored: &Stored) -> Vec<RunSignal> {
     let record = &stored.record;
-    // An act of the server has no dialect.
+    // Records of the server have no dialect.
     let by_agent = record.dialect.is_some();
     let signal = |body: &Body| match body {
-        Body::RunSuspended(_) => Some(Signal::Suspended),
-        Body::InteractionResolved(resolved) if !by_agent => Some(Signal::Answered(resolved.clone())),
-        Body::RunResumed(_) => Some(Signal::Resumed { seq: record.seq }),
-        Body::RunCancelRequested(asked) => Some(Signal::CancelRequested { reason: asked.reason.clone() }),
-        body if body.is_terminal() => Some(Signal::Closed { by_agent }),
+        Body::RunSuspended(_) => Some(RunSignal::Suspended),
+        Body::InteractionResolved(resolved) if !by_agent => Some(RunSignal::Answered(resolved.clone())),
+        Body::RunResumed(_) => Some(RunSignal::Resumed { seq: record.seq }),
+        Body::RunCancelRequested(cancel) => {
+            Some(RunSignal::CancelRequested { reason: cancel.reason.clone() })
+        }
+        body if body.is_terminal() => Some(RunSignal::Closed { by_agent }),
         _ => None,
     };
     let mut signals: Vec<_> = record.entries.iter().filter_map(|entry| signal(&entry.event.body)).collect();
-    // An end settles what is open; that is no answer.
-    if signals.iter().any(|signal| matches!(signal, Signal::Closed { .. })) {
-        signals.retain(|signal| matches!(signal, Signal::Closed { .. }));
+    // The end of a run settles open interactions, which is not an answer.
+    if signals.iter().any(|signal| matches!(signal, RunSignal::Closed { .. })) {
+        signals.retain(|signal| matches!(signal, RunSignal::Closed { .. }));
     }
     signals
 }
 
-/// Lists what a record tells the producer of its run, each as a frame of `runwire`.
-pub(crate) fn news_in(stored: &Stored, thread: &str) -> Vec<String> {
+/// Returns the events in a record that its producer must receive, as `runwire` frames.
+pub(crate) fn producer_frames_in(stored: &Stored, thread: &str) -> Vec<String> {
     let record = &stored.record;
-    // What a producer has said itself is no news.
+    // The producer knows its own records.
     if record.dialect.is_some() {
         return Vec::new();
     }

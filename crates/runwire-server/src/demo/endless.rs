@@ -1,39 +1,39 @@
-//! `endless`: a run that only a cancel ends.
+//! The script of `endless`: a run that only a cancel ends.
 
 use runwire_model::event::RunStatus;
 
-use super::Then;
-use super::teller::Teller;
+use super::Transition;
+use super::script_writer::ScriptWriter;
 
-/// The ticks that one text holds.
+/// Ticks in one text.
 const TICKS: u64 = 30;
 
-/// The texts that are told before the run only gives signs of life: a run may not gather text for ever.
+/// Texts before the run emits only heartbeats: a run's text is limited.
 const TEXTS: u64 = 10_000;
 
-pub(super) fn opening(t: &mut Teller) -> Then {
+pub(super) fn opening(t: &mut ScriptWriter) -> Transition {
     t.begin();
     let hint = t.words(
         "I go on until somebody cancels me; a reader that leaves changes nothing.",
         "我会一直说下去，直到有人取消（cancel）；读者离开不会影响我。",
     );
     t.say(&hint);
-    Then::scene(|t| text(t, 0))
+    Transition::scene(|t| text(t, 0))
 }
 
-/// Tells half a minute, a tick a second, and then the next.
-fn text(t: &mut Teller, told: u64) -> Then {
-    if told >= TEXTS {
+/// Emits half a minute of text, a tick per second, then continues with the next.
+fn text(t: &mut ScriptWriter, text_count: u64) -> Transition {
+    if text_count >= TEXTS {
         t.emit(RunStatus { state: "running".to_owned() });
         t.pause(1000);
-        return Then::scene(move |t| text(t, told));
+        return Transition::scene(move |t| text(t, text_count));
     }
     let message_id = t.begin_text();
-    for tick in told * TICKS + 1..=(told + 1) * TICKS {
+    for tick in text_count * TICKS + 1..=(text_count + 1) * TICKS {
         let piece = t.words(format!("tick {tick}  \n"), format!("第 {tick} 秒  \n"));
         t.say_piece(&message_id, &piece);
         t.pause(1000);
     }
     t.end_text(message_id);
-    Then::scene(move |t| text(t, told + 1))
+    Transition::scene(move |t| text(t, text_count + 1))
 }

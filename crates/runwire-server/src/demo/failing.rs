@@ -1,18 +1,18 @@
-//! `failing`: works a little, then fails with an error that says what to do.
+//! The script of `failing`: works a little, then fails with an error that says what to do.
 
 use runwire_model::Json;
 use runwire_model::event::ErrorInfo;
 use serde_json::json;
 
-use super::teller::Teller;
-use super::tool::Call;
-use super::{Ending, Then};
+use super::script_writer::ScriptWriter;
+use super::tool_call::ScriptToolCall;
+use super::{ScriptEnding, Transition};
 
 /// The pages that an export may have.
 const PAGES_ALLOWED: i64 = 40;
 
-pub(super) fn opening(t: &mut Teller) -> Then {
-    let pages = t.draw.between(42, 96);
+pub(super) fn opening(t: &mut ScriptWriter) -> Transition {
+    let pages = t.rng.between(42, 96);
     t.begin();
     collect(t, pages);
     t.begin_step("export");
@@ -22,7 +22,7 @@ pub(super) fn opening(t: &mut Teller) -> Then {
     );
     t.say(&said);
     let purpose = t.words("Exports the report as one file", "把报告导出为一个文件");
-    let export = Call::make(t, "export_report", &json!({"format": "pdf", "pages": pages}), purpose);
+    let export = ScriptToolCall::call(t, "export_report", &json!({"format": "pdf", "pages": pages}), purpose);
     export.start(t);
     for percent in [20, 55, 80] {
         t.pause(500);
@@ -34,19 +34,19 @@ pub(super) fn opening(t: &mut Teller) -> Then {
     let error = too_long(t, pages);
     export.fail(t, error.clone(), 2100);
     t.usage();
-    Then::End(Ending::Failed(error))
+    Transition::End(ScriptEnding::Failed(error))
 }
 
-fn collect(t: &mut Teller, pages: i64) {
+fn collect(t: &mut ScriptWriter, pages: i64) {
     t.begin_step("collect");
-    let asked = t.asked();
+    let asked = t.quoted_message();
     let thought = t.words(
         format!("The request is “{asked}”. I collect the report first, then export it as one file."),
         format!("请求是“{asked}”。先汇总 report，再导出为一个文件。"),
     );
     t.think("planning", &thought);
     let purpose = t.words("Collects the parts of the report", "汇总报告的各个部分");
-    let call = Call::make(t, "collect_report", &json!({"format": "markdown"}), purpose);
+    let call = ScriptToolCall::call(t, "collect_report", &json!({"format": "markdown"}), purpose);
     call.start(t);
     let (summary, figures) = (pages / 8, pages / 3);
     for (file, pages) in
@@ -60,7 +60,7 @@ fn collect(t: &mut Teller, pages: i64) {
     t.end_step();
 }
 
-fn too_long(t: &Teller, pages: i64) -> ErrorInfo {
+fn too_long(t: &ScriptWriter, pages: i64) -> ErrorInfo {
     ErrorInfo {
         code: Some("export_quota_exceeded".into()),
         kind: Some("execution".into()),

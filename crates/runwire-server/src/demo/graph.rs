@@ -1,12 +1,12 @@
-//! `thought-graph`: compares two cities; a node fails, and the graph grows around it.
+//! The script of `thought-graph`: compares two cities; a node fails, and the graph grows around it.
 
 use runwire_model::Json;
 use runwire_model::event::{Data, GotExpanded, GotNodeCompleted, GotNodeFailed, GotNodeStarted, GotPlanned};
 use serde_json::json;
 
-use super::facts::{CITIES, City, Day, Language, driest};
-use super::teller::Teller;
-use super::{Ending, Then};
+use super::cities::{CITIES, City, Day, Language, driest};
+use super::script_writer::ScriptWriter;
+use super::{ScriptEnding, Transition};
 
 /// A city in the comparison.
 struct Side {
@@ -18,11 +18,11 @@ struct Side {
     cost: i64,
 }
 
-pub(super) fn opening(t: &mut Teller) -> Then {
+pub(super) fn opening(t: &mut ScriptWriter) -> Transition {
     let sides = sides(t);
     t.begin();
     t.begin_step("plan_graph");
-    let (asked, [a, b]) = (t.asked(), sides.each_ref().map(|side| side.city.name));
+    let (asked, [a, b]) = (t.quoted_message(), sides.each_ref().map(|side| side.city.name));
     let thought = t.words(
         format!("“{asked}”: I compare {} and {}. Weather and travel do not wait for each other.", a.en, b.en),
         format!("“{asked}”：比较{}和{}。天气和交通互不依赖，可以并行（parallel）。", a.zh, b.zh),
@@ -36,26 +36,26 @@ pub(super) fn opening(t: &mut Teller) -> Then {
     });
     t.usage();
     t.end_step();
-    Then::scene(move |t| execute(t, &sides))
+    Transition::scene(move |t| execute(t, &sides))
 }
 
 /// Finds two cities to compare, both near enough for one traveller.
-fn sides(t: &mut Teller) -> [Side; 2] {
+fn sides(t: &mut ScriptWriter) -> [Side; 2] {
     let first = match City::named_in(&t.message) {
         Some(city) => city,
-        None => &CITIES[t.draw.between(0, CITIES.len() as i64 - 1) as usize],
+        None => &CITIES[t.rng.between(0, CITIES.len() as i64 - 1) as usize],
     };
     let near: Vec<&'static City> =
         CITIES.iter().filter(|city| city.asian == first.asian && city.id != first.id).collect();
-    let second = near[t.draw.between(0, near.len() as i64 - 1) as usize];
+    let second = near[t.rng.between(0, near.len() as i64 - 1) as usize];
     [first, second].map(|city| {
-        let best = driest(&city.forecast(&mut t.draw));
-        let rail = t.draw.between(9, 30) * 5;
-        Side { city, best, rail, road: rail + t.draw.between(4, 12) * 5, cost: t.draw.between(18, 60) * 10 }
+        let best = driest(&city.forecast(&mut t.rng));
+        let rail = t.rng.between(9, 30) * 5;
+        Side { city, best, rail, road: rail + t.rng.between(4, 12) * 5, cost: t.rng.between(18, 60) * 10 }
     })
 }
 
-fn execute(t: &mut Teller, sides: &[Side; 2]) -> Then {
+fn execute(t: &mut ScriptWriter, sides: &[Side; 2]) -> Transition {
     t.begin_step("execute_graph");
     for node in [&*weather(&sides[0]), &weather(&sides[1]), "travel"] {
         start(t, node);
@@ -98,14 +98,14 @@ fn execute(t: &mut Teller, sides: &[Side; 2]) -> Then {
     answer(t, sides)
 }
 
-fn answer(t: &mut Teller, sides: &[Side; 2]) -> Then {
+fn answer(t: &mut ScriptWriter, sides: &[Side; 2]) -> Transition {
     t.begin_step("synthesize");
     let language = t.language;
     let rows = sides.each_ref().map(|side| {
         let cost = format!("{}{}", side.city.currency, side.cost);
         json!([
-            side.city.name.told(language),
-            side.best.label.told(language),
+            side.city.name.in_language(language),
+            side.best.label.in_language(language),
             side.best.rain,
             side.rail,
             cost
@@ -136,7 +136,7 @@ fn answer(t: &mut Teller, sides: &[Side; 2]) -> Then {
     t.say(&reply);
     t.usage();
     t.end_step();
-    Then::End(Ending::Completed { reply })
+    Transition::End(ScriptEnding::Completed { reply })
 }
 
 /// Finds the drier side; of two that are as dry, the nearer.
@@ -149,12 +149,12 @@ fn weather(side: &Side) -> String {
     format!("weather.{}", side.city.id)
 }
 
-fn start(t: &mut Teller, node: &str) {
+fn start(t: &mut ScriptWriter, node: &str) {
     t.emit(GotNodeStarted { node_id: node.to_owned() });
     t.pause(150);
 }
 
-fn complete(t: &mut Teller, node: &str, summary: String) {
+fn complete(t: &mut ScriptWriter, node: &str, summary: String) {
     t.emit(GotNodeCompleted { node_id: node.to_owned(), result_summary: Some(summary) });
 }
 

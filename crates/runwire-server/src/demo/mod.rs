@@ -1,7 +1,7 @@
-//! The built-in demo agents: scripts of canonical events that need no key, no network and no clock.
+//! The scripts of the built-in demo agents: canonical events without a key, a network or a clock.
 //!
-//! The same agent, message and answers always give the same events, so a script needs no storage: a runner that
-//! lost its place makes the script anew, feeds it the answers that the log holds, and passes over what is written.
+//! A script is deterministic: the same agent, message and answers give the same events. So it needs no storage: to
+//! resume, a runner replays the script with the stored answers and skips the events that are already written.
 //!
 //! | agent | file | shows |
 //! |---|---|---|
@@ -11,18 +11,18 @@
 //! | `failing` | `failing.rs` | a run that fails |
 //! | `endless` | `endless.rs` | a run that only a cancel ends |
 //!
-//! An agent is a chain of scenes. A scene tells its events to a [`Teller`](teller::Teller) and says what comes
-//! [`Then`]; only the scene that is being told is in memory.
+//! A script is a chain of scenes. A scene writes its events to a [`ScriptWriter`](script_writer::ScriptWriter) and
+//! returns the [`Transition`] to the next one; only the current scene is in memory.
 
+mod cities;
 mod endless;
-mod facts;
 mod failing;
 mod graph;
 mod puzzle;
-mod teller;
+mod script_writer;
 #[cfg(test)]
 mod tests;
-mod tool;
+mod tool_call;
 mod tree;
 mod trip;
 
@@ -32,24 +32,24 @@ use std::time::Duration;
 use runwire_model::Event;
 use runwire_model::event::{ErrorInfo, InteractionResolved};
 
-use teller::Teller;
+use script_writer::ScriptWriter;
 
 /// A built-in agent.
 pub(crate) struct Demo {
-    /// What requests call it.
+    /// The name in requests.
     pub(crate) name: &'static str,
-    /// What people call it.
-    pub(crate) title: Words,
+    /// The name for people.
+    pub(crate) title: LocalizedText,
     /// What it shows.
-    pub(crate) description: Words,
-    /// What it can be asked, to try it.
-    pub(crate) examples: &'static [Words],
-    opening: fn(&mut Teller) -> Then,
+    pub(crate) description: LocalizedText,
+    /// Example messages.
+    pub(crate) examples: &'static [LocalizedText],
+    opening: fn(&mut ScriptWriter) -> Transition,
 }
 
-/// The same words in two languages.
+/// A text in two languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct LocalizedText {
     /// In English.
     pub(crate) en: &'static str,
     /// In Chinese.
@@ -64,120 +64,126 @@ pub(crate) fn agents() -> &'static [Demo] {
 static AGENTS: [Demo; 5] = [
     Demo {
         name: "demo",
-        title: Words { en: "Everything at once", zh: "全部功能" },
-        description: Words {
+        title: LocalizedText { en: "Everything at once", zh: "全部功能" },
+        description: LocalizedText {
             en: "Plans a day out: thinking, two tools in parallel, a table and a chart, an error that is \
                  retried, a form and an approval.",
             zh: "规划一次出行：思考、两个并行工具、表格与图表、一次会重试的错误、一张表单和一次审批。",
         },
         examples: &[
-            Words { en: "What can I do in Hangzhou on Saturday?", zh: "周六在杭州可以做什么？" },
-            Words { en: "What's the weather like?", zh: "天气怎么样" },
+            LocalizedText {
+                en: "What can I do in Hangzhou on Saturday?", zh: "周六在杭州可以做什么？"
+            },
+            LocalizedText { en: "What's the weather like?", zh: "天气怎么样" },
         ],
         opening: trip::opening,
     },
     Demo {
         name: "thought-tree",
-        title: Words { en: "Thought tree", zh: "思维树" },
-        description: Words {
+        title: LocalizedText { en: "Thought tree", zh: "思维树" },
+        description: LocalizedText {
             en: "Makes 24 out of four numbers: candidates, scores, a dead end and the way back.",
             zh: "用四个数算 24 点：候选、评分、走进死胡同再回溯。",
         },
         examples: &[
-            Words { en: "Make 24 out of 4, 7, 8 and 8", zh: "用 4、7、8、8 算 24 点" },
-            Words { en: "Make 24 out of 1, 5, 5 and 5", zh: "用 1、5、5、5 算 24 点" },
+            LocalizedText { en: "Make 24 out of 4, 7, 8 and 8", zh: "用 4、7、8、8 算 24 点" },
+            LocalizedText { en: "Make 24 out of 1, 5, 5 and 5", zh: "用 1、5、5、5 算 24 点" },
         ],
         opening: tree::opening,
     },
     Demo {
         name: "thought-graph",
-        title: Words { en: "Thought graph", zh: "思维图" },
-        description: Words {
+        title: LocalizedText { en: "Thought graph", zh: "思维图" },
+        description: LocalizedText {
             en: "Compares two cities: nodes side by side, one that fails, and a graph that grows around it.",
             zh: "比较两座城市：节点并行执行，一个节点失败，图在它周围扩展。",
         },
-        examples: &[Words {
-            en: "Compare Chengdu with another city", zh: "把成都和另一座城市比一比"
+        examples: &[LocalizedText {
+            en: "Compare Chengdu with another city",
+            zh: "把成都和另一座城市比一比",
         }],
         opening: graph::opening,
     },
     Demo {
         name: "failing",
-        title: Words { en: "A run that fails", zh: "失败的运行" },
-        description: Words {
+        title: LocalizedText { en: "A run that fails", zh: "失败的运行" },
+        description: LocalizedText {
             en: "Works a little, then fails with an error that says what to do.",
             zh: "先正常工作一会儿，然后失败，并说明该怎么办。",
         },
-        examples: &[Words { en: "Export the report", zh: "导出报表" }],
+        examples: &[LocalizedText { en: "Export the report", zh: "导出报表" }],
         opening: failing::opening,
     },
     Demo {
         name: "endless",
-        title: Words { en: "A run without an end", zh: "不会结束的运行" },
-        description: Words {
+        title: LocalizedText { en: "A run without an end", zh: "不会结束的运行" },
+        description: LocalizedText {
             en: "Says something every second until it is cancelled.",
             zh: "每秒说一句话，直到被取消。",
         },
-        examples: &[Words { en: "Keep me company", zh: "陪我聊一会儿" }],
+        examples: &[LocalizedText { en: "Keep me company", zh: "陪我聊一会儿" }],
         opening: endless::opening,
     },
 ];
 
-/// What a script wants done next.
+/// The next action of a script.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     /// Write the event.
     Emit(Box<Event>),
-    /// Wait, so that a person can follow.
+    /// Wait, at a pace that people can follow.
     Pause(Duration),
-    /// Wait for the answer to a question that was written before.
+    /// Wait for the answer to an interaction that was emitted before.
     Ask {
-        /// Which question.
+        /// The interaction.
         interaction_id: String,
     },
-    /// The run has its terminal event; there is no more.
+    /// The script is over: its terminal event was emitted.
     End,
 }
 
-/// One run of a demo agent.
+/// The script of one run.
 pub(crate) struct Script {
-    teller: Teller,
-    then: Then,
+    writer: ScriptWriter,
+    then: Transition,
 }
 
 impl Script {
-    /// Makes the script of an agent for a message; none where no agent has that name.
+    /// Creates the script of an agent for a message; none if there is no such agent.
     ///
-    /// The run's id only makes the ids in the events unique within the thread.
+    /// The run id only makes the ids in the events unique within the thread.
     pub(crate) fn new(agent: &str, message: &str, run: &str) -> Option<Self> {
         let demo = AGENTS.iter().find(|demo| demo.name == agent)?;
-        Some(Self { teller: Teller::new(demo.name, message, run), then: Then::scene(demo.opening) })
+        Some(Self {
+            writer: ScriptWriter::new(demo.name, message, run),
+            then: Transition::scene(demo.opening),
+        })
     }
 
-    /// Tells what to do next: the same question again until it is answered, and the end for ever.
-    pub(crate) fn next(&mut self) -> Step {
+    /// Returns the next action: the same interaction until it is answered, and `End` forever.
+    pub(crate) fn next(&mut self) -> ScriptStep {
         loop {
-            if let Some(step) = self.teller.take() {
+            if let Some(step) = self.writer.take() {
                 return step;
             }
-            match mem::replace(&mut self.then, Then::Over) {
-                Then::Scene(scene) => self.then = scene(&mut self.teller),
-                Then::Ask(question) => {
+            match mem::replace(&mut self.then, Transition::Finished) {
+                Transition::Scene(scene) => self.then = scene(&mut self.writer),
+                Transition::Ask(question) => {
                     let interaction_id = question.id.to_owned();
-                    self.then = Then::Ask(question);
-                    return Step::Ask { interaction_id };
+                    self.then = Transition::Ask(question);
+                    return ScriptStep::Ask { interaction_id };
                 }
-                Then::End(ending) => self.teller.end(ending),
-                Then::Over => return Step::End,
+                Transition::End(ending) => self.writer.end(ending),
+                Transition::Finished => return ScriptStep::End,
             }
         }
     }
 
-    /// Goes on with an answer. Tells whether it was the question that the script waits for.
+    /// Continues with an answer; returns false if the script does not wait for that interaction.
     pub(crate) fn answer(&mut self, resolved: &InteractionResolved) -> bool {
-        match mem::replace(&mut self.then, Then::Over) {
-            Then::Ask(question) if question.id == resolved.interaction_id => {
-                self.then = (question.then)(&mut self.teller, resolved);
+        match mem::replace(&mut self.then, Transition::Finished) {
+            Transition::Ask(question) if question.id == resolved.interaction_id => {
+                self.then = (question.then)(&mut self.writer, resolved);
                 true
             }
             other => {
@@ -187,52 +193,52 @@ impl Script {
         }
     }
 
-    /// Stops: the next event says that the run was cancelled, unless it has ended.
+    /// Cancels the script: the next event is the cancellation, unless the script has ended.
     pub(crate) fn cancel(&mut self) {
-        if !matches!(self.then, Then::Over) {
-            self.teller.fall_silent();
-            self.then = Then::End(Ending::Cancelled);
+        if !matches!(self.then, Transition::Finished) {
+            self.writer.discard_queued();
+            self.then = Transition::End(ScriptEnding::Cancelled);
         }
     }
 }
 
-/// What follows a scene.
-enum Then {
-    /// Another scene.
-    Scene(Box<dyn FnOnce(&mut Teller) -> Then + Send>),
-    /// Whatever the answer to a question leads to.
-    Ask(Question),
-    /// The run's end.
-    End(Ending),
-    /// Nothing: the terminal event was told.
-    Over,
+/// The transition after a scene.
+enum Transition {
+    /// To another scene.
+    Scene(Box<dyn FnOnce(&mut ScriptWriter) -> Transition + Send>),
+    /// To the scene that handles an answer.
+    Ask(PendingInteraction),
+    /// To the end of the run.
+    End(ScriptEnding),
+    /// None: the terminal event was emitted.
+    Finished,
 }
 
-/// A question that was told, and what follows its answer.
-struct Question {
+/// An emitted interaction and the handler of its answer.
+struct PendingInteraction {
     id: &'static str,
-    then: Answered,
+    then: OnAnswer,
 }
 
-/// Goes on with an answer.
-type Answered = Box<dyn FnOnce(&mut Teller, &InteractionResolved) -> Then + Send>;
+/// Handles an answer.
+type OnAnswer = Box<dyn FnOnce(&mut ScriptWriter, &InteractionResolved) -> Transition + Send>;
 
-/// How a run ends. It is told in one place, so that no script can end twice or not at all.
-enum Ending {
+/// How a run ends. Emitted in one place, so that a script ends exactly once.
+enum ScriptEnding {
     Completed { reply: String },
     Failed(ErrorInfo),
     Cancelled,
 }
 
-impl Then {
-    fn scene(scene: impl FnOnce(&mut Teller) -> Then + Send + 'static) -> Self {
+impl Transition {
+    fn scene(scene: impl FnOnce(&mut ScriptWriter) -> Transition + Send + 'static) -> Self {
         Self::Scene(Box::new(scene))
     }
 
     fn ask(
         id: &'static str,
-        then: impl FnOnce(&mut Teller, &InteractionResolved) -> Then + Send + 'static,
+        then: impl FnOnce(&mut ScriptWriter, &InteractionResolved) -> Transition + Send + 'static,
     ) -> Self {
-        Self::Ask(Question { id, then: Box::new(then) })
+        Self::Ask(PendingInteraction { id, then: Box::new(then) })
     }
 }

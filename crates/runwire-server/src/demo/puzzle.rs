@@ -1,8 +1,8 @@
-//! The game of 24: four numbers, each used once, that +, −, × and ÷ turn into 24.
+//! Solver for the game of 24: four numbers, each used once, that +, −, × and ÷ turn into 24.
 
 use std::fmt;
 
-use super::facts::Draw;
+use super::cities::SeededRng;
 
 /// What the numbers must make.
 const GOAL: i64 = 24;
@@ -103,7 +103,7 @@ fn results<'n>(a: &'n Number, b: &'n Number) -> Vec<(&'n Number, char, &'n Numbe
     results
 }
 
-/// Tells whether the numbers can become the goal.
+/// Returns true if the numbers can become the goal.
 pub(super) fn solvable(numbers: &[Number]) -> bool {
     match numbers {
         [] => false,
@@ -112,7 +112,7 @@ pub(super) fn solvable(numbers: &[Number]) -> bool {
     }
 }
 
-/// Tells whether the numbers can become the goal, though not by every first move.
+/// Returns true if the numbers can become the goal, but not by every first move.
 fn tricky(numbers: &[Number]) -> bool {
     let (good, dead): (Vec<Move>, Vec<Move>) =
         moves(numbers).into_iter().partition(|step| solvable(&step.left));
@@ -120,7 +120,7 @@ fn tricky(numbers: &[Number]) -> bool {
 }
 
 /// Takes the four numbers that a message names, if they are solvable, else draws four that are tricky.
-pub(super) fn numbers(message: &str, draw: &mut Draw) -> [i64; 4] {
+pub(super) fn numbers(message: &str, rng: &mut SeededRng) -> [i64; 4] {
     let named = message.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let named = named.map(|digits| digits.parse().unwrap_or(0)).filter(|number| *number != GOAL);
     let named: Vec<i64> = named.take(5).collect();
@@ -131,7 +131,7 @@ pub(super) fn numbers(message: &str, draw: &mut Draw) -> [i64; 4] {
         return named;
     }
     for _ in 0..16 {
-        let drawn = [(); 4].map(|()| draw.between(1, 10));
+        let drawn = [(); 4].map(|()| rng.between(1, 10));
         if tricky(&table(drawn)) {
             return drawn;
         }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_message_are_taken_where_they_can_be_solved() {
-        let take = |message: &str| numbers(message, &mut Draw::from(message));
+        let take = |message: &str| numbers(message, &mut SeededRng::from(message));
         assert_eq!(take("用 3, 3, 8, 8 算 24 点"), [3, 3, 8, 8]);
         assert_eq!(take("make it with 3 3 8 8"), [3, 3, 8, 8]);
         for message in ["", "1 1 1 1", "99999999999999999999 1 2 3", "1 2 3 4 5", "14 2 3 4"] {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn drawn_numbers_can_be_solved_and_can_lead_nowhere() {
         for message in ["", "a", "天气怎么样", "hello", "4 4 4", "1 2 3 4 5"] {
-            assert!(tricky(&table(numbers(message, &mut Draw::from(message)))), "{message}");
+            assert!(tricky(&table(numbers(message, &mut SeededRng::from(message)))), "{message}");
         }
         // Whatever one does first with these, 24 can be reached.
         assert!(solvable(&table([4, 4, 4, 6])) && !tricky(&table([4, 4, 4, 6])));

@@ -1,19 +1,19 @@
-//! `thought-tree`: makes 24 out of four numbers, with a dead end on the way.
+//! The script of `thought-tree`: makes 24 out of four numbers, with a dead end on the way.
 
 use runwire_model::Json;
 use runwire_model::event::{TotBacktracked, TotEvaluated, TotExpanded};
 use serde_json::json;
 
 use super::puzzle::{Move, Number, listed, moves, numbers, solvable, table};
-use super::teller::Teller;
-use super::{Ending, Then};
+use super::script_writer::ScriptWriter;
+use super::{ScriptEnding, Transition};
 
 /// The thoughts of one expansion.
 const CANDIDATES: usize = 3;
 
-pub(super) fn opening(t: &mut Teller) -> Then {
+pub(super) fn opening(t: &mut ScriptWriter) -> Transition {
     let message = t.message.clone();
-    let numbers = table(numbers(&message, &mut t.draw));
+    let numbers = table(numbers(&message, &mut t.rng));
     t.begin();
     let thought = t.words(
         format!(
@@ -23,34 +23,34 @@ pub(super) fn opening(t: &mut Teller) -> Then {
         format!("用 {} 算出 24。先列出几个第一步（candidates），打分后沿最好的走。", listed(&numbers)),
     );
     t.think("planning", &thought);
-    Then::scene(move |t| first_try(t, &numbers))
+    Transition::scene(move |t| first_try(t, &numbers))
 }
 
 /// Follows a first move that looks good and leads nowhere, and comes back.
-fn first_try(t: &mut Teller, numbers: &[Number]) -> Then {
+fn first_try(t: &mut ScriptWriter, numbers: &[Number]) -> Transition {
     let (good, dead): (Vec<Move>, Vec<Move>) =
         moves(numbers).into_iter().partition(|step| solvable(&step.left));
     // The numbers were chosen so that there is one.
     let Some(good) = pick(t, &good) else { return answer(t, numbers, &[], false) };
     let Some(trap) = pick(t, &dead) else {
-        return Then::scene(move |t| onwards(t, &good, Vec::new(), false));
+        return Transition::scene(move |t| onwards(t, &good, Vec::new(), false));
     };
     let mut thoughts = vec![good.clone(), trap.clone()];
     thoughts.extend(pick(t, &without(&dead, &trap)));
-    let at = t.draw.between(0, thoughts.len() as i64 - 1) as usize;
+    let at = t.rng.between(0, thoughts.len() as i64 - 1) as usize;
     thoughts.swap(1, at);
     let trapped = thoughts.iter().position(|step| step.equation == trap.equation).unwrap_or_default();
     let scores =
         thoughts.iter().enumerate().map(|(at, step)| match (at == trapped, step.equation == good.equation) {
-            (true, _) => t.draw.between(68, 79),
-            (_, true) => t.draw.between(55, 66),
-            _ => t.draw.between(20, 45),
+            (true, _) => t.rng.between(68, 79),
+            (_, true) => t.rng.between(55, 66),
+            _ => t.rng.between(20, 45),
         });
     let scores: Vec<i64> = scores.collect();
     grow(t, &thoughts, trapped, &scores);
 
     let further = some(t, moves(&trap.left));
-    let scores: Vec<i64> = further.iter().map(|_| t.draw.between(2, 14)).collect();
+    let scores: Vec<i64> = further.iter().map(|_| t.rng.between(2, 14)).collect();
     let best = (0..scores.len()).max_by_key(|at| scores[*at]).unwrap_or_default();
     grow(t, &further, best, &scores);
     t.begin_step("backtrack");
@@ -62,17 +62,17 @@ fn first_try(t: &mut Teller, numbers: &[Number]) -> Then {
     t.usage();
     thoughts.retain(|step| step.equation != trap.equation);
     let others = without(&thoughts, &good);
-    Then::scene(move |t| onwards(t, &good, others, true))
+    Transition::scene(move |t| onwards(t, &good, others, true))
 }
 
 /// Follows a move that leads to the goal, and all after it.
-fn onwards(t: &mut Teller, first: &Move, others: Vec<Move>, went_back: bool) -> Then {
+fn onwards(t: &mut ScriptWriter, first: &Move, others: Vec<Move>, went_back: bool) -> Transition {
     let (mut step, mut others, mut path) = (first.clone(), others, Vec::new());
     loop {
-        let at = t.draw.between(0, others.len() as i64) as usize;
+        let at = t.rng.between(0, others.len() as i64) as usize;
         others.insert(at, step.clone());
-        let best = if step.left.len() == 1 { 100 } else { t.draw.between(82, 95) };
-        let scores = (0..others.len()).map(|other| if other == at { best } else { t.draw.between(5, 30) });
+        let best = if step.left.len() == 1 { 100 } else { t.rng.between(82, 95) };
+        let scores = (0..others.len()).map(|other| if other == at { best } else { t.rng.between(5, 30) });
         let scores: Vec<i64> = scores.collect();
         grow(t, &others, at, &scores);
         path.push(step.equation.clone());
@@ -85,7 +85,7 @@ fn onwards(t: &mut Teller, first: &Move, others: Vec<Move>, went_back: bool) -> 
     }
 }
 
-fn answer(t: &mut Teller, left: &[Number], path: &[String], went_back: bool) -> Then {
+fn answer(t: &mut ScriptWriter, left: &[Number], path: &[String], went_back: bool) -> Transition {
     let whole = left.first().map_or("", |number| number.made.as_str());
     let whole = whole.strip_prefix('(').and_then(|whole| whole.strip_suffix(')')).unwrap_or(whole);
     let path: String = path.iter().enumerate().map(|(at, step)| format!("{}. `{step}`\n", at + 1)).collect();
@@ -101,11 +101,11 @@ fn answer(t: &mut Teller, left: &[Number], path: &[String], went_back: bool) -> 
     t.say(&reply);
     t.usage();
     t.end_step();
-    Then::End(Ending::Completed { reply })
+    Transition::End(ScriptEnding::Completed { reply })
 }
 
-/// Tells thoughts, and how they are judged.
-fn grow(t: &mut Teller, thoughts: &[Move], chosen: usize, scores: &[i64]) {
+/// Emits thoughts and their scores.
+fn grow(t: &mut ScriptWriter, thoughts: &[Move], chosen: usize, scores: &[i64]) {
     let candidates = thoughts.iter().map(|step| match step.left.len() {
         1 => step.equation.clone(),
         _ => format!("{}  → {}", step.equation, listed(&step.left)),
@@ -124,13 +124,13 @@ fn grow(t: &mut Teller, thoughts: &[Move], chosen: usize, scores: &[i64]) {
     t.pause(400);
 }
 
-fn pick(t: &mut Teller, moves: &[Move]) -> Option<Move> {
+fn pick(t: &mut ScriptWriter, moves: &[Move]) -> Option<Move> {
     let last = (moves.len() as i64).checked_sub(1).filter(|last| *last >= 0)?;
-    moves.get(t.draw.between(0, last) as usize).cloned()
+    moves.get(t.rng.between(0, last) as usize).cloned()
 }
 
 /// Picks a few moves.
-fn some(t: &mut Teller, mut moves: Vec<Move>) -> Vec<Move> {
+fn some(t: &mut ScriptWriter, mut moves: Vec<Move>) -> Vec<Move> {
     let mut picked: Vec<Move> = Vec::new();
     while let Some(step) = pick(t, &moves).filter(|_| picked.len() < CANDIDATES) {
         moves = without(&moves, &step);

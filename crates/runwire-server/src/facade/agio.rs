@@ -1,4 +1,4 @@
-//! Agio: a run that is started and streamed, and the stored events of one.
+//! The façade of Agio: starts and streams a run, and lists the stored events of one.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use http::request::Parts;
 use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
 
-use super::refusal;
-use super::start::{Fields, From, agent_of, follow, missing_field, start, tenant};
-use crate::Wire;
-use crate::feed::{Next, Shape};
-use crate::ids::RunAt;
+use super::error_frame;
+use super::start_run::{BodyFields, StartAt, agent_of, follow, missing_field, start, tenant};
+use crate::AppState;
+use crate::feed::{Next, StreamFormat};
+use crate::ids::RunParam;
 use crate::json_body::JsonBody;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{Answer, Ask, answer, json, last_event_id, page};
+use crate::read::{ReadParams, ResponseFormat, json, last_event_id, page, respond};
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/agent/stream", post(stream))
         .route("/api/agent/stream", post(stream))
         .route("/api/runs/{run_id}/events", get(events))
 }
 
-/// Starts a run on a query, which is a parameter or a field, and streams its events.
+/// Starts a run with the query parameter or field `query`, and streams its events.
 async fn stream(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Result<JsonBody<Fields>, Problem>,
+    body: Result<JsonBody<BodyFields>, Problem>,
 ) -> Response {
     let started = async {
         let mut parameters = Query::parse(query.as_deref());
         let JsonBody(mut fields) = body?;
-        let asked = match parameters.take("query")? {
-            Some(asked) => Some(asked.into_owned()),
+        let message = match parameters.take("query")? {
+            Some(message) => Some(message.into_owned()),
             None => fields.text(&["query"])?,
         };
         let named = match parameters.take("agent")? {
@@ -51,27 +51,31 @@ async fn stream(
             tenant: tenant(&headers),
             run_id: fields.id(&["run_id"])?,
             thread_id: fields.id(&["thread_id"])?,
-            agent: Some(agent_of(&wire, named)?),
-            message: Some(asked.ok_or_else(|| missing_field("query"))?),
+            agent: Some(agent_of(&state, named)?),
+            message: Some(message.ok_or_else(|| missing_field("query"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()
         };
-        let (run, _) = start(&wire, run).await?;
-        follow(wire, Dialect::Agio, &run, From::Cursor(None)).await
+        let (run, _) = start(&state, run).await?;
+        follow(state, Dialect::Agio, &run, StartAt::Cursor(None)).await
     };
-    started.await.unwrap_or_else(refusal::agio)
+    started.await.unwrap_or_else(error_frame::agio)
 }
 
-/// Answers with a page of events, or with SSE for whoever asks for it.
-async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
+/// Responds with a page of events, or with SSE if the client accepts it.
+async fn events(
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
+    parts: Parts,
+) -> Result<Response, Problem> {
     let accept = parts.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let as_stream = accept.is_some_and(|accept| accept.contains("text/event-stream"));
-    let shape = if as_stream { Answer::Stream(Shape::Sse) } else { Answer::Page };
+    let format = if as_stream { ResponseFormat::Stream(StreamFormat::Sse) } else { ResponseFormat::Page };
     let after = last_event_id(&parts.headers)?.filter(|_| as_stream);
-    let ask = Ask {
-        answer: shape,
-        form: Some(wire.config.facades.form(Dialect::Agio)),
+    let params = ReadParams {
+        format,
+        form: Some(state.config.facades.form(Dialect::Agio)),
         after,
         follow: as_stream,
         limit: None,
@@ -79,16 +83,16 @@ async fn events(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) 
         attach: false,
     };
     if as_stream {
-        let reader = ask.read_run(&wire, &run).await?;
-        return answer(wire, ask, reader).await;
+        let reader = params.read_run(&state, &run).await?;
+        return respond(state, params, reader).await;
     }
     let mut query = Query::parse(parts.uri.query());
     let offset = query.number("offset", 0..=1 << 40)?.unwrap_or(0);
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    // Looked at before the events: of a run that is over here, the page misses none.
-    let is_open = !wire.log.run(&run).await?.status.is_closed();
+    // Read before the events: if the run is closed here, the page misses none.
+    let is_open = !state.log.run(&run).await?.status.is_closed();
     let mut skipped = 0;
-    let reader = match ask.read_run(&wire, &run).await? {
+    let reader = match params.read_run(&state, &run).await? {
         Some(reader) if offset > 0 => {
             let mut skipping = reader.limit(Some(offset));
             loop {

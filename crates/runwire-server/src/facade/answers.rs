@@ -1,4 +1,4 @@
-//! Answers to questions, as the façades' clients write them: values, and `approved` among them.
+//! Converts the answers of façade clients: values, with `approved` among them.
 
 use runwire_log::Answer;
 use runwire_model::Json;
@@ -8,27 +8,28 @@ use serde_json::Value;
 use crate::interactions::unreadable;
 use crate::problem::Problem;
 
-/// Makes an answer of what was filled in; `approved` decides an approval.
+/// Creates an answer from values; `approved` decides an approval.
 pub(super) fn answer_of(kind: InteractionKind, id: &str, values: Option<Json>) -> Result<Answer, Problem> {
     let (decision, values) = match kind {
         InteractionKind::Form => (Decision::Submitted, values),
         InteractionKind::Approval => {
-            let said = values.as_ref().map(Json::to_value).transpose().map_err(|error| unreadable(&error))?;
-            let said = said.unwrap_or_default();
-            let approved = said.get("approved").and_then(Value::as_bool).or(said.as_bool());
+            let parsed =
+                values.as_ref().map(Json::to_value).transpose().map_err(|error| unreadable(&error))?;
+            let parsed = parsed.unwrap_or_default();
+            let approved = parsed.get("approved").and_then(Value::as_bool).or(parsed.as_bool());
             let Some(approved) = approved else {
                 let detail = format!("`{id}` is an approval: `approved` must be `true` or `false`");
                 return Err(Problem::new("invalid_answer", detail).with("field", "approved"));
             };
             let decision = if approved { Decision::Approved } else { Decision::Rejected };
-            // An object with nothing but the decision says nothing more than the decision.
-            (decision, values.filter(|_| said.as_object().is_some_and(|fields| fields.len() > 1)))
+            // Values with nothing but the decision are dropped.
+            (decision, values.filter(|_| parsed.as_object().is_some_and(|fields| fields.len() > 1)))
         }
     };
     Ok(Answer { interaction_id: id.to_owned(), decision, values, reason: None, by: None })
 }
 
-/// Makes the answer of somebody who does not want to answer.
+/// Creates the answer of a person who declines to answer.
 pub(super) fn withdrawal_of(id: &str) -> Answer {
     let decision = Decision::Cancelled;
     Answer { interaction_id: id.to_owned(), decision, values: None, reason: None, by: None }

@@ -1,4 +1,4 @@
-//! EasyFlow: its chat, and the answer to a form (§12 of its document).
+//! The façade of EasyFlow: chat, and the answer to a form (§12 of its document).
 
 mod socket;
 
@@ -16,15 +16,17 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::answers::{answer_of, withdrawal_of};
-use super::refusal;
-use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, newest_run, start};
+use super::error_frame;
+use super::start_run::{
+    BodyFields, StartAt, agent_in_query, agent_of, follow, missing_field, newest_run, start,
+};
 use crate::auth::tenant_of;
 use crate::json_body::JsonBody;
 use crate::problem::{Problem, text_of};
 use crate::read::last_event_id;
-use crate::{Wire, ids, interactions};
+use crate::{AppState, ids, interactions};
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/api/v1/bot/chat", post(chat))
         .route("/api/v1/bot/form", post(form))
@@ -35,56 +37,58 @@ pub(super) fn routes() -> Router<Arc<Wire>> {
 ///
 /// The stream stays open while the run waits for a form, and goes on after its answer.
 async fn chat(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     version: Version,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Result<JsonBody<Fields>, Problem>,
+    body: Result<JsonBody<BodyFields>, Problem>,
 ) -> Response {
     let mut conversation = None;
     let answered = async {
         let JsonBody(mut fields) = body?;
         conversation = conversation_in(&mut fields)?;
         let agent = agent_in_query(query.as_deref())?;
-        let (run, begun) = chat_run(&wire, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
+        let (run, begun) =
+            chat_run(&state, &tenant_of(&headers), agent, conversation.clone(), fields).await?;
         let after = if begun { None } else { last_event_id(&headers)? };
-        let from = if begun || after.is_some() { From::Cursor(after) } else { From::Present };
-        follow(wire, Dialect::EasyflowChat, &run, from).await
+        let from = if begun || after.is_some() { StartAt::Cursor(after) } else { StartAt::Snapshot };
+        follow(state, Dialect::EasyflowChat, &run, from).await
     };
     let answered = answered.await;
-    let answered = answered
-        .unwrap_or_else(|problem| refusal::easyflow(problem, conversation.as_deref().unwrap_or_default()));
+    let answered = answered.unwrap_or_else(|problem| {
+        error_frame::easyflow(problem, conversation.as_deref().unwrap_or_default())
+    });
     as_documented(answered, version)
 }
 
-/// Finds the run of a chat: a new one on a prompt, else the conversation's newest. Tells whether it is new.
+/// Starts a run on a prompt, else returns the conversation's newest; the flag is true for a new run.
 async fn chat_run(
-    wire: &Wire,
+    state: &AppState,
     tenant: &Arc<str>,
     agent: Option<String>,
     conversation: Option<String>,
-    mut fields: Fields,
+    mut fields: BodyFields,
 ) -> Result<(RunKey, bool), Problem> {
     let bot = fields.id(&["botId", "bot_id"])?.or(agent);
     let Some(prompt) = fields.text(&["prompt"])? else {
         let thread = thread_of(tenant, conversation.as_deref())?;
-        let run = newest_run(wire, &thread).await?;
+        let run = newest_run(state, &thread).await?;
         return Ok((RunKey { tenant: thread.tenant, id: run.run_id.into() }, false));
     };
     let run = NewRun {
         tenant: tenant.to_string(),
         run_id: None,
         thread_id: conversation,
-        agent: Some(agent_of(wire, bot)?),
+        agent: Some(agent_of(state, bot)?),
         message: Some(prompt),
         message_id: None,
         input: fields.into_input(),
         ..NewRun::default()
     };
-    Ok((start(wire, run).await?.0, true))
+    Ok((start(state, run).await?.0, true))
 }
 
-/// Gives a stream the head that the document lists (§2).
+/// Sets the response headers that the document lists (§2).
 fn as_documented(mut response: Response, version: Version) -> Response {
     let headers = response.headers_mut();
     if headers.get(CONTENT_TYPE).is_some_and(|media| media == "text/event-stream") {
@@ -97,7 +101,7 @@ fn as_documented(mut response: Response, version: Version) -> Response {
     response
 }
 
-/// What became of a form, as its sender is told.
+/// The response to the answer of a form.
 #[derive(Debug, Serialize)]
 struct FormAnswered {
     conversation_id: String,
@@ -113,21 +117,21 @@ struct FormAnswered {
 
 /// Answers a form; the conversation's stream goes on with it.
 async fn form(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(mut fields): JsonBody<Fields>,
+    JsonBody(mut fields): JsonBody<BodyFields>,
 ) -> Result<Json<FormAnswered>, Problem> {
     let form_id = form_in(&mut fields)?;
-    answer_form(&wire, &tenant_of(&headers), form_id, fields).await.map(Json)
+    answer_form(&state, &tenant_of(&headers), form_id, fields).await.map(Json)
 }
 
-/// Answers a form whose answer came over a socket; gives the message that says what became of it.
-pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: Fields) -> String {
+/// Answers a form over a socket; returns the reply.
+pub(crate) async fn answer_message(state: &AppState, tenant: &Arc<str>, mut fields: BodyFields) -> String {
     let form_id = match form_in(&mut fields) {
         Ok(form_id) => form_id,
         Err(problem) => return error_message(None, problem),
     };
-    match answer_form(wire, tenant, form_id.clone(), fields).await {
+    match answer_form(state, tenant, form_id.clone(), fields).await {
         Ok(answered) => json!({
             "op": "ack",
             "form_id": form_id,
@@ -142,7 +146,7 @@ pub(crate) async fn answer_message(wire: &Wire, tenant: &Arc<str>, mut fields: F
     }
 }
 
-/// Writes that a message of a socket was refused, with all that the problem says.
+/// Writes the error reply to a socket message.
 fn error_message(form_id: Option<&str>, problem: Problem) -> String {
     text_of(|object| {
         problem.write(object);
@@ -152,20 +156,20 @@ fn error_message(form_id: Option<&str>, problem: Problem) -> String {
 }
 
 async fn answer_form(
-    wire: &Wire,
+    state: &AppState,
     tenant: &Arc<str>,
     form_id: String,
-    mut fields: Fields,
+    mut fields: BodyFields,
 ) -> Result<FormAnswered, Problem> {
     let conversation = conversation_in(&mut fields)?;
     let thread = thread_of(tenant, conversation.as_deref())?;
-    let (run, asked) = find(wire, &thread, &form_id).await?;
+    let (run, asked) = find(state, &thread, &form_id).await?;
     let answer = match fields.text(&["decision"])?.as_deref() {
         Some("cancelled") => withdrawal_of(&asked.interaction_id),
         _ => answer_of(asked.kind, &asked.interaction_id, fields.json("values"))?,
     };
     let key = RunKey { tenant: thread.tenant.clone(), id: run.run_id.into() };
-    let (_, answered) = interactions::answer(wire, &key, answer).await?;
+    let (_, answered) = interactions::answer(state, &key, answer).await?;
     Ok(FormAnswered {
         conversation_id: thread.id.to_string(),
         form_id,
@@ -176,14 +180,18 @@ async fn answer_form(
     })
 }
 
-/// Finds the question that a form's id means: the newest that is open, else the newest of that name.
-async fn find(wire: &Wire, thread: &ThreadKey, form_id: &str) -> Result<(RunInfo, InteractionInfo), Problem> {
+/// Returns the interaction of a form: the newest open one, else the newest.
+async fn find(
+    state: &AppState,
+    thread: &ThreadKey,
+    form_id: &str,
+) -> Result<(RunInfo, InteractionInfo), Problem> {
     let mut runs = Vec::new();
-    for id in wire.log.thread(thread).await?.open_runs.into_iter().rev() {
-        runs.push(wire.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?);
+    for id in state.log.thread(thread).await?.open_runs.into_iter().rev() {
+        runs.push(state.log.run(&RunKey { tenant: thread.tenant.clone(), id: id.into() }).await?);
     }
     if runs.is_empty() {
-        runs.push(newest_run(wire, thread).await?);
+        runs.push(newest_run(state, thread).await?);
     }
     for must_be_open in [true, false] {
         for run in &runs {
@@ -200,7 +208,7 @@ async fn find(wire: &Wire, thread: &ThreadKey, form_id: &str) -> Result<(RunInfo
     Err(LogError::InteractionUnknown { run, interaction: form_id.to_owned() }.into())
 }
 
-/// Tells whether a question is that of a form, which may have been asked again as `form_id.2`.
+/// Returns true if an interaction belongs to a form, which may have been asked again as `form_id.2`.
 fn is_form(interaction: &str, form_id: &str) -> bool {
     let rest = interaction.strip_prefix(form_id);
     let again = rest.and_then(|rest| rest.strip_prefix('.'));
@@ -208,11 +216,11 @@ fn is_form(interaction: &str, form_id: &str) -> bool {
         || again.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn conversation_in(fields: &mut Fields) -> Result<Option<String>, Problem> {
+fn conversation_in(fields: &mut BodyFields) -> Result<Option<String>, Problem> {
     fields.id(&["conversationId", "conversation_id"])
 }
 
-fn form_in(fields: &mut Fields) -> Result<String, Problem> {
+fn form_in(fields: &mut BodyFields) -> Result<String, Problem> {
     fields.text(&["form_id", "formId"])?.ok_or_else(|| missing_field("form_id"))
 }
 

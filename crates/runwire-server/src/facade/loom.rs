@@ -1,7 +1,7 @@
-//! Loom's WebSocket: `GET /loom`.
+//! The façade of Loom: its WebSocket `GET /loom`.
 //!
 //! In: `run`, `answer`, `cancel`, `ping`. Out: `run_stream_event` for each frame of a run, then one `run_end` that is
-//! its reply, or an `error`; `answered`, `pong`. A message that means nothing is told, and the socket stays open. Runs
+//! its reply, or an `error`; `answered`, `pong`. An invalid message gets an error, and the socket stays open. Runs
 //! outlive the socket. With `?frames=plain` the frames of runs come as the document has them, without a wrapper.
 
 mod answer;
@@ -22,47 +22,47 @@ use runwire_model::dialect::Dialect;
 use runwire_model::json::{Object, ObjectWriter};
 use tokio::task::JoinHandle;
 
-use super::start::{Fields, From, agent_in_query, agent_of, ask, missing_field, start};
+use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, missing_field, read_params, start};
 use crate::auth::tenant_of;
-use crate::feed::{Next, Reader};
-use crate::listener::Place;
-use crate::metrics::{Framing, OpenReader};
+use crate::feed::{FeedReader, Next};
+use crate::listener::ConnectionPermit;
+use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::{Problem, text_of};
 use crate::query::Query;
-use crate::socket::{self, Outbox};
-use crate::{Wire, limits};
+use crate::websocket::{self, Outbox};
+use crate::{AppState, limits};
 
-/// What a message may be.
+/// The types of client messages.
 const KINDS: &str = "run, answer, cancel, ping";
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/loom", get(upgrade))
 }
 
 async fn upgrade(
-    State(wire): State<Arc<Wire>>,
-    Extension(place): Extension<Place>,
+    State(state): State<Arc<AppState>>,
+    Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
-    let frames = OutFrames::in_query(query.as_deref())?;
-    let of = wire.clone();
-    let session = move |out| Session { wire: of, tenant, agent, frames, out, runs: HashMap::new() };
-    socket::open(&wire, place, &headers, upgrade, session)
+    let frames = FrameWrapping::in_query(query.as_deref())?;
+    let of = state.clone();
+    let session = move |out| LoomSocket { state: of, tenant, agent, frames, out, runs: HashMap::new() };
+    websocket::open(&state, permit, &headers, upgrade, session)
 }
 
-/// How the frames of runs are written.
+/// How frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OutFrames {
-    /// Each in a message that names its run.
+enum FrameWrapping {
+    /// In a message that names the run.
     Wrapped,
-    /// As the document has them.
+    /// Bare, as in Loom's document.
     Plain,
 }
 
-impl OutFrames {
+impl FrameWrapping {
     fn in_query(query: Option<&str>) -> Result<Self, Problem> {
         match Query::parse(query).take("frames")?.as_deref() {
             None | Some("wrapped") => Ok(Self::Wrapped),
@@ -72,54 +72,58 @@ impl OutFrames {
     }
 }
 
-struct Session {
-    wire: Arc<Wire>,
+struct LoomSocket {
+    state: Arc<AppState>,
     tenant: Arc<str>,
-    /// The agent of runs that name none.
+    /// Default agent of the socket's runs.
     agent: Option<String>,
-    frames: OutFrames,
+    frames: FrameWrapping,
     out: Outbox,
-    /// The runs that are told, under the ids of their messages.
+    /// The runs that are being sent, by message id.
     runs: HashMap<String, (RunKey, JoinHandle<()>)>,
 }
 
-impl socket::Session for Session {
-    async fn take(&mut self, text: &str) -> bool {
+impl websocket::MessageHandler for LoomSocket {
+    async fn handle(&mut self, text: &str) -> bool {
         let mut fields = match read(text) {
             Ok(fields) => fields,
-            Err(problem) => return self.say(error(None, problem)).await,
+            Err(problem) => return self.send(error(None, problem)).await,
         };
         let id = match fields.json("id") {
             Some(id) if is_id(&id) => Some(id),
             None => None,
             Some(_) => {
                 let problem = bad("`id` must be a string of at most 256 bytes, or a whole number");
-                return self.say(error(None, problem)).await;
+                return self.send(error(None, problem)).await;
             }
         };
-        match self.act(id.as_ref(), fields).await {
+        match self.dispatch(id.as_ref(), fields).await {
             Ok(None) => true,
-            Ok(Some(answer)) => self.say(answer).await,
-            Err(problem) => self.say(error(id.as_ref(), problem)).await,
+            Ok(Some(answer)) => self.send(answer).await,
+            Err(problem) => self.send(error(id.as_ref(), problem)).await,
         }
     }
 
     async fn refuse(&mut self, problem: Problem) -> bool {
-        self.say(error(None, problem)).await
+        self.send(error(None, problem)).await
     }
 
     fn close(&mut self) {
-        self.runs.drain().for_each(|(_, (_, watching))| watching.abort());
+        self.runs.drain().for_each(|(_, (_, forwarding))| forwarding.abort());
     }
 }
 
-impl Session {
-    /// Queues a message; false means that the socket is gone.
-    async fn say(&self, text: String) -> bool {
+impl LoomSocket {
+    /// Queues a message; returns false if the socket is closed.
+    async fn send(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
-    async fn act(&mut self, id: Option<&Json>, mut fields: Fields) -> Result<Option<String>, Problem> {
+    async fn dispatch(
+        &mut self,
+        id: Option<&Json>,
+        mut fields: BodyFields,
+    ) -> Result<Option<String>, Problem> {
         let kind = fields.text(&["type"])?;
         match (kind.as_deref(), id) {
             (Some("ping"), id) => Ok(Some(message("pong", id, |_| {}))),
@@ -132,8 +136,8 @@ impl Session {
         }
     }
 
-    async fn run(&mut self, id: &Json, mut fields: Fields) -> Result<(), Problem> {
-        self.runs.retain(|_, (_, watching)| !watching.is_finished());
+    async fn run(&mut self, id: &Json, mut fields: BodyFields) -> Result<(), Problem> {
+        self.runs.retain(|_, (_, forwarding)| !forwarding.is_finished());
         if self.runs.contains_key(id.text()) {
             return Err(bad(format!("the run {} is not over", id.text())));
         }
@@ -146,40 +150,41 @@ impl Session {
             tenant: self.tenant.to_string(),
             run_id: fields.id(&["run_id"])?,
             thread_id: fields.id(&["thread_id"])?,
-            agent: Some(agent_of(&self.wire, named)?),
+            agent: Some(agent_of(&self.state, named)?),
             message: Some(fields.text(&["message"])?.ok_or_else(|| missing_field("message"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()
         };
-        let (run, _) = start(&self.wire, run).await?;
-        let ask = ask(&self.wire, Dialect::Loom, From::Cursor(None));
+        let (run, _) = start(&self.state, run).await?;
+        let params = read_params(&self.state, Dialect::Loom, StartAt::Cursor(None));
         let reader = match self.frames {
-            OutFrames::Wrapped => ask.read_run(&self.wire, &run).await?,
-            // The socket is one stream, in which a session may have several runs.
-            OutFrames::Plain => ask.read_run_in_thread(&self.wire, &run).await?,
+            FrameWrapping::Wrapped => params.read_run(&self.state, &run).await?,
+            // The socket is one stream in which a session may have several runs.
+            FrameWrapping::Plain => params.read_run_in_thread(&self.state, &run).await?,
         };
-        // Read from its beginning, a run has at least its end.
+        // A run that is read from its start has at least its end.
         let reader = reader.ok_or_else(|| Problem::new("run_closed", "the run has ended"))?;
-        let open = self.wire.metrics.reader(Framing::WebSocket);
-        let watching = watch(reader.patient(), id.clone(), self.frames, self.out.clone(), open);
-        let watching = tokio::spawn(watching);
-        self.runs.insert(id.text().to_owned(), (run, watching));
+        let open = self.state.metrics.reader(ReaderTransport::WebSocket);
+        let forwarding =
+            forward_frames(reader.wait_out_outages(), id.clone(), self.frames, self.out.clone(), open);
+        let forwarding = tokio::spawn(forwarding);
+        self.runs.insert(id.text().to_owned(), (run, forwarding));
         Ok(())
     }
 
-    /// Answers what a run of this socket waits for; its stream goes on with it.
-    async fn answer(&mut self, id: &Json, fields: Fields) -> Result<String, Problem> {
-        let given = answer::answer(&self.wire, self.key(id)?, fields).await?;
+    /// Answers an interaction of a run of this socket.
+    async fn answer(&mut self, id: &Json, fields: BodyFields) -> Result<String, Problem> {
+        let given = answer::answer(&self.state, self.key(id)?, fields).await?;
         Ok(message("answered", Some(id), |object| {
             object.str("interaction_id", &given.interaction);
             object.str("decision", given.decision.as_str());
         }))
     }
 
-    /// Asks a run of this socket to stop; its `run_end` tells when it has.
+    /// Requests a run of this socket to be cancelled; `run_end` follows when it has ended.
     async fn cancel(&mut self, id: &Json) -> Result<(), Problem> {
-        self.wire.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
+        self.state.log.cancel(self.key(id)?, Cancel { reason: None, by: None }).await?;
         Ok(())
     }
 
@@ -189,18 +194,24 @@ impl Session {
     }
 }
 
-/// Tells a run to its end.
-async fn watch(mut reader: Reader, id: Json, frames: OutFrames, out: Outbox, _open: OpenReader) {
+/// Sends the frames of a run to its end.
+async fn forward_frames(
+    mut reader: FeedReader,
+    id: Json,
+    frames: FrameWrapping,
+    out: Outbox,
+    _open: OpenReader,
+) {
     loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {
                 for frame in segment.frames(from).take(to - from) {
                     let text = String::from_utf8_lossy(frame.data);
-                    let told = match frames {
-                        OutFrames::Wrapped => told(&id, &text),
-                        OutFrames::Plain => text.into_owned(),
+                    let message = match frames {
+                        FrameWrapping::Wrapped => frame_message(&id, &text),
+                        FrameWrapping::Plain => text.into_owned(),
                     };
-                    if out.send(Message::Text(told.into())).await.is_err() {
+                    if out.send(Message::Text(message.into())).await.is_err() {
                         return;
                     }
                 }
@@ -220,8 +231,8 @@ async fn watch(mut reader: Reader, id: Json, frames: OutFrames, out: Outbox, _op
     }
 }
 
-/// Writes a frame of a run: its reply ends it, and has no `type` of its own.
-fn told(id: &Json, frame: &str) -> String {
+/// Wraps a frame of a run; the reply, which has no `type`, becomes `run_end`.
+fn frame_message(id: &Json, frame: &str) -> String {
     let reply = Object::of_stored(frame).filter(|frame| frame.has("reply") && !frame.has("type"));
     match reply {
         Some(reply) => message("run_end", Some(id), |object| {
@@ -241,7 +252,7 @@ fn message(kind: &str, id: Option<&Json>, write: impl FnOnce(&mut ObjectWriter<'
     })
 }
 
-/// Writes an error: what a person reads, and everything else that the problem says.
+/// Writes an error: a message for people, and the whole problem.
 fn error(id: Option<&Json>, problem: Problem) -> String {
     message("error", id, |object| {
         object.str("error", problem.detail());
@@ -249,7 +260,7 @@ fn error(id: Option<&Json>, problem: Problem) -> String {
     })
 }
 
-fn read(text: &str) -> Result<Fields, Problem> {
+fn read(text: &str) -> Result<BodyFields, Problem> {
     let fields = runwire_model::json::check_frame(text.as_bytes()).map_err(|fault| bad(fault.to_string()));
     fields.and_then(|_| {
         serde_json::from_str(text).map_err(|error| bad(format!("a message is a JSON object: {error}")))

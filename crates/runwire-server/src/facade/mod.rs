@@ -1,4 +1,4 @@
-//! Façades: existing front ends of other systems work here unchanged.
+//! Façades: endpoints of other systems, so that their front ends work here unchanged.
 //!
 //! | module | system |
 //! |---|---|
@@ -9,16 +9,16 @@
 //! | `easyflow` | EasyFlow: chat, attach, the answer to a form, over HTTP and a WebSocket |
 //! | `loom` | Loom's WebSocket |
 //!
-//! Leaving is not stopping: whoever closes a stream here leaves a run that goes on.
+//! Closing a stream does not stop its run.
 
 mod ag_ui;
 mod agio;
 mod answers;
 pub(crate) mod easyflow;
+mod error_frame;
 mod loom;
-mod refusal;
 pub(crate) mod social_app;
-pub(crate) mod start;
+pub(crate) mod start_run;
 mod streaming_engine;
 
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use axum::Router;
 use runwire_log::Form;
 use runwire_model::dialect::{Dialect, EncoderOptions, Slots};
 
-use crate::Wire;
+use crate::AppState;
 
-/// Which extension frames each façade shows.
+/// Configuration of façades: the extension frames that each of them sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facades {
     /// AG-UI's.
@@ -61,7 +61,7 @@ impl Default for Facades {
 }
 
 impl Facades {
-    /// Returns how the façade of a dialect translates runs.
+    /// Returns the encoding of a dialect's façade.
     pub(crate) fn form(&self, dialect: Dialect) -> Form {
         let slots = match dialect {
             Dialect::AgUi => self.ag_ui,
@@ -76,7 +76,7 @@ impl Facades {
     }
 }
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .merge(social_app::routes())
         .merge(agio::routes())

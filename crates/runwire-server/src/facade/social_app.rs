@@ -1,4 +1,4 @@
-//! social-app's events and history of a thread (§1 and §2 of its document).
+//! The façade of social-app: the events and history of a thread (§1 and §2 of its document).
 
 use std::sync::Arc;
 
@@ -9,53 +9,54 @@ use axum::routing::get;
 use http::request::Parts;
 use runwire_model::dialect::Dialect;
 
-use crate::Wire;
-use crate::feed::{Cursor, Shape};
-use crate::ids::ThreadAt;
+use crate::AppState;
+use crate::feed::{FeedCursor, StreamFormat};
+use crate::ids::ThreadParam;
 use crate::limits;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::read::{Answer, Ask, answer, cursor_of, json, last_event_id, page};
+use crate::read::{ReadParams, ResponseFormat, cursor_of, json, last_event_id, page, respond};
 
-/// What stands before the id of a thread in every path here.
+/// Path prefix before the id of a thread.
 pub(crate) const THREADS: &str = "/api/v1/agent/runs/";
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new()
         .route("/api/v1/agent/runs/{thread_id}/events", get(events))
         .route("/api/v1/agent/runs/{thread_id}/history", get(history))
 }
 
-fn ask(wire: &Wire, answer: Answer, after: Option<Cursor>) -> Ask {
-    let (form, follow) = (Some(wire.config.facades.form(Dialect::SocialApp)), answer != Answer::Page);
-    Ask { answer, form, after, follow, limit: None, compact: false, attach: false }
+fn read_params(state: &AppState, format: ResponseFormat, after: Option<FeedCursor>) -> ReadParams {
+    let (form, follow) =
+        (Some(state.config.facades.form(Dialect::SocialApp)), format != ResponseFormat::Page);
+    ReadParams { format, form, after, follow, limit: None, compact: false, attach: false }
 }
 
-/// Reads what a request for events asks for.
-pub(crate) fn ask_for_events(wire: &Wire, parts: &Parts) -> Result<Ask, Problem> {
-    Ok(ask(wire, Answer::Stream(Shape::Sse), last_event_id(&parts.headers)?))
+/// Returns the read parameters of an events request.
+pub(crate) fn events_params(state: &AppState, parts: &Parts) -> Result<ReadParams, Problem> {
+    Ok(read_params(state, ResponseFormat::Stream(StreamFormat::Sse), last_event_id(&parts.headers)?))
 }
 
-/// Replays what the thread has, then follows it; the stream stays open across runs.
+/// Replays the thread, then follows it; the stream stays open across runs.
 async fn events(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = ask_for_events(&wire, &parts)?;
-    let reader = ask.read_thread(&wire, &thread).await?;
-    answer(wire, ask, Some(reader)).await
+    let params = events_params(&state, &parts)?;
+    let reader = params.read_thread(&state, &thread).await?;
+    respond(state, params, Some(reader)).await
 }
 
 async fn history(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(parts.uri.query());
     let after = query.take("after")?.map(|after| cursor_of("after", &after)).transpose()?;
     let limit = query.number("limit", 1..=limits::PAGE_FRAMES)?.unwrap_or(limits::PAGE_FRAMES_DEFAULT);
-    let reader = ask(&wire, Answer::Page, after).read_thread(&wire, &thread).await?;
+    let reader = read_params(&state, ResponseFormat::Page, after).read_thread(&state, &thread).await?;
     let page = page(reader, limit).await?;
     let mut body =
         format!(r#"{{"thread_id":{},"events":["#, serde_json::Value::from(&*thread.id)).into_bytes();

@@ -1,4 +1,4 @@
-//! StreamingEngine: `POST /api/chat {session_id, content}`, answered by the events of its document.
+//! The façade of StreamingEngine: `POST /api/chat {session_id, content}`, answered with its events.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use http::HeaderMap;
 use runwire_log::NewRun;
 use runwire_model::dialect::Dialect;
 
-use super::refusal;
-use super::start::{Fields, From, agent_in_query, agent_of, follow, missing_field, start, tenant};
-use crate::Wire;
+use super::error_frame;
+use super::start_run::{BodyFields, StartAt, agent_in_query, agent_of, follow, missing_field, start, tenant};
+use crate::AppState;
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/api/chat", post(chat))
 }
 
-/// Starts a run in a session and streams its events to its end.
+/// Starts a run in a session and streams its events to the end.
 async fn chat(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Result<JsonBody<Fields>, Problem>,
+    body: Result<JsonBody<BodyFields>, Problem>,
 ) -> Response {
     let started = async {
         let JsonBody(mut fields) = body?;
@@ -34,14 +34,14 @@ async fn chat(
             tenant: tenant(&headers),
             run_id: fields.id(&["request_id"])?,
             thread_id: fields.id(&["session_id"])?,
-            agent: Some(agent_of(&wire, named)?),
+            agent: Some(agent_of(&state, named)?),
             message: Some(fields.text(&["content"])?.ok_or_else(|| missing_field("content"))?),
             message_id: None,
             input: fields.into_input(),
             ..NewRun::default()
         };
-        let (run, _) = start(&wire, run).await?;
-        follow(wire, Dialect::StreamingEngine, &run, From::Cursor(None)).await
+        let (run, _) = start(&state, run).await?;
+        follow(state, Dialect::StreamingEngine, &run, StartAt::Cursor(None)).await
     };
-    started.await.unwrap_or_else(refusal::streaming_engine)
+    started.await.unwrap_or_else(error_frame::streaming_engine)
 }

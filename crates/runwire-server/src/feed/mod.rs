@@ -1,19 +1,19 @@
-//! Fan-out: a record is encoded once per view, and the bytes are shared by all its readers.
+//! Fan-out: a record is encoded once per feed, and its readers share the bytes.
 //!
-//! A reader is a cursor. While it is at the end it shares the view's feed: whoever comes first after a commit
-//! encodes the new records, the others find the bytes. A reader that falls behind what the feed still holds
-//! goes on from the store with a walk of its own, until it is at the end again. So a slow reader costs bounded
-//! memory and slows nobody down.
+//! A feed is a ring buffer of encoded segments for one run or thread in one dialect ([`FeedKey`]). A reader is a
+//! cursor. At the end of the stream it shares the feed: the first reader to wake after a commit encodes the new
+//! records, the others find the bytes. A reader that falls behind the ring buffer reads the store with an encoder
+//! of its own until it has caught up. So a slow reader costs bounded memory and slows nobody down.
 //!
-//! While the store is away, readers wait. Those of one feed ask it together: one of them tries again now and then,
-//! and the others find what it has found.
+//! While the store is unavailable, readers wait. The readers of one feed share one backoff: one of them retries, and
+//! the others find its result.
 
 mod cursor;
+mod encoder;
 mod reader;
 mod segment;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,25 +22,25 @@ use runwire_log::{Log, LogError, Tail};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::sleep_until;
 
-pub(crate) use cursor::{Cursor, NotACursor};
-pub(crate) use reader::{Next, Reader};
-pub(crate) use segment::{Segment, Shape};
-pub(crate) use walk::{View, Walk};
+pub(crate) use cursor::{FeedCursor, InvalidCursor};
+pub(crate) use encoder::{FeedEncoder, FeedKey};
+pub(crate) use reader::{FeedReader, Next};
+pub(crate) use segment::{Segment, StreamFormat};
 
 use crate::limits;
-use crate::outage::{Patience, is_outage};
+use crate::store_retry::{OutageBackoff, is_outage};
 
-/// The feeds of all views that are being read.
+/// All feeds that have a reader.
 #[derive(Default)]
 pub(crate) struct Feeds {
-    feeds: Mutex<HashMap<View, Weak<Feed>>>,
+    feeds: Mutex<HashMap<FeedKey, Weak<Feed>>>,
 }
 
 impl Feeds {
-    /// Finds the feed of a view, or begins one.
-    pub(crate) fn of(&self, log: &Arc<dyn Log>, view: &View) -> Arc<Feed> {
+    /// Returns the feed of a key; creates it if there is none.
+    pub(crate) fn of(&self, log: &Arc<dyn Log>, key: &FeedKey) -> Arc<Feed> {
         let mut feeds = lock(&self.feeds);
-        if let Some(feed) = feeds.get(view).and_then(Weak::upgrade) {
+        if let Some(feed) = feeds.get(key).and_then(Weak::upgrade) {
             return feed;
         }
         if feeds.len() >= 64 && feeds.len() == feeds.capacity() {
@@ -48,177 +48,181 @@ impl Feeds {
         }
         let feed = Arc::new(Feed {
             log: log.clone(),
-            view: view.clone(),
-            tail: log.tail(&view.thread),
-            walk: AsyncMutex::new(Own::None),
+            key: key.clone(),
+            tail: log.tail(&key.thread),
+            encoder: AsyncMutex::new(EncoderState::Missing),
             ring: Mutex::default(),
-            patience: Mutex::default(),
+            backoff: Mutex::default(),
         });
-        feeds.insert(view.clone(), Arc::downgrade(&feed));
+        feeds.insert(key.clone(), Arc::downgrade(&feed));
         feed
     }
 }
 
-/// The newest frames of a view, and the encoder that makes the next ones.
+/// The newest frames of a feed, and the encoder that makes the next ones.
 pub(crate) struct Feed {
     log: Arc<dyn Log>,
-    view: View,
+    key: FeedKey,
     tail: Arc<Tail>,
-    walk: AsyncMutex<Own>,
-    ring: Mutex<Ring>,
-    /// When the store is asked again, while it is away.
-    patience: Mutex<Patience>,
+    encoder: AsyncMutex<EncoderState>,
+    ring: Mutex<SegmentRing>,
+    /// Backoff of all readers while the store is unavailable.
+    backoff: Mutex<OutageBackoff>,
 }
 
 /// The encoder of a feed.
-enum Own {
+enum EncoderState {
     /// No reader has come to the end yet.
-    None,
-    /// It goes on from here.
-    Walk(Box<Walk>),
-    /// The store went away while it looked something up; what it has told up to this record stands.
-    Spoilt(u64),
+    Missing,
+    /// Encodes the next records.
+    Ready(Box<FeedEncoder>),
+    /// A lookup failed in an outage; everything up to this record was emitted.
+    /// Ring buffer of segments, limited by `limits::FEED_BYTES`.
+    Failed(u64),
 }
 
+/// Ring buffer of segments, limited to [`limits::FEED_BYTES`].
 #[derive(Default)]
-struct Ring {
+struct SegmentRing {
     segments: VecDeque<Arc<Segment>>,
     bytes: usize,
 }
 
-/// What a feed has for a reader.
-pub(crate) enum Found {
-    /// Frames, some of which may lie before the reader's place.
+/// The result of a reader's lookup in a feed.
+pub(crate) enum FeedLookup {
+    /// Frames, some of which may lie before the reader's cursor.
     Segment(Arc<Segment>),
-    /// Nothing yet.
-    Nothing,
-    /// The feed has lost what the reader needs, or never had it.
+    /// The reader has everything so far.
+    AtEnd,
+    /// The feed does not hold the frames that the reader needs.
     Behind,
 }
 
-impl Ring {
-    fn after(&self, whole: u64) -> Found {
+impl SegmentRing {
+    fn after(&self, whole: u64) -> FeedLookup {
         match (self.segments.front(), self.segments.back()) {
             (Some(first), Some(last)) if first.after <= whole && whole < last.upto => {
                 let at = self.segments.partition_point(|segment| segment.upto <= whole);
-                Found::Segment(self.segments[at].clone())
+                FeedLookup::Segment(self.segments[at].clone())
             }
-            (Some(_), Some(last)) if whole >= last.upto => Found::Nothing,
-            (None, None) => Found::Nothing,
-            _ => Found::Behind,
+            (Some(_), Some(last)) if whole >= last.upto => FeedLookup::AtEnd,
+            (None, None) => FeedLookup::AtEnd,
+            _ => FeedLookup::Behind,
         }
     }
 
     fn push(&mut self, segment: Arc<Segment>) {
-        self.bytes += segment.weight();
+        self.bytes += segment.memory_bytes();
         self.segments.push_back(segment);
         while self.bytes > limits::FEED_BYTES && self.segments.len() > 1 {
             if let Some(oldest) = self.segments.pop_front() {
-                self.bytes -= oldest.weight();
+                self.bytes -= oldest.memory_bytes();
             }
         }
     }
 }
 
 impl Feed {
-    /// Finds what follows the records up to `whole`; encodes it, if nobody has yet.
-    pub(crate) async fn after(&self, whole: u64) -> Result<Found, LogError> {
+    /// Returns the frames after the records up to `whole`; encodes them if no other reader has.
+    pub(crate) async fn after(&self, whole: u64) -> Result<FeedLookup, LogError> {
         match lock(&self.ring).after(whole) {
-            Found::Nothing => {}
+            FeedLookup::AtEnd => {}
             found => return Ok(found),
         }
-        let mut own = self.walk.lock().await;
-        if let Own::Spoilt(upto) = *own {
-            // Rare, and every reader would be as large as this.
-            *own = Box::pin(self.begin_again(upto)).await?;
+        let mut current = self.encoder.lock().await;
+        if let EncoderState::Failed(upto) = *current {
+            // Boxed because it is rare: inline it would add to the size of every idle reader.
+            *current = Box::pin(self.restart_encoder(upto)).await?;
         }
-        let Own::Walk(walk) = &mut *own else { return Ok(Found::Behind) };
+        let EncoderState::Ready(encoder) = &mut *current else { return Ok(FeedLookup::Behind) };
         loop {
             match lock(&self.ring).after(whole) {
-                Found::Nothing if walk.told() > whole => return Ok(Found::Behind),
-                Found::Nothing => {}
+                FeedLookup::AtEnd if encoder.last_emitted() > whole => return Ok(FeedLookup::Behind),
+                FeedLookup::AtEnd => {}
                 found => return Ok(found),
             }
-            let records = match self.tail.after(walk.next - 1) {
+            let records = match self.tail.after(encoder.next - 1) {
                 Some(records) => records,
-                // Nobody was at the end for long. Whoever comes there finds a nearer way than through all of it.
-                None if walk.told() < whole => return Ok(Found::Behind),
+                // No reader was at the end for long. A reader that gets there starts from a nearer checkpoint.
+                None if encoder.last_emitted() < whole => return Ok(FeedLookup::Behind),
                 None => {
-                    self.check_due()?;
-                    self.noted(self.log.read(&self.view.thread, walk.next - 1).await)?.records
+                    self.check_retry_due()?;
+                    self.record_outcome(self.log.read(&self.key.thread, encoder.next - 1).await)?.records
                 }
             };
             if records.is_empty() {
-                return Ok(Found::Nothing);
+                return Ok(FeedLookup::AtEnd);
             }
-            match walk.encode(&records).await {
+            match encoder.encode(&records).await {
                 Ok(segment) if segment.upto > segment.after => lock(&self.ring).push(Arc::new(segment)),
                 Ok(_) => {}
-                // The encoder did not get to see what it asked for: nobody may go on from it.
+                // The encoder's lookup failed, so its state is incomplete and must not be used again.
                 Err(error) if is_outage(&error) => {
-                    // They follow what was told.
+                    // The records follow what was emitted.
                     let before = records.first().map_or(0, |first| first.record.seq - 1);
-                    *own = Own::Spoilt(walk.silent().max(before));
-                    self.failed(&error);
+                    *current = EncoderState::Failed(encoder.emit_after().max(before));
+                    self.record_failure(&error);
                     return Err(error);
                 }
                 Err(error) => {
-                    *own = Own::None;
-                    *lock(&self.ring) = Ring::default();
+                    *current = EncoderState::Missing;
+                    *lock(&self.ring) = SegmentRing::default();
                     return Err(error);
                 }
             }
         }
     }
 
-    /// Begins another walk after the records that one has told.
-    async fn begin_again(&self, upto: u64) -> Result<Own, LogError> {
-        self.check_due()?;
-        let walk = Walk::again(self.log.clone(), self.view.clone(), upto).await;
-        Ok(Own::Walk(Box::new(self.noted(walk)?)))
+    /// Creates a new encoder that continues after the records that were emitted.
+    async fn restart_encoder(&self, upto: u64) -> Result<EncoderState, LogError> {
+        self.check_retry_due()?;
+        let encoder = FeedEncoder::resume_after(self.log.clone(), self.key.clone(), upto).await;
+        Ok(EncoderState::Ready(Box::new(self.record_outcome(encoder)?)))
     }
 
-    /// Takes over the walk of a reader that has come to the end, if the feed has none, or one that is behind.
-    pub(crate) async fn adopt(&self, walk: Box<Walk>) {
-        let mut own = self.walk.lock().await;
-        let is_lost = match &*own {
-            Own::None => true,
-            // One that the tail can still lead on is left alone: those who wait for it would all fall behind.
-            Own::Walk(own) => own.next < walk.next && self.tail.after(own.next - 1).is_none(),
-            Own::Spoilt(upto) => *upto < walk.next,
+    /// Takes over the encoder of a reader that has caught up, if the feed has none or one that is further behind.
+    pub(crate) async fn adopt(&self, encoder: Box<FeedEncoder>) {
+        let mut current = self.encoder.lock().await;
+        let is_replaced = match &*current {
+            EncoderState::Missing => true,
+            // An encoder that can continue from the tail is kept: otherwise its readers would all fall behind.
+            EncoderState::Ready(current) => {
+                current.next < encoder.next && self.tail.after(current.next - 1).is_none()
+            }
+            EncoderState::Failed(upto) => *upto < encoder.next,
         };
-        if is_lost {
-            // Segments follow each other, and the next one will follow this walk.
-            *lock(&self.ring) = Ring::default();
-            *own = Own::Walk(walk);
+        if is_replaced {
+            // Segments in the ring are contiguous, and the next one will follow this encoder.
+            *lock(&self.ring) = SegmentRing::default();
+            *current = EncoderState::Ready(encoder);
         }
     }
 
-    /// Refuses to ask the store again before it is time to.
-    fn check_due(&self) -> Result<(), LogError> {
-        match lock(&self.patience).due() {
+    /// Fails while the backoff lasts.
+    fn check_retry_due(&self) -> Result<(), LogError> {
+        match lock(&self.backoff).due() {
             None => Ok(()),
             Some(_) => Err(LogError::Unavailable("it did not answer a moment ago".into())),
         }
     }
 
-    /// Notes whether the store has answered.
-    pub(crate) fn noted<T>(&self, answer: Result<T, LogError>) -> Result<T, LogError> {
+    /// Updates the backoff with the outcome of a read.
+    pub(crate) fn record_outcome<T>(&self, answer: Result<T, LogError>) -> Result<T, LogError> {
         match &answer {
-            Err(error) if is_outage(error) => self.failed(error),
-            _ => lock(&self.patience).worked(),
+            Err(error) if is_outage(error) => self.record_failure(error),
+            _ => lock(&self.backoff).reset(),
         }
         answer
     }
 
-    /// Notes that the store is away.
-    pub(crate) fn failed(&self, error: &LogError) {
-        lock(&self.patience).failed(error);
+    /// Extends the backoff after an outage.
+    pub(crate) fn record_failure(&self, error: &LogError) {
+        lock(&self.backoff).record_failure(error);
     }
 
-    /// Waits until it is time to ask the store again.
-    pub(crate) async fn until_due(&self) {
-        let due = lock(&self.patience).due();
+    /// Waits until the backoff is over.
+    pub(crate) async fn wait_for_retry(&self) {
+        let due = lock(&self.backoff).due();
         if let Some(due) = due {
             sleep_until(due).await;
         }
@@ -228,8 +232,8 @@ impl Feed {
         &self.tail
     }
 
-    pub(crate) fn view(&self) -> &View {
-        &self.view
+    pub(crate) fn key(&self) -> &FeedKey {
+        &self.key
     }
 
     pub(crate) fn log(&self) -> &Arc<dyn Log> {
@@ -237,7 +241,7 @@ impl Feed {
     }
 }
 
-/// A panic while a ring was held leaves at worst a feed that its readers find behind.
+/// Ignores poisoning: a panic while a ring was locked leaves at worst a feed that sends its readers to the store.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A reader: a cursor that moves through a view.
+//! The reader of a feed: a cursor that moves through the frames of a run or thread.
 
 use std::sync::Arc;
 
@@ -6,286 +6,290 @@ use runwire_log::{Head, LogError};
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
-use super::{Cursor, Feed, Found, Segment, Walk};
-use crate::outage::is_outage;
+use super::{Feed, FeedCursor, FeedEncoder, FeedLookup, Segment};
+use crate::store_retry::is_outage;
 
-/// What a reader gets next.
+/// The next item of a reader.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Frames of a segment, from one to another.
+    /// The frames `from..to` of a segment.
     Frames { segment: Arc<Segment>, from: usize, to: usize },
-    /// Nothing more for now; told once.
+    /// The reader has reached the end of what is stored; returned once.
     CaughtUp,
-    /// Nothing more ever: the run ended, the thread is gone, or as many frames as were asked for have come.
+    /// The run ended, the thread was deleted, or the limit of frames is reached.
     Ended,
 }
 
-/// How far a reader of an AG-UI run reads: the official client waits for the end of the response.
+/// Where a reader of an AG-UI run stops. The official client waits for the end of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    /// To the first frame that ends a response: one answer to one request.
-    Response,
-    /// To such a frame with nothing after it: whoever comes back goes on from there.
-    Present,
-    /// To the run's end.
-    Run,
+enum ReadUntil {
+    /// At the first frame that ends a response: one response for one request.
+    FirstResponse,
+    /// At a frame that ends a response with nothing stored after it, so that a reconnect continues from there.
+    LatestResponse,
+    /// At the end of the run.
+    RunEnd,
 }
 
-/// Whether a reader has come to its end.
+/// Whether a reader has ended, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ended {
-    No,
-    /// It hands out nothing more.
-    Reader,
-    /// It ended with the run itself.
-    Run,
+enum EndState {
+    Open,
+    /// It returns nothing more.
+    ReaderEnded,
+    /// It returned everything up to the end of the run.
+    RunEnded,
 }
 
-/// What becomes of an outage of the store.
+/// What a reader does while the store is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outage {
-    /// Whoever reads is told.
-    Told,
-    /// Nobody is told: the reader waits.
-    WaitedOut,
-    /// It waits just now.
-    On,
+enum OnOutage {
+    /// Returns the error.
+    Fail,
+    /// Retries until the store is back.
+    Wait,
+    /// Is waiting for its next retry.
+    Waiting,
 }
 
-/// Moves through a view, from a cursor on.
-pub(crate) struct Reader {
+/// Reads a feed from a cursor on.
+pub(crate) struct FeedReader {
     feed: Arc<Feed>,
     heads: watch::Receiver<Head>,
-    at: Cursor,
-    /// The way through the store, while the reader is behind.
-    walk: Option<Box<Walk>>,
-    /// What was found out before the reader began.
-    first: Option<Arc<Segment>>,
+    at: FeedCursor,
+    /// Encodes records from the store while the reader is behind the feed.
+    encoder: Option<Box<FeedEncoder>>,
+    /// The snapshot to return first, where the client attached.
+    snapshot: Option<Arc<Segment>>,
     follow: bool,
-    /// Whether its client does not know where it began.
-    tells_start: bool,
-    /// How far it reads where AG-UI ends a response.
-    reach: Reach,
+    /// Whether the client must be sent the cursor that the reader started at.
+    announces_start: bool,
+    read_until: ReadUntil,
     compact: bool,
-    left: usize,
+    frames_left: usize,
     /// Whether the last frame ends an AG-UI response.
-    finished: bool,
+    at_response_end: bool,
     caught_up: bool,
-    ended: Ended,
-    outage: Outage,
+    ended: EndState,
+    on_outage: OnOutage,
 }
 
-impl Reader {
-    /// Makes a reader that begins after a cursor.
-    pub(crate) fn new(feed: Arc<Feed>, at: Cursor, follow: bool) -> Self {
+impl FeedReader {
+    /// Creates a reader that starts after a cursor.
+    pub(crate) fn new(feed: Arc<Feed>, at: FeedCursor, follow: bool) -> Self {
         let heads = feed.tail().watch();
         Self {
             feed,
             heads,
             at,
-            walk: None,
-            first: None,
+            encoder: None,
+            snapshot: None,
             follow,
-            tells_start: false,
-            reach: Reach::Present,
+            announces_start: false,
+            read_until: ReadUntil::LatestResponse,
             compact: false,
-            left: usize::MAX,
-            finished: false,
+            frames_left: usize::MAX,
+            at_response_end: false,
             caught_up: false,
-            ended: Ended::No,
-            outage: Outage::Told,
+            ended: EndState::Open,
+            on_outage: OnOutage::Fail,
         }
     }
 
-    /// Has the client told where the reader begins: one that asked for the end does not know.
-    pub(crate) fn tell_start(mut self, tells: bool) -> Self {
-        self.tells_start = tells;
+    /// Sets whether the client is sent the start cursor: one that asked for `after=end` does not know it.
+    pub(crate) fn announce_start(mut self, announces: bool) -> Self {
+        self.announces_start = announces;
         self
     }
 
-    /// Tells the place that the reader has come to, if its client must be told.
-    pub(crate) fn start_to_tell(&self) -> Option<Cursor> {
-        self.tells_start.then_some(self.at)
+    /// Returns the reader's cursor, if its client must be sent it.
+    pub(crate) fn start_to_announce(&self) -> Option<FeedCursor> {
+        self.announces_start.then_some(self.at)
     }
 
-    /// Merges neighbouring deltas while it catches up.
+    /// Sets whether neighbouring deltas are merged while the reader catches up.
     pub(crate) fn compact(mut self, compact: bool) -> Self {
         self.compact = compact;
         self
     }
 
-    /// Goes on until the run ends, also where the dialect's response would end before.
-    pub(crate) fn outlive_responses(mut self) -> Self {
-        self.reach = Reach::Run;
+    /// Reads to the end of the run, past the ends of AG-UI responses.
+    pub(crate) fn until_run_ends(mut self) -> Self {
+        self.read_until = ReadUntil::RunEnd;
         self
     }
 
-    /// Ends with the first response of the dialect, also where the run has gone on since.
-    pub(crate) fn one_response(mut self) -> Self {
-        self.reach = Reach::Response;
+    /// Stops at the end of the first AG-UI response, even if the run has continued since.
+    pub(crate) fn until_first_response(mut self) -> Self {
+        self.read_until = ReadUntil::FirstResponse;
         self
     }
 
-    /// Ends after so many frames.
+    /// Limits the number of frames.
     pub(crate) fn limit(mut self, frames: Option<usize>) -> Self {
-        self.left = frames.unwrap_or(usize::MAX);
+        self.frames_left = frames.unwrap_or(usize::MAX);
         self
     }
 
-    /// Waits for a store that is away: whoever reads has the head of its answer already.
-    pub(crate) fn patient(mut self) -> Self {
-        self.outage = Outage::WaitedOut;
+    /// Waits out outages of the store: the head of the response is already sent.
+    pub(crate) fn wait_out_outages(mut self) -> Self {
+        self.on_outage = OnOutage::Wait;
         self
     }
 
-    /// Begins with the present, and goes on from where it was taken.
-    pub(crate) fn attach(mut self, walk: Walk, present: Segment) -> Self {
-        self.at = Cursor::after(present.after);
-        (self.walk, self.first) = (Some(Box::new(walk)), Some(Arc::new(present)));
+    /// Starts with a snapshot and continues from where it was taken.
+    pub(crate) fn attach(mut self, encoder: FeedEncoder, snapshot: Segment) -> Self {
+        self.at = FeedCursor::after(snapshot.after);
+        (self.encoder, self.snapshot) = (Some(Box::new(encoder)), Some(Arc::new(snapshot)));
         self
     }
 
-    /// Tells the place that the reader has come to.
-    pub(crate) fn at(&self) -> Cursor {
+    /// Returns the cursor that the reader has reached.
+    pub(crate) fn at(&self) -> FeedCursor {
         self.at
     }
 
-    /// Tells the dialect of the frames; there is none where they are handed out as they were stored.
+    /// Returns the dialect of the frames; none for a raw read.
     pub(crate) fn dialect(&self) -> Option<Dialect> {
-        self.feed.view().form.map(|form| form.dialect)
+        self.feed.key().form.map(|form| form.dialect)
     }
 
-    /// Tells whether the run has ended and everything of it was handed out.
+    /// Returns true if the run has ended and all of its frames were returned.
     pub(crate) fn is_run_over(&self) -> bool {
-        self.ended == Ended::Run
+        self.ended == EndState::RunEnded
     }
 
-    /// Notes that the reader has come to its end.
-    fn end(&mut self, ended: Ended) {
+    /// Marks the reader as ended; the end of the run outranks other ends.
+    fn end(&mut self, ended: EndState) {
         self.ended = self.ended.max(ended);
     }
 
-    /// Waits for what comes next. May be dropped and asked again, also after a failure; nothing is lost.
+    /// Waits for the next item. Cancel-safe, and may be called again after an error; no frame is lost.
     pub(crate) async fn next(&mut self) -> Result<Next, LogError> {
-        if let Some(present) = self.first.take() {
-            self.ended = if present.ends { Ended::Run } else { Ended::No };
-            let to = present.len();
-            self.finished = present.finishes(to);
-            // The present is told whole: half of it would be another one.
-            self.left = self.left.saturating_sub(to);
+        if let Some(snapshot) = self.snapshot.take() {
+            self.ended = if snapshot.ends { EndState::RunEnded } else { EndState::Open };
+            let to = snapshot.len();
+            self.at_response_end = snapshot.ends_response(to);
+            // A snapshot is sent whole, whatever the limit: half of it would be a different state.
+            self.frames_left = self.frames_left.saturating_sub(to);
             self.end_response();
             if to > 0 {
-                return Ok(Next::Frames { segment: present, from: 0, to });
+                return Ok(Next::Frames { segment: snapshot, from: 0, to });
             }
         }
         loop {
-            if self.ended != Ended::No || self.left == 0 {
+            if self.ended != EndState::Open || self.frames_left == 0 {
                 return Ok(Next::Ended);
             }
-            if self.outage == Outage::On {
-                // Rare, and every reader would be as large as this.
-                Box::pin(self.feed.until_due()).await;
-                self.outage = Outage::WaitedOut;
+            if self.on_outage == OnOutage::Waiting {
+                // Boxed because it is rare: inline it would add to the size of every idle reader.
+                Box::pin(self.feed.wait_for_retry()).await;
+                self.on_outage = OnOutage::Wait;
             }
-            // Looked at before the records, so that no commit between the two goes unnoticed.
+            // Read before the records, so that no commit between the two goes unnoticed.
             let head = *self.heads.borrow_and_update();
             let whole = self.at.whole_records();
             let found = self.feed.after(whole).await;
             let found = match found {
-                Ok(Found::Behind) => Box::pin(self.walk_on()).await,
+                Ok(FeedLookup::Behind) => Box::pin(self.read_from_store()).await,
                 found => found,
             };
             match found {
-                Ok(Found::Segment(segment)) => {
-                    if let Some(next) = self.take(segment) {
+                Ok(FeedLookup::Segment(segment)) => {
+                    if let Some(next) = self.advance(segment) {
                         return Ok(next);
                     }
                 }
-                Ok(Found::Nothing | Found::Behind) => {
-                    self.walk = None;
-                    if !self.follow || head.deleted || (self.finished && self.ends_when_finished()) {
-                        self.end(Ended::Reader);
+                Ok(FeedLookup::AtEnd | FeedLookup::Behind) => {
+                    self.encoder = None;
+                    if !self.follow || head.deleted || (self.at_response_end && self.stops_at_response_end())
+                    {
+                        self.end(EndState::ReaderEnded);
                         continue;
                     }
                     if !std::mem::replace(&mut self.caught_up, true) {
                         return Ok(Next::CaughtUp);
                     }
                     if self.heads.changed().await.is_err() {
-                        self.end(Ended::Reader);
+                        self.end(EndState::ReaderEnded);
                     }
                 }
-                Err(LogError::ThreadDeleted(_)) => self.end(Ended::Reader),
-                Err(error) if self.outage != Outage::Told && is_outage(&error) => {
-                    self.feed.failed(&error);
-                    self.outage = Outage::On;
+                Err(LogError::ThreadDeleted(_)) => self.end(EndState::ReaderEnded),
+                Err(error) if self.on_outage != OnOutage::Fail && is_outage(&error) => {
+                    self.feed.record_failure(&error);
+                    self.on_outage = OnOutage::Waiting;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Goes on through the store; at its end, the feed may have the way that led there.
-    async fn walk_on(&mut self) -> Result<Found, LogError> {
-        let walk = match &mut self.walk {
-            Some(walk) => walk,
+    /// Reads and encodes the next page from the store; at its end, offers the encoder to the feed.
+    async fn read_from_store(&mut self) -> Result<FeedLookup, LogError> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
             none => {
-                let (log, view) = (self.feed.log().clone(), self.feed.view().clone());
-                none.insert(Box::new(Walk::begin(log, view, self.at).await?))
+                let (log, key) = (self.feed.log().clone(), self.feed.key().clone());
+                none.insert(Box::new(FeedEncoder::begin(log, key, self.at).await?))
             }
         };
-        let page = walk.page(self.at, self.compact).await;
-        let segment = match self.feed.noted(page) {
+        let page = encoder.page(self.at, self.compact).await;
+        let segment = match self.feed.record_outcome(page) {
             Ok(segment) => segment,
             Err(error) => {
-                self.walk = None;
+                self.encoder = None;
                 return Err(error);
             }
         };
         if segment.upto > segment.after {
-            return Ok(Found::Segment(Arc::new(segment)));
+            return Ok(FeedLookup::Segment(Arc::new(segment)));
         }
-        if let Some(walk) = self.walk.take() {
-            self.feed.adopt(walk).await;
+        if let Some(encoder) = self.encoder.take() {
+            self.feed.adopt(encoder).await;
         }
-        Ok(Found::Nothing)
+        Ok(FeedLookup::AtEnd)
     }
 
-    /// Moves past a segment, and hands out what is new in it.
-    fn take(&mut self, segment: Arc<Segment>) -> Option<Next> {
-        let from = segment.skip(self.at);
-        let whole = if self.reach == Reach::Response { segment.upto_end(from) } else { segment.len() };
-        let to = whole.min(from.saturating_add(self.left));
-        self.left -= to - from;
+    /// Moves past a segment and returns the frames in it that are new.
+    fn advance(&mut self, segment: Arc<Segment>) -> Option<Next> {
+        let from = segment.frames_upto(self.at);
+        let whole = if self.read_until == ReadUntil::FirstResponse {
+            segment.first_response_end(from)
+        } else {
+            segment.len()
+        };
+        let to = whole.min(from.saturating_add(self.frames_left));
+        self.frames_left -= to - from;
         if to < segment.len() {
             if let Some(last) = segment.frames(0).nth(to - 1) {
-                self.at = last.place;
+                self.at = last.position;
             }
-            // The walk stands after the segment, and the reader in the middle of it.
-            self.walk = None;
+            // The encoder is positioned after the segment, the reader in the middle of it.
+            self.encoder = None;
         } else {
-            self.at = self.at.max(Cursor::after(segment.upto));
+            self.at = self.at.max(FeedCursor::after(segment.upto));
             if segment.ends {
-                self.end(Ended::Run);
+                self.end(EndState::RunEnded);
             }
         }
         if to == from {
             return None;
         }
-        self.finished = segment.finishes(to);
+        self.at_response_end = segment.ends_response(to);
         self.end_response();
         Some(Next::Frames { segment, from, to })
     }
 
-    /// Ends the reader of one response where that has ended.
+    /// Ends a reader of one response at the end of that response.
     fn end_response(&mut self) {
-        if self.finished && self.reach == Reach::Response {
-            self.end(Ended::Reader);
+        if self.at_response_end && self.read_until == ReadUntil::FirstResponse {
+            self.end(EndState::ReaderEnded);
         }
     }
 
-    /// Tells whether the response ends at `RUN_FINISHED` and `RUN_ERROR`.
-    fn ends_when_finished(&self) -> bool {
-        let view = self.feed.view();
-        self.reach != Reach::Run && view.run.is_some() && self.dialect() == Some(Dialect::AgUi)
+    /// Returns true if the reader stops at `RUN_FINISHED` and `RUN_ERROR`.
+    fn stops_at_response_end(&self) -> bool {
+        let key = self.feed.key();
+        self.read_until != ReadUntil::RunEnd && key.run.is_some() && self.dialect() == Some(Dialect::AgUi)
     }
 }

@@ -1,7 +1,7 @@
-//! Resuming after every cursor of every vector, in every dialect, over a store on disk.
+//! Tests resuming after every cursor of every vector, in every dialect, over a store on disk.
 //!
-//! What is expected comes from a way of its own: the stored records, translated from their first one on with a
-//! window in memory, as `runwire convert` does it.
+//! The expected frames come from another path: all stored records, encoded from the first one with a window in
+//! memory, as `runwire convert` does it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use runwire_model::window::Window;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Cursor, Feeds, Next, Own, Reader, Segment, View, Walk, lock};
+use super::{EncoderState, FeedCursor, FeedEncoder, FeedKey, FeedReader, Feeds, Next, Segment, lock};
 
 #[path = "../../tests/it/vectors.rs"]
 mod vectors;
 
 const TENANT: &str = "default";
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Upper bound for any passing test step.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What no vector says.
-const LAST_WORD: &str = "that-was-all";
+/// A text that no vector contains; marks the end of a followed thread.
+const END_MARK: &str = "that-was-all";
 
 /// A frame with its cursor and its name.
-type Told = (Cursor, Option<String>, Vec<u8>);
+type CursoredFrame = (FeedCursor, Option<String>, Vec<u8>);
 
 struct Store {
     log: Arc<dyn Log>,
@@ -81,7 +81,7 @@ impl Store {
         assert_eq!(appended.fault, None);
     }
 
-    /// Writes a case to a run or a thread of its own, and tells which thread.
+    /// Writes a case to a run or thread of its own and returns the thread.
     async fn write(&self, case: &vectors::Case) -> ThreadKey {
         let target = target_of(case);
         self.append(&target, case.dialect, &case.frames, true).await;
@@ -107,12 +107,12 @@ impl Store {
         }
     }
 
-    fn reader(&self, view: &View, at: Cursor, follow: bool) -> Reader {
-        Reader::new(self.feeds.of(&self.log, view), at, follow)
+    fn reader(&self, key: &FeedKey, at: FeedCursor, follow: bool) -> FeedReader {
+        FeedReader::new(self.feeds.of(&self.log, key), at, follow)
     }
 
-    async fn rest(&self, view: &View, at: Cursor) -> Vec<Told> {
-        collect(self.reader(view, at, false)).await
+    async fn rest(&self, key: &FeedKey, at: FeedCursor) -> Vec<CursoredFrame> {
+        collect(self.reader(key, at, false)).await
     }
 }
 
@@ -125,21 +125,21 @@ fn target_of(case: &vectors::Case) -> Target {
 }
 
 /// Lists the views of a thread in one form: each run, and the thread itself.
-fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<View> {
+fn keys(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<FeedKey> {
     let mut runs: Vec<Arc<str>> = Vec::new();
     for stored in records {
         if !runs.contains(&stored.run) {
             runs.push(stored.run.clone());
         }
     }
-    let whole = View { thread: thread.clone(), run: None, in_thread: true, form };
-    let of_run = |run| View { run: Some(run), in_thread: false, ..whole.clone() };
-    let mut views: Vec<View> = runs.into_iter().map(of_run).collect();
+    let whole = FeedKey { thread: thread.clone(), run: None, in_thread: true, form };
+    let of_run = |run| FeedKey { run: Some(run), in_thread: false, ..whole.clone() };
+    let mut keys: Vec<FeedKey> = runs.into_iter().map(of_run).collect();
     // A thread of one run has the same frames in both.
-    if views.len() != 1 {
-        views.push(whole);
+    if keys.len() != 1 {
+        keys.push(whole);
     }
-    views
+    keys
 }
 
 fn forms() -> impl Iterator<Item = Option<Form>> {
@@ -153,14 +153,14 @@ fn forms() -> impl Iterator<Item = Option<Form>> {
     forms.into_iter().map(Some).chain([None])
 }
 
-fn push(out: &mut Vec<Told>, seq: u64, first_frame: u32, frames: &Frames) {
+fn push(out: &mut Vec<CursoredFrame>, seq: u64, first_frame: u32, frames: &Frames) {
     for (frame, (name, data)) in (first_frame..).zip(frames.iter()) {
-        out.push((Cursor { seq, frame }, name.map(str::to_owned), data.to_vec()));
+        out.push((FeedCursor { seq, frame }, name.map(str::to_owned), data.to_vec()));
     }
 }
 
 /// Translates records from the first one on; those after `merge_after` with neighbouring pieces merged.
-fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told> {
+fn expected(key: &FeedKey, records: &[Arc<Stored>], merge_after: u64) -> Vec<CursoredFrame> {
     let (mut out, mut frames) = (Vec::new(), Frames::default());
     let mut window = Window::default();
     let mut encoders: HashMap<Arc<str>, Encoder> = HashMap::new();
@@ -172,18 +172,18 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
             last_run = Some(stored.run.clone());
         }
         window.absorb(&stored.record);
-        if view.run.as_ref().is_some_and(|run| *run != stored.run) {
+        if key.run.as_ref().is_some_and(|run| *run != stored.run) {
             continue;
         }
         let seq = stored.record.seq;
-        let Some(form) = view.form else {
+        let Some(form) = key.form else {
             match &stored.frame {
                 Some(frame) => {
                     let name = stored.name.as_deref().map(str::to_owned);
-                    out.push((Cursor { seq, frame: 0 }, name, frame.to_vec()));
+                    out.push((FeedCursor { seq, frame: 0 }, name, frame.to_vec()));
                 }
                 None => {
-                    let thread = &*view.thread.id;
+                    let thread = &*key.thread.id;
                     let mut encoder = Encoder::new(Dialect::Runwire, thread, &*stored.run, Fidelity::Native);
                     frames.clear();
                     encoder.step(&stored.record, &window, &mut frames);
@@ -193,8 +193,7 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
             continue;
         };
         let encoder = encoders.entry(stored.run.clone()).or_insert_with(|| {
-            Encoder::new(form.dialect, &*view.thread.id, &*stored.run, form.options())
-                .in_thread(view.in_thread)
+            Encoder::new(form.dialect, &*key.thread.id, &*stored.run, form.options()).in_thread(key.in_thread)
         });
         let first_frame = form.first_frame();
         if seq > merge_after {
@@ -207,22 +206,22 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
             push(&mut out, seq, first_frame, &frames);
         }
     }
-    let first_frame = view.form.map_or(0, Form::first_frame);
+    let first_frame = key.form.map_or(0, Form::first_frame);
     compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, first_frame, frames));
     out
 }
 
-fn told(segment: &Segment, from: usize, to: usize) -> Vec<Told> {
+fn frames_of(segment: &Segment, from: usize, to: usize) -> Vec<CursoredFrame> {
     let frames = segment.frames(from).take(to - from);
     frames.map(|frame| (frame.cursor.unwrap(), frame.name.map(str::to_owned), frame.data.to_vec())).collect()
 }
 
 /// Reads to the end.
-async fn collect(mut reader: Reader) -> Vec<Told> {
+async fn collect(mut reader: FeedReader) -> Vec<CursoredFrame> {
     let mut out = Vec::new();
     loop {
         match reader.next().await.unwrap() {
-            Next::Frames { segment, from, to } => out.extend(told(&segment, from, to)),
+            Next::Frames { segment, from, to } => out.extend(frames_of(&segment, from, to)),
             Next::CaughtUp => {}
             Next::Ended => return out,
         }
@@ -230,11 +229,11 @@ async fn collect(mut reader: Reader) -> Vec<Told> {
 }
 
 #[track_caller]
-fn assert_same(found: &[Told], expected: &[Told], what: impl Fn() -> String) {
+fn assert_same(found: &[CursoredFrame], expected: &[CursoredFrame], what: impl Fn() -> String) {
     if found == expected {
         return;
     }
-    let show = |told: Option<&Told>| match told {
+    let show = |frame: Option<&CursoredFrame>| match frame {
         Some((cursor, name, data)) => format!("{cursor} {name:?} {}", String::from_utf8_lossy(data)),
         None => "nothing".to_owned(),
     };
@@ -243,20 +242,20 @@ fn assert_same(found: &[Told], expected: &[Told], what: impl Fn() -> String) {
     panic!("{}: frame {at} of {}\n expected {expected_at}\n found    {found_at}", what(), expected.len());
 }
 
-fn after(frames: &[Told], at: Cursor) -> &[Told] {
+fn after(frames: &[CursoredFrame], at: FeedCursor) -> &[CursoredFrame] {
     &frames[frames.partition_point(|(cursor, ..)| *cursor <= at)..]
 }
 
 /// Lists places that a reader of these frames can name: after each frame, and for every other record after the
 /// whole of it or past its frames, which means the same.
-fn places(frames: &[Told], first_frame: u32, head: u64) -> Vec<Cursor> {
-    let mut places: Vec<Cursor> = frames.iter().map(|(cursor, ..)| *cursor).collect();
+fn cursors_of(frames: &[CursoredFrame], first_frame: u32, head: u64) -> Vec<FeedCursor> {
+    let mut cursors: Vec<FeedCursor> = frames.iter().map(|(cursor, ..)| *cursor).collect();
     for seq in 0..=head {
         let count = frames.iter().filter(|(cursor, ..)| cursor.seq == seq).count();
-        let past = Cursor { seq, frame: first_frame + count as u32 };
-        places.push(if seq % 2 == 0 { Cursor::after(seq) } else { past });
+        let past = FeedCursor { seq, frame: first_frame + count as u32 };
+        cursors.push(if seq % 2 == 0 { FeedCursor::after(seq) } else { past });
     }
-    places
+    cursors
 }
 
 /// Does something with every vector, several at a time.
@@ -281,17 +280,18 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
         for form in forms() {
-            for view in views(&thread, &records, form) {
-                let all = expected(&view, &records, u64::MAX);
-                let label = |at: Cursor| format!("{} in {form:?} of {:?} after {at}", case.label, view.run);
-                assert_same(&store.rest(&view, Cursor::START).await, &all, || label(Cursor::START));
-                let mut places = places(&all, form.map_or(0, Form::first_frame), records.len() as u64);
+            for key in keys(&thread, &records, form) {
+                let all = expected(&key, &records, u64::MAX);
+                let label =
+                    |at: FeedCursor| format!("{} in {form:?} of {:?} after {at}", case.label, key.run);
+                assert_same(&store.rest(&key, FeedCursor::START).await, &all, || label(FeedCursor::START));
+                let mut cursors = cursors_of(&all, form.map_or(0, Form::first_frame), records.len() as u64);
                 if form.is_some_and(|form| form != Form::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
-                    places.truncate(all.len());
+                    cursors.truncate(all.len());
                 }
-                for at in places {
-                    assert_same(&store.rest(&view, at).await, after(&all, at), || label(at));
+                for at in cursors {
+                    assert_same(&store.rest(&key, at).await, after(&all, at), || label(at));
                 }
             }
         }
@@ -305,20 +305,21 @@ async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
         for form in forms().flatten() {
-            for view in views(&thread, &records, Some(form)) {
-                let all = expected(&view, &records, u64::MAX);
+            for key in keys(&thread, &records, Some(form)) {
+                let all = expected(&key, &records, u64::MAX);
                 let cursors = all.iter().map(|(cursor, ..)| *cursor);
                 let cursors = cursors.filter(|_| form == Form::new(form.dialect));
-                for at in [Cursor::START].into_iter().chain(cursors) {
-                    let fewer = collect(store.reader(&view, at, false).compact(true)).await;
+                for at in [FeedCursor::START].into_iter().chain(cursors) {
+                    let fewer = collect(store.reader(&key, at, false).compact(true)).await;
                     let label = || format!("{} in {form:?} after {at}", case.label);
-                    assert_same(&fewer, after(&expected(&view, &records, at.seq), at), label);
+                    assert_same(&fewer, after(&expected(&key, &records, at.seq), at), label);
                     // Where it may go on plainly, `resuming_after_any_cursor…` has been.
-                    let known = |told: &&Told| !all.iter().any(|(cursor, ..)| *cursor == told.0);
+                    let known = |frame: &&CursoredFrame| !all.iter().any(|(cursor, ..)| *cursor == frame.0);
                     assert!(fewer.iter().find(known).is_none(), "{}", label());
                     if form.dialect == Dialect::Text {
-                        let text =
-                            |told: &[Told]| told.iter().flat_map(|told| told.2.clone()).collect::<Vec<_>>();
+                        let text = |frames: &[CursoredFrame]| {
+                            frames.iter().flat_map(|frame| frame.2.clone()).collect::<Vec<_>>()
+                        };
                         assert_eq!(text(&fewer), text(after(&all, at)), "{}", label());
                     }
                 }
@@ -336,11 +337,11 @@ async fn pages_of_any_size_are_the_replay() {
         let forms = forms().filter(|form| form.is_none_or(|form| form == Form::new(form.dialect)));
         // Every size for every dialect, though not in the same case.
         for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
-            for view in views(&thread, &records, form) {
-                let all = expected(&view, &records, u64::MAX);
-                let (mut at, mut frames) = (Cursor::START, Vec::new());
+            for key in keys(&thread, &records, form) {
+                let all = expected(&key, &records, u64::MAX);
+                let (mut at, mut frames) = (FeedCursor::START, Vec::new());
                 loop {
-                    let page = crate::read::page(store.reader(&view, at, false), limit).await.unwrap();
+                    let page = crate::read::page(store.reader(&key, at, false), limit).await.unwrap();
                     let next = page.next;
                     let body: serde_json::Value = serde_json::from_slice(&page.into_body()).unwrap();
                     let found = body["frames"].as_array().unwrap();
@@ -370,11 +371,11 @@ async fn a_reader_that_follows_sees_what_a_replay_shows() {
         let mut readers = Vec::new();
         for form in forms() {
             let run = if let Target::Run(run) = &target { Some(run.id.clone()) } else { None };
-            let view = View { in_thread: run.is_none(), thread: thread.clone(), run, form };
+            let key = FeedKey { in_thread: run.is_none(), thread: thread.clone(), run, form };
             // Two readers share a feed; the second one merges pieces for as long as it catches up.
             for compact in [false, true] {
-                let reader = store.reader(&view, Cursor::START, true).compact(compact && form.is_some());
-                readers.push((view.clone(), compact, tokio::spawn(follow(reader))));
+                let reader = store.reader(&key, FeedCursor::START, true).compact(compact && form.is_some());
+                readers.push((key.clone(), compact, tokio::spawn(follow(reader))));
             }
         }
         for frame in &case.frames[1..] {
@@ -385,18 +386,19 @@ async fn a_reader_that_follows_sees_what_a_replay_shows() {
         if let Target::Thread(thread) = &target {
             // A thread goes on for ever: this shows its readers that they have everything.
             let run = Target::Run(RunKey::new(TENANT, format!("{}.last", case.label)));
-            let last = format!(r#"{{"type":"text.delta","message_id":"m","content":"{LAST_WORD}"}}"#);
+            let last = format!(r#"{{"type":"text.delta","message_id":"m","content":"{END_MARK}"}}"#);
             store.append_to(&run, Some(&thread.id), Dialect::Runwire, &[(None, last.into())], true).await;
         }
-        for (view, compact, reader) in readers {
+        for (key, compact, reader) in readers {
             let found =
-                tokio::time::timeout(PATIENCE, reader).await.expect("a reader waits for ever").unwrap();
-            let all = expected(&view, &records, u64::MAX);
+                tokio::time::timeout(TIMEOUT, reader).await.expect("a reader waits for ever").unwrap();
+            let all = expected(&key, &records, u64::MAX);
             let upto = records.len() as u64;
-            let found: Vec<Told> = found.into_iter().filter(|(cursor, ..)| cursor.seq <= upto).collect();
-            let label = || format!("{} in {:?}, compact: {compact}", case.label, view.form);
-            if compact && view.form.is_some() {
-                let last = |told: &[Told]| told.last().map(|(cursor, ..)| *cursor);
+            let found: Vec<CursoredFrame> =
+                found.into_iter().filter(|(cursor, ..)| cursor.seq <= upto).collect();
+            let label = || format!("{} in {:?}, compact: {compact}", case.label, key.form);
+            if compact && key.form.is_some() {
+                let last = |frames: &[CursoredFrame]| frames.last().map(|(cursor, ..)| *cursor);
                 assert_eq!(last(&found), last(&all), "{}", label());
             } else {
                 assert_same(&found, &all, label);
@@ -439,24 +441,24 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
         let form = Some(Form::new(dialect));
-        let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
-        let mut slow = store.reader(&view, Cursor::START, true);
-        let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
+        let key = FeedKey { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
+        let mut slow = store.reader(&key, FeedCursor::START, true);
+        let mut fewer = store.reader(&key, FeedCursor::START, true).compact(true);
         for reader in [&mut slow, &mut fewer] {
             while !matches!(reader.next().await.unwrap(), Next::CaughtUp) {}
         }
-        let quick = tokio::spawn(collect(store.reader(&view, Cursor::START, true)));
-        readers.push((view, slow, fewer, quick));
+        let quick = tokio::spawn(collect(store.reader(&key, FeedCursor::START, true)));
+        readers.push((key, slow, fewer, quick));
     }
     for some in frames[2..].chunks(50) {
         store.append(&target, Dialect::Runwire, some, false).await;
     }
     let records = store.records(&thread).await;
-    for (view, slow, fewer, quick) in readers {
-        let all = expected(&view, &records, u64::MAX);
-        let label = || format!("{:?}", view.form);
+    for (key, slow, fewer, quick) in readers {
+        let all = expected(&key, &records, u64::MAX);
+        let label = || format!("{:?}", key.form);
         assert_same(&quick.await.unwrap(), &all, label);
-        let kept = lock(&store.feeds.of(&store.log, &view).ring).segments.front().unwrap().after;
+        let kept = lock(&store.feeds.of(&store.log, &key).ring).segments.front().unwrap().after;
         assert!(kept > slow.at().whole_records(), "the slow reader is not behind");
         let from = slow.at();
         assert_same(&collect(slow).await, after(&all, from), label);
@@ -466,32 +468,32 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
+async fn a_stale_feed_adopts_the_encoder_of_a_reader_at_the_end() {
     let store = Store::open();
     let target = Target::Run(RunKey::new(TENANT, "long"));
     let frames = long_run(1500);
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
     let form = Some(Form::new(Dialect::Loom));
-    let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
-    let mut stalled = store.reader(&view, Cursor::START, true);
+    let key = FeedKey { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
+    let mut stalled = store.reader(&key, FeedCursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
     for some in frames[2..frames.len() - 1].chunks(50) {
         store.append(&target, Dialect::Runwire, some, false).await;
     }
     let head = store.records(&thread).await.len() as u64;
     // It comes back near the end, and the feed goes on from there without all that lies between.
-    let from = Cursor::after(head - 10);
-    let mut late = store.reader(&view, from, true);
+    let from = FeedCursor::after(head - 10);
+    let mut late = store.reader(&key, from, true);
     let mut found = Vec::new();
     while let Next::Frames { segment, from, to } = late.next().await.unwrap() {
-        found.extend(told(&segment, from, to));
+        found.extend(frames_of(&segment, from, to));
     }
-    let feed = store.feeds.of(&store.log, &view);
-    assert!(matches!(&*feed.walk.lock().await, Own::Walk(walk) if walk.next == head + 1));
+    let feed = store.feeds.of(&store.log, &key);
+    assert!(matches!(&*feed.encoder.lock().await, EncoderState::Ready(encoder) if encoder.next == head + 1));
     assert!(lock(&feed.ring).segments.is_empty());
     store.append(&target, Dialect::Runwire, &frames[frames.len() - 1..], false).await;
-    let all = expected(&view, &store.records(&thread).await, u64::MAX);
+    let all = expected(&key, &store.records(&thread).await, u64::MAX);
     found.extend(collect(late).await);
     assert_same(&found, after(&all, from), || "late".to_owned());
     let from = stalled.at();
@@ -510,20 +512,20 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
         let form = Form::new(dialect);
-        let view =
-            View { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
-        let all = expected(&view, &records, u64::MAX);
+        let key =
+            FeedKey { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
+        let all = expected(&key, &records, u64::MAX);
         let late = [
-            Cursor { seq: 513, frame: 0 },
-            Cursor::after(1024),
-            Cursor::after(1500),
-            Cursor { seq: head, frame: 0 },
+            FeedCursor { seq: 513, frame: 0 },
+            FeedCursor::after(1024),
+            FeedCursor::after(1500),
+            FeedCursor { seq: head, frame: 0 },
         ];
         let check = |when: &'static str| {
-            let (store, view, all) = (&store, &view, &all);
+            let (store, key, all) = (&store, &key, &all);
             async move {
                 for at in late {
-                    assert_same(&store.rest(view, at).await, after(all, at), || {
+                    assert_same(&store.rest(key, at).await, after(all, at), || {
                         format!("{dialect} {when} {at}")
                     });
                 }
@@ -532,18 +534,19 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
         assert!(store.log.checkpoint(&run, form, head).await.unwrap().is_none());
         check("without").await;
         // The replay has left some, which the writer keeps when it has time.
-        store.rest(&view, Cursor::START).await;
+        store.rest(&key, FeedCursor::START).await;
         store.log.ready().await.unwrap();
         if dialect == Dialect::Runwire {
             assert!(store.log.checkpoint(&run, form, head).await.unwrap().is_none(), "it needs none");
             continue;
         }
-        let begun = Walk::begin(store.log.clone(), view.clone(), Cursor::after(1500)).await.unwrap();
+        let begun =
+            FeedEncoder::begin(store.log.clone(), key.clone(), FeedCursor::after(1500)).await.unwrap();
         assert!((1024..=1501).contains(&begun.next), "{dialect} begins at {}", begun.next);
         check("with").await;
         // A cache may be lost, or hold what no version can read.
         let file = rusqlite::Connection::open(store.directory.path().join("runwire.db")).unwrap();
-        file.busy_timeout(PATIENCE).unwrap();
+        file.busy_timeout(TIMEOUT).unwrap();
         file.execute("UPDATE checkpoint SET state = '{\"of\":\"another version\"}'", []).unwrap();
         check("damaged").await;
         file.execute("DELETE FROM checkpoint", []).unwrap();
@@ -573,27 +576,28 @@ async fn the_stream_of_a_thread_is_its_runs_frames_in_order() {
     let records = store.records(&thread).await;
     for form in forms().filter(|form| form.is_none_or(|form| form.dialect.names_its_run())) {
         let mut merged = Vec::new();
-        let mut views = views(&thread, &records, form);
-        let whole = views.pop().unwrap();
+        let mut keys = keys(&thread, &records, form);
+        let whole = keys.pop().unwrap();
         // In a run's own stream, ordering values begin anew.
-        for view in views.into_iter().map(|view| View { in_thread: true, ..view }) {
-            merged.extend(store.rest(&view, Cursor::START).await);
+        for key in keys.into_iter().map(|key| FeedKey { in_thread: true, ..key }) {
+            merged.extend(store.rest(&key, FeedCursor::START).await);
         }
         merged.sort_by_key(|(cursor, ..)| *cursor);
-        for at in [Cursor::START].into_iter().chain(merged.iter().step_by(7).map(|(cursor, ..)| *cursor)) {
+        for at in [FeedCursor::START].into_iter().chain(merged.iter().step_by(7).map(|(cursor, ..)| *cursor))
+        {
             assert_same(&store.rest(&whole, at).await, after(&merged, at), || format!("{form:?} after {at}"));
         }
     }
 }
 
 /// Follows a run to its end, or a thread to the run that says so.
-async fn follow(mut reader: Reader) -> Vec<Told> {
-    let mut out: Vec<Told> = Vec::new();
+async fn follow(mut reader: FeedReader) -> Vec<CursoredFrame> {
+    let mut out: Vec<CursoredFrame> = Vec::new();
     loop {
         match reader.next().await.unwrap() {
             Next::Frames { segment, from, to } => {
-                out.extend(told(&segment, from, to));
-                if out.iter().any(|(.., data)| String::from_utf8_lossy(data).contains(LAST_WORD)) {
+                out.extend(frames_of(&segment, from, to));
+                if out.iter().any(|(.., data)| String::from_utf8_lossy(data).contains(END_MARK)) {
                     return out;
                 }
             }

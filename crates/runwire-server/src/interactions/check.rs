@@ -1,4 +1,4 @@
-//! Whether an answer fits its question.
+//! Validates an answer: its decision, and its values against the interaction's schema.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use runwire_model::json::ValueError;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::schema::{Schema, Unusable, Wrong};
+use super::schema::{AnswerSchema, SchemaViolation, UnusableSchema};
 use crate::limits;
 use crate::problem::Problem;
 
-/// Tells what may become of a question when a person answers it.
+/// Returns the decisions that a person can make.
 pub(crate) fn decisions(kind: InteractionKind) -> &'static [Decision] {
     match kind {
         InteractionKind::Form => &[Decision::Submitted, Decision::Cancelled],
@@ -21,17 +21,17 @@ pub(crate) fn decisions(kind: InteractionKind) -> &'static [Decision] {
     }
 }
 
-/// Refuses an answer that does not fit its question, and says what is wrong with it.
+/// Validates an answer; the problem lists what is wrong.
 pub(super) async fn fits(
     checks: &Arc<Semaphore>,
-    question: &InteractionRequested,
+    interaction: &InteractionRequested,
     answer: &Answer,
 ) -> Result<(), Problem> {
-    let allowed = decisions(question.kind);
+    let allowed = decisions(interaction.kind);
     if !allowed.contains(&answer.decision) {
-        return Err(wrong_decision(question.kind, answer.decision.as_str()));
+        return Err(wrong_decision(interaction.kind, answer.decision.as_str()));
     }
-    let values = match (answer.decision, &answer.values, &question.schema) {
+    let values = match (answer.decision, &answer.values, &interaction.schema) {
         (Decision::Cancelled, Some(_), _) => {
             return Err(wrong_field("values", "a question that is withdrawn has no `values`"));
         }
@@ -41,13 +41,13 @@ pub(super) async fn fits(
         (_, Some(values), _) => values.to_value().map_err(|error| unreadable(&error))?,
         (_, None, _) => return Ok(()),
     };
-    let values = match question.kind {
+    let values = match interaction.kind {
         InteractionKind::Form => values,
-        InteractionKind::Approval => with_decision(values, answer.decision, question.schema.as_ref())?,
+        InteractionKind::Approval => with_decision(values, answer.decision, interaction.schema.as_ref())?,
     };
-    let Some(schema) = &question.schema else { return Ok(()) };
+    let Some(schema) = &interaction.schema else { return Ok(()) };
     let errors = check(checks, schema.clone(), values).await.map_err(|unusable| {
-        let detail = format!("the schema of `{}` cannot be used: {unusable}", question.interaction_id);
+        let detail = format!("the schema of `{}` cannot be used: {unusable}", interaction.interaction_id);
         Problem::new("schema_unusable", detail)
     })?;
     match errors.as_slice() {
@@ -63,26 +63,26 @@ pub(super) async fn fits(
     }
 }
 
-fn wrong_values(detail: String, errors: &[Wrong]) -> Problem {
+fn wrong_values(detail: String, errors: &[SchemaViolation]) -> Problem {
     let errors = serde_json::to_value(errors).unwrap_or_default();
     Problem::new("invalid_answer", detail).with("errors", errors)
 }
 
-/// Makes the problem of values that cannot be checked, such as a number beyond `f64`.
+/// Creates the problem of values that cannot be validated, such as a number beyond `f64`.
 pub(crate) fn unreadable(error: &ValueError) -> Problem {
     let message = format!("cannot be checked: {}", error.problem);
-    let wrong = Wrong { pointer: error.pointer.clone(), keyword: "type".into(), message };
-    wrong_values(format!("a value of the answer cannot be checked; {error}"), &[wrong])
+    let violation = SchemaViolation { pointer: error.pointer.clone(), keyword: "type".into(), message };
+    wrong_values(format!("a value of the answer cannot be checked; {error}"), &[violation])
 }
 
-/// Says which decisions a question can have.
-pub(crate) fn wrong_decision(kind: InteractionKind, said: &str) -> Problem {
+/// Creates the problem of a decision that the interaction does not allow.
+pub(crate) fn wrong_decision(kind: InteractionKind, word: &str) -> Problem {
     let expected: Vec<_> = decisions(kind).iter().map(|decision| decision.as_str()).collect();
     let what = match kind {
         InteractionKind::Form => "a form",
         InteractionKind::Approval => "an approval",
     };
-    let detail = format!("`decision` of {what} is one of {}, not `{said}`", expected.join(", "));
+    let detail = format!("`decision` of {what} is one of {}, not `{word}`", expected.join(", "));
     Problem::new("invalid_answer", detail).with("field", "decision").with("expected", expected)
 }
 
@@ -90,17 +90,17 @@ fn wrong_field(field: &str, detail: &str) -> Problem {
     Problem::new("invalid_answer", detail).with("field", field)
 }
 
-/// In the dialects whose approvals are forms, the decision is the form's `approved`: it may be left out, and may
-/// not say the opposite.
+/// Adds the decision of an approval as the form's field `approved`, which some dialects have; fails if the values
+/// contradict the decision.
 fn with_decision(mut values: Value, decision: Decision, schema: Option<&Json>) -> Result<Value, Problem> {
     let approved = decision == Decision::Approved;
     let Value::Object(object) = &mut values else { return Ok(values) };
     match object.get("approved") {
-        Some(Value::Bool(said)) if *said != approved => {
-            let message = format!("is {said}, and the decision is {}", decision.as_str());
-            let wrong = Wrong { pointer: "/approved".into(), keyword: "const".into(), message };
-            let detail = format!("/approved: {}", wrong.message);
-            return Err(wrong_values(detail, &[wrong]));
+        Some(Value::Bool(word)) if *word != approved => {
+            let message = format!("is {word}, and the decision is {}", decision.as_str());
+            let violation = SchemaViolation { pointer: "/approved".into(), keyword: "const".into(), message };
+            let detail = format!("/approved: {}", violation.message);
+            return Err(wrong_values(detail, &[violation]));
         }
         None if schema.is_some_and(asks_for_approved) => {
             object.insert("approved".into(), approved.into());
@@ -110,27 +110,31 @@ fn with_decision(mut values: Value, decision: Decision, schema: Option<&Json>) -
     Ok(values)
 }
 
-/// Tells whether a form has a field `approved`. A schema that cannot be read is refused later.
+/// Returns true if a form has a field `approved`. An unreadable schema is refused later.
 fn asks_for_approved(schema: &Json) -> bool {
     schema.to_value().is_ok_and(|schema| schema.pointer("/properties/approved").is_some())
 }
 
-/// Checks values on a thread of its own: a schema may take a while, and go deep.
-async fn check(checks: &Arc<Semaphore>, schema: Json, values: Value) -> Result<Vec<Wrong>, Unusable> {
+/// Validates values on a thread of its own: it may take long, and recurse deeply.
+async fn check(
+    checks: &Arc<Semaphore>,
+    schema: Json,
+    values: Value,
+) -> Result<Vec<SchemaViolation>, UnusableSchema> {
     if schema.text().len() > limits::ANSWER_BYTES {
-        return Err(Unusable::TooLarge { what: "bytes", limit: limits::ANSWER_BYTES });
+        return Err(UnusableSchema::TooLarge { what: "bytes", limit: limits::ANSWER_BYTES });
     }
     let found = with_permit(checks, move || {
-        let document = schema.to_value().map_err(|error| Unusable::Invalid(error.to_string()));
-        document.and_then(Schema::compile).and_then(|schema| schema.check(&values))
+        let document = schema.to_value().map_err(|error| UnusableSchema::Invalid(error.to_string()));
+        document.and_then(AnswerSchema::compile).and_then(|schema| schema.check(&values))
     });
-    // It takes too long, or its thread is gone.
-    found.await.unwrap_or(Err(Unusable::TooCostly))
+    // It timed out, or its thread panicked.
+    found.await.unwrap_or(Err(UnusableSchema::TooCostly))
 }
 
-/// Runs work on a thread of its own; none where it has not ended in time.
+/// Runs work on a thread of its own, limited by a semaphore; none after a timeout.
 ///
-/// The permit is held until the work has ended, also where nobody waits for it any longer.
+/// The permit is held until the work has ended, even after a timeout.
 async fn with_permit<T: Send + 'static>(
     checks: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -140,7 +144,7 @@ async fn with_permit<T: Send + 'static>(
     let work = move || {
         let result = work();
         drop(permit);
-        // The request may be gone.
+        // The request may have been dropped.
         let _ = reply.send(result);
     };
     let thread =
@@ -156,7 +160,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_permit_comes_back_when_its_work_has_ended() {
+    async fn a_permit_is_released_when_its_work_has_ended() {
         let checks = Arc::new(Semaphore::new(1));
         let (begun, has_begun) = oneshot::channel();
         let (finish, may_finish) = mpsc::channel::<()>();
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_gives_its_permit_back() {
+    async fn work_that_panics_releases_its_permit() {
         let checks = Arc::new(Semaphore::new(1));
         assert_eq!(with_permit(&checks, || panic!("broken")).await, None::<()>);
         assert_eq!(with_permit(&checks, || 7).await, Some(7));

@@ -1,61 +1,61 @@
-//! Questions to people, and their answers.
+//! Interactions: validates the answers to a run's questions to people, and passes them to the log.
 //!
-//! Whether an answer fits its question is found out here (`check`, [`schema`]); which of several answers wins, the
-//! log decides. A question never changes once it is asked, so nothing can come between the two.
+//! An answer is validated here (`check`, [`schema`]); the log decides which of several answers wins. An open interaction
+//! never changes, so there is no race between the two.
 
 mod check;
-mod meter;
+mod cost;
 mod pattern;
 pub mod schema;
 
 use runwire_log::{Answer, Answered, Interaction, LogError, RunKey};
 
 pub(crate) use check::{decisions, unreadable};
-pub use schema::{Schema, Unusable, Wrong};
+pub use schema::{AnswerSchema, SchemaViolation, UnusableSchema};
 
 use crate::problem::Problem;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// Answers a question, whichever door the answer came through.
+/// Validates an answer and writes it to the log.
 pub(crate) async fn answer(
-    wire: &Wire,
+    state: &AppState,
     run: &RunKey,
     answer: Answer,
 ) -> Result<(Interaction, Answered), Problem> {
-    let mut asked = check(wire, run, &answer).await?;
-    let answered = wire.log.answer(run, answer).await?;
-    asked.answer = Some(answered.answer.clone());
-    Ok((asked, answered))
+    let mut interaction = check(state, run, &answer).await?;
+    let answered = state.log.answer(run, answer).await?;
+    interaction.answer = Some(answered.answer.clone());
+    Ok((interaction, answered))
 }
 
-/// Answers several questions of a run in one record; where one answer does not fit, none is given.
+/// Answers several interactions of a run in one record; if one answer is invalid, none is written.
 pub(crate) async fn answer_all(
-    wire: &Wire,
+    state: &AppState,
     run: &RunKey,
     answers: Vec<Answer>,
 ) -> Result<Vec<Answered>, Problem> {
     for answer in &answers {
-        check(wire, run, answer).await?;
+        check(state, run, answer).await?;
     }
-    Ok(wire.log.answer_all(run, answers).await?)
+    Ok(state.log.answer_all(run, answers).await?)
 }
 
-/// Finds the question of an answer, and refuses the answer if it does not fit.
-async fn check(wire: &Wire, run: &RunKey, answer: &Answer) -> Result<Interaction, Problem> {
+/// Validates an answer and returns its interaction.
+async fn check(state: &AppState, run: &RunKey, answer: &Answer) -> Result<Interaction, Problem> {
     check_size(answer)?;
-    let asked = find(wire, run, &answer.interaction_id).await?;
-    // One that is settled takes no answer, but tells the one that it has.
-    if asked.answer.is_none() {
-        check::fits(&wire.checks, &asked.question, answer).await?;
+    let interaction = find(state, run, &answer.interaction_id).await?;
+    // A settled interaction is not validated: the log returns the answer that won.
+    if interaction.answer.is_none() {
+        check::fits(&state.checks, &interaction.question, answer).await?;
     }
-    Ok(asked)
+    Ok(interaction)
 }
 
-/// Finds the question that is answered. That a run has ended comes before what it asked.
-async fn find(wire: &Wire, run: &RunKey, interaction: &str) -> Result<Interaction, Problem> {
-    match wire.log.interaction(run, interaction).await {
+/// Returns the interaction of an answer; `run_closed` takes precedence over `interaction_unknown`.
+async fn find(state: &AppState, run: &RunKey, interaction: &str) -> Result<Interaction, Problem> {
+    match state.log.interaction(run, interaction).await {
         Err(unknown @ (LogError::InteractionUnknown { .. } | LogError::RunTrimmed { .. })) => {
-            let info = wire.log.run(run).await?;
+            let info = state.log.run(run).await?;
             match info.status.is_closed() {
                 true => {
                     Err(LogError::RunClosed { run: info.run_id, status: info.status, answer: None }.into())
@@ -71,9 +71,9 @@ fn check_size(answer: &Answer) -> Result<(), Problem> {
     let reason = answer.reason.as_deref().map_or(0, str::len);
     let values = answer.values.as_ref().map_or(0, |values| values.text().len());
     let sizes = [("reason", reason, limits::REASON_BYTES), ("values", values, limits::ANSWER_BYTES)];
-    for (name, bytes, most) in sizes {
-        if bytes > most {
-            let detail = format!("`{name}` has {bytes} bytes, and {most} are allowed");
+    for (name, bytes, limit) in sizes {
+        if bytes > limit {
+            let detail = format!("`{name}` has {bytes} bytes, and {limit} are allowed");
             return Err(Problem::new("too_large", detail).with("field", name));
         }
     }

@@ -1,8 +1,8 @@
-//! Checks values against the schema of a question: JSON Schema 2020-12 (or the draft that it names), with `format`
-//! asserted.
+//! Validates values against the schema of an interaction: JSON Schema 2020-12, or the draft that it names, with
+//! `format` asserted.
 //!
-//! A schema comes from an agent and may be anything, so it is bounded before it is compiled: nothing outside of it
-//! is ever looked up, and neither its size nor what it costs to check grows beyond the limits (`limits.rs`).
+//! A schema is untrusted input of an agent, so its size and cost are limited (`limits.rs`), and external references
+//! are not followed.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::meter::Meter;
+use super::cost::CostEstimator;
 use super::pattern::Patterns;
 use crate::limits;
 
-/// The schema of a question, ready to check answers.
-pub struct Schema {
+/// The compiled schema of an interaction.
+pub struct AnswerSchema {
     document: Value,
     patterns: Patterns,
     validator: Validator,
@@ -23,81 +23,81 @@ pub struct Schema {
 
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum UnusableSchema {
     /// It is not JSON Schema.
     #[error("it is no JSON Schema: {0}")]
     Invalid(String),
-    /// It refers to something outside of itself.
+    /// It has an external reference.
     #[error("it refers to `{0}`, and only references within the schema are followed")]
     Reference(String),
     /// It is too large.
     #[error("it has more than {limit} {what}")]
     TooLarge {
-        /// Of what it has too much.
+        /// What it has too much of.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// Checking these values would take too long.
+    /// Validating these values would take too long.
     #[error("checking these values with it would take too long")]
     TooCostly,
 }
 
-/// What is wrong with a value.
+/// A value that violates the schema.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Wrong {
-    /// Where, as a JSON pointer into the values.
+pub struct SchemaViolation {
+    /// JSON pointer to the value.
     pub pointer: String,
-    /// The rule that is broken: a keyword of JSON Schema.
+    /// The violated keyword of JSON Schema.
     pub keyword: String,
-    /// What a person reads.
+    /// Message for people.
     pub message: String,
 }
 
-impl std::fmt::Debug for Schema {
+impl std::fmt::Debug for AnswerSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Schema").field("document", &self.document).finish_non_exhaustive()
+        f.debug_struct("AnswerSchema").field("document", &self.document).finish_non_exhaustive()
     }
 }
 
-impl Schema {
-    /// Compiles a schema, if it keeps within the limits.
-    pub fn compile(document: Value) -> Result<Self, Unusable> {
-        let mut extent = Extent::new(&document);
-        extent.measure(&document, true)?;
-        let patterns = Patterns::measure(extent.patterns.into_iter())?;
-        let validator = compiled(&document, limits::PATTERN_STEPS)?;
+impl AnswerSchema {
+    /// Compiles a schema, within the limits.
+    pub fn compile(document: Value) -> Result<Self, UnusableSchema> {
+        let mut scan = SchemaScan::new(&document);
+        scan.measure(&document, true)?;
+        let patterns = Patterns::measure(scan.patterns.into_iter())?;
+        let validator = compile_validator(&document, limits::PATTERN_STEPS)?;
         Ok(Self { document, patterns, validator })
     }
 
-    /// Lists what is wrong with values; nothing where they fit.
-    pub fn check(&self, values: &Value) -> Result<Vec<Wrong>, Unusable> {
-        let meter = Meter::new(&self.document, &self.patterns);
-        let tries = meter.allows(values).map_err(|_| Unusable::TooCostly)?;
+    /// Validates values; returns all violations.
+    pub fn check(&self, values: &Value) -> Result<Vec<SchemaViolation>, UnusableSchema> {
+        let estimator = CostEstimator::new(&self.document, &self.patterns);
+        let backtrack_limit = estimator.backtrack_limit(values).map_err(|_| UnusableSchema::TooCostly)?;
         let stricter;
-        let validator = match tries < limits::PATTERN_STEPS {
+        let validator = match backtrack_limit < limits::PATTERN_STEPS {
             true => {
-                stricter = compiled(&self.document, tries)?;
+                stricter = compile_validator(&self.document, backtrack_limit)?;
                 &stricter
             }
             false => &self.validator,
         };
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         for error in validator.iter_errors(values) {
-            explain(&error, &mut wrong)?;
-            if wrong.len() >= limits::ANSWER_ERRORS {
-                wrong.truncate(limits::ANSWER_ERRORS);
+            explain(&error, &mut violations)?;
+            if violations.len() >= limits::ANSWER_ERRORS {
+                violations.truncate(limits::ANSWER_ERRORS);
                 break;
             }
         }
-        Ok(wrong)
+        Ok(violations)
     }
 }
 
-/// Compiles a schema whose patterns may be tried so often.
-fn compiled(document: &Value, tries: usize) -> Result<Validator, Unusable> {
+/// Compiles a schema with a backtracking limit for its patterns.
+fn compile_validator(document: &Value, backtrack_limit: usize) -> Result<Validator, UnusableSchema> {
     let patterns = PatternOptions::fancy_regex()
-        .backtrack_limit(tries)
+        .backtrack_limit(backtrack_limit)
         .size_limit(limits::PATTERN_BYTES)
         .dfa_size_limit(limits::PATTERN_BYTES);
     jsonschema::options()
@@ -106,44 +106,44 @@ fn compiled(document: &Value, tries: usize) -> Result<Validator, Unusable> {
         .should_ignore_unknown_formats(true)
         .with_pattern_options(patterns)
         .build(document)
-        .map_err(|error| Unusable::Invalid(shortened(&error.to_string())))
+        .map_err(|error| UnusableSchema::Invalid(truncated(&error.to_string())))
 }
 
-/// Says what an error means for the field that it is about.
-fn explain(error: &ValidationError<'_>, wrong: &mut Vec<Wrong>) -> Result<(), Unusable> {
+/// Converts a validation error to violations with messages for people.
+fn explain(error: &ValidationError<'_>, violations: &mut Vec<SchemaViolation>) -> Result<(), UnusableSchema> {
     let at = error.instance_path().as_str();
     let keyword = error.kind().keyword().to_owned();
-    let mut say = |pointer: String, message: String| {
-        wrong.push(Wrong { pointer, keyword: keyword.clone(), message });
+    let mut push = |pointer: String, message: String| {
+        violations.push(SchemaViolation { pointer, keyword: keyword.clone(), message });
     };
     let inside = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
     match error.kind() {
         ValidationErrorKind::BacktrackLimitExceeded { .. }
         | ValidationErrorKind::RegexEngineFailure { .. } => {
-            return Err(Unusable::TooCostly);
+            return Err(UnusableSchema::TooCostly);
         }
         ValidationErrorKind::Required { property } => {
-            say(inside(property.as_str().unwrap_or_default()), "is required".to_owned());
+            push(inside(property.as_str().unwrap_or_default()), "is required".to_owned());
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             for name in unexpected {
-                say(inside(name), "is no field of this form".to_owned());
+                push(inside(name), "is no field of this form".to_owned());
             }
         }
-        ValidationErrorKind::Format { format } => say(at.to_owned(), format!("is no valid {format}")),
+        ValidationErrorKind::Format { format } => push(at.to_owned(), format!("is no valid {format}")),
         kind => {
-            // What the person typed is known to the person; repeating it could be long.
+            // The value itself is left out: the person knows it, and it may be long.
             let otherwise = || error.masked_with("").to_string();
             let message =
                 choices_of(kind).map_or_else(otherwise, |choices| format!("is not one of {choices}"));
-            say(at.to_owned(), shortened(message.trim_start()));
+            push(at.to_owned(), truncated(message.trim_start()));
         }
     }
     Ok(())
 }
 
-/// Lists the values of a choice: an `enum`, or branches that are one titled constant each.
+/// Lists the allowed values of a choice: an `enum`, or branches with one constant each.
 fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
     let value = |errors: &Vec<ValidationError<'_>>| match errors.as_slice() {
         [error] => match error.kind() {
@@ -159,40 +159,42 @@ fn choices_of(kind: &ValidationErrorKind) -> Option<String> {
         ValidationErrorKind::Enum { options } => options.as_array()?.iter().map(Value::to_string).collect(),
         _ => return None,
     };
-    let more = values.len().saturating_sub(limits::CHOICES_TOLD);
+    let more = values.len().saturating_sub(limits::CHOICES_SHOWN);
     match values.as_slice() {
-        values if more > 0 => Some(format!("{} or {more} others", values[..limits::CHOICES_TOLD].join(", "))),
+        values if more > 0 => {
+            Some(format!("{} or {more} others", values[..limits::CHOICES_SHOWN].join(", ")))
+        }
         [first @ .., last] if !first.is_empty() => Some(format!("{} or {last}", first.join(", "))),
         _ => Some(values.concat()),
     }
 }
 
-/// Cuts a message that quotes something long.
-fn shortened(message: &str) -> String {
+/// Truncates a long message.
+fn truncated(message: &str) -> String {
     match message.char_indices().nth(300) {
         Some((at, _)) => format!("{}…", &message[..at]),
         None => message.to_owned(),
     }
 }
 
-/// How much a schema has of what makes it expensive.
-struct Extent<'d> {
+/// Counts of the parts that make a schema expensive.
+struct SchemaScan<'d> {
     nodes: usize,
     patterns: Vec<&'d str>,
-    /// Patterns that count for more than one, since they are long.
+    /// Additional counts for long patterns.
     long_patterns: usize,
-    /// What the draft calls the address of a part.
+    /// The keyword for a subschema's own URI: `$id`, or `id` in draft 4.
     address: &'static str,
 }
 
-impl<'d> Extent<'d> {
+impl<'d> SchemaScan<'d> {
     fn new(document: &Value) -> Self {
         let draft = document.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let address = if draft.contains("draft-04") { "id" } else { "$id" };
         Self { nodes: 0, patterns: Vec::new(), long_patterns: 0, address }
     }
 
-    fn note_patterns(&mut self, object: &'d Map<String, Value>) {
+    fn add_patterns(&mut self, object: &'d Map<String, Value>) {
         if let Some(Value::String(pattern)) = object.get("pattern") {
             self.patterns.push(pattern);
             self.long_patterns += pattern.len() / 1024;
@@ -202,13 +204,13 @@ impl<'d> Extent<'d> {
         }
     }
 
-    /// Notes the patterns in a value, as deep as they may be.
+    /// Adds the patterns anywhere in a value.
     fn search_patterns(&mut self, value: &'d Value) {
         let mut left = vec![value];
         while let Some(value) = left.pop() {
             match value {
                 Value::Object(object) => {
-                    self.note_patterns(object);
+                    self.add_patterns(object);
                     left.extend(object.values());
                 }
                 Value::Array(items) => left.extend(items),
@@ -217,23 +219,23 @@ impl<'d> Extent<'d> {
         }
     }
 
-    fn measure(&mut self, schema: &'d Value, root: bool) -> Result<(), Unusable> {
+    fn measure(&mut self, schema: &'d Value, root: bool) -> Result<(), UnusableSchema> {
         match schema {
             Value::Object(object) => {
                 self.nodes += 1;
-                self.note_patterns(object);
+                self.add_patterns(object);
                 for (key, value) in object {
                     match (key.as_str(), value) {
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
                             if !to.starts_with('#') {
-                                return Err(Unusable::Reference(shortened(to)));
+                                return Err(UnusableSchema::Reference(truncated(to)));
                             }
                         }
-                        // A part with an address of its own gives references another meaning.
+                        // A subschema with a URI of its own changes the base of references.
                         (key, Value::String(address)) if key == self.address && !root => {
-                            return Err(Unusable::Reference(shortened(address)));
+                            return Err(UnusableSchema::Reference(truncated(address)));
                         }
-                        // These hold values, not schemas; but a reference may lead into them.
+                        // These hold values, not schemas; but a reference may point into them.
                         ("const" | "enum" | "default" | "examples", value) => self.search_patterns(value),
                         (_, value) => self.measure(value, false)?,
                     }
@@ -243,16 +245,16 @@ impl<'d> Extent<'d> {
             _ => {}
         }
         if self.nodes > limits::SCHEMA_NODES {
-            return Err(Unusable::TooLarge { what: "parts", limit: limits::SCHEMA_NODES });
+            return Err(UnusableSchema::TooLarge { what: "parts", limit: limits::SCHEMA_NODES });
         }
         if self.patterns.len() + self.long_patterns > limits::SCHEMA_PATTERNS {
-            return Err(Unusable::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS });
+            return Err(UnusableSchema::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS });
         }
         Ok(())
     }
 }
 
-/// Finds the parts of a schema that have a name of their own.
+/// Returns the subschemas with an anchor.
 pub(super) fn anchors(schema: &Value) -> HashMap<&str, &Value> {
     let mut found = HashMap::new();
     let mut left = vec![schema];

@@ -1,13 +1,13 @@
-//! Metrics: what `GET /metrics` tells, in the text format of Prometheus.
+//! Metrics of the server: counters, and `GET /metrics` in the Prometheus text format.
 //!
 //! | from | what |
 //! |---|---|
-//! | counters here | requests, readers: one relaxed addition for each request or stream, none for an event |
-//! | `Log::figures` | what was written, what is open, the size of the store: counted for each commit, or when asked |
-//! | agents, webhooks | what they know of themselves, when asked |
+//! | counters here | requests, readers: one relaxed addition per request or stream, none per event |
+//! | `Log::figures` | records written, open runs, size of the store: counted per commit, or at a scrape |
+//! | agents, webhooks | their state at a scrape |
 //!
-//! The counters belong to a server, not to the process: there may be several in one. No label has a name that
-//! clients choose (a thread, a run), so their number is bounded.
+//! The counters belong to a server, not to the process: a process may run several. No label holds a name that clients
+//! choose (a thread, a run), so the number of series is bounded.
 
 mod show;
 mod text;
@@ -18,26 +18,26 @@ use std::time::{Instant, SystemTime};
 
 use http::{Method, StatusCode};
 
-use crate::feed::Shape;
+use crate::feed::StreamFormat;
 pub(crate) use show::show;
-pub(crate) use text::Text;
+pub(crate) use text::PrometheusText;
 
-/// What a request is about, as far as its address tells.
+/// The class of a request, by method and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteClass {
-    /// Frames are written.
+    /// Writing frames.
     Write,
-    /// Events are read.
+    /// Reading events.
     Read,
-    /// A WebSocket is opened.
+    /// Opening a WebSocket.
     Socket,
     /// Anything else under `/v1`.
     Resource,
-    /// What stands in for another system.
+    /// A façade.
     Facade,
     /// Health, metrics, the OpenAPI document.
     Server,
-    /// Whatever else is asked for.
+    /// Anything else.
     Other,
 }
 
@@ -52,7 +52,7 @@ impl RouteClass {
         (Self::Other, "other"),
     ];
 
-    /// Tells the class of a request.
+    /// Returns the class of a request.
     pub(crate) fn of(method: &Method, path: &str) -> Self {
         let is_for_frames = path.starts_with("/v1/") && path.ends_with("/events");
         match path {
@@ -69,51 +69,51 @@ impl RouteClass {
     }
 }
 
-/// How the frames of a reader are cut.
+/// How frames reach a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum ReaderTransport {
     /// Server-sent events.
     Sse,
-    /// One frame a line.
+    /// One frame per line.
     Ndjson,
     /// Text without frames.
     Text,
-    /// Messages of a WebSocket.
+    /// WebSocket messages.
     WebSocket,
 }
 
-impl Framing {
+impl ReaderTransport {
     const ALL: [(Self, &'static str); 4] =
         [(Self::Sse, "sse"), (Self::Ndjson, "ndjson"), (Self::Text, "text"), (Self::WebSocket, "websocket")];
 }
 
-impl From<Shape> for Framing {
-    fn from(shape: Shape) -> Self {
-        match shape {
-            Shape::Sse => Self::Sse,
-            Shape::Ndjson | Shape::NdjsonWithCursors => Self::Ndjson,
-            Shape::Plain => Self::Text,
+impl From<StreamFormat> for ReaderTransport {
+    fn from(format: StreamFormat) -> Self {
+        match format {
+            StreamFormat::Sse => Self::Sse,
+            StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => Self::Ndjson,
+            StreamFormat::Plain => Self::Text,
         }
     }
 }
 
-/// Statuses that are told apart: 100 to 599.
+/// Number of status codes that are counted: 100 to 599.
 const STATUSES: usize = 500;
 
-/// What a server counts.
+/// The counters of a server.
 pub(crate) struct Metrics {
-    began: Instant,
-    began_at: SystemTime,
-    /// A row for each class; most of it stays zero and is not told.
+    started: Instant,
+    started_at: SystemTime,
+    /// One row per class, one counter per status; zeros are not shown.
     requests: [Box<[AtomicU64]>; RouteClass::ALL.len()],
-    readers: [AtomicU64; Framing::ALL.len()],
+    readers: [AtomicU64; ReaderTransport::ALL.len()],
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
-            began: Instant::now(),
-            began_at: SystemTime::now(),
+            started: Instant::now(),
+            started_at: SystemTime::now(),
             requests: std::array::from_fn(|_| (0..STATUSES).map(|_| AtomicU64::new(0)).collect()),
             readers: std::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -121,30 +121,30 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a request that was answered.
-    pub(crate) fn answered(&self, class: RouteClass, status: StatusCode) {
+    /// Counts an answered request.
+    pub(crate) fn count_request(&self, class: RouteClass, status: StatusCode) {
         let at = usize::from(status.as_u16()).saturating_sub(100);
         if let Some(count) = self.requests[class as usize].get(at) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts a reader for as long as what is given back lives.
-    pub(crate) fn reader(self: &Arc<Self>, framing: Framing) -> OpenReader {
-        self.readers[framing as usize].fetch_add(1, Ordering::Relaxed);
-        OpenReader { metrics: self.clone(), framing }
+    /// Counts an open reader until the returned guard is dropped.
+    pub(crate) fn reader(self: &Arc<Self>, transport: ReaderTransport) -> OpenReader {
+        self.readers[transport as usize].fetch_add(1, Ordering::Relaxed);
+        OpenReader { metrics: self.clone(), transport }
     }
 }
 
-/// A reader that is counted.
+/// Guard of a counted reader.
 pub(crate) struct OpenReader {
     metrics: Arc<Metrics>,
-    framing: Framing,
+    transport: ReaderTransport,
 }
 
 impl Drop for OpenReader {
     fn drop(&mut self) {
-        self.metrics.readers[self.framing as usize].fetch_sub(1, Ordering::Relaxed);
+        self.metrics.readers[self.transport as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_class_of_a_request_is_told_by_its_address() {
+    fn the_class_of_a_request_follows_from_method_and_path() {
         for (method, path, class) in [
             (Method::POST, "/v1/runs/r/events", RouteClass::Write),
             (Method::GET, "/v1/threads/t/events", RouteClass::Read),
@@ -170,14 +170,16 @@ mod tests {
     #[test]
     fn every_class_and_framing_has_its_place() {
         assert!(RouteClass::ALL.iter().enumerate().all(|(at, (class, _))| *class as usize == at));
-        assert!(Framing::ALL.iter().enumerate().all(|(at, (framing, _))| *framing as usize == at));
+        assert!(
+            ReaderTransport::ALL.iter().enumerate().all(|(at, (transport, _))| *transport as usize == at)
+        );
     }
 
     #[test]
-    fn no_status_is_too_odd_to_be_counted() {
+    fn unusual_statuses_do_not_panic() {
         let metrics = Metrics::default();
         for status in [100, 599, 600, 999] {
-            metrics.answered(RouteClass::Other, StatusCode::from_u16(status).unwrap());
+            metrics.count_request(RouteClass::Other, StatusCode::from_u16(status).unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /metrics`. `docs/operating.md` names every family; a test compares the two.
+//! The handler of `GET /metrics`. `docs/operating.md` documents every family; a test compares the two.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,41 +10,41 @@ use http::{HeaderName, StatusCode};
 use runwire_log::figures::COMMIT_TIMES;
 use runwire_log::{Figures, Vitals};
 
-use super::text::{MEDIA_TYPE, Text};
-use super::{Framing, Metrics, RouteClass};
-use crate::{Wire, limits};
+use super::text::{MEDIA_TYPE, PrometheusText};
+use super::{Metrics, ReaderTransport, RouteClass};
+use crate::{AppState, limits};
 
-/// Tells how the server stands. A store that does not answer is told of too: the rest is worth knowing just then.
-pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'static str); 2], String) {
-    // Whoever scrapes does not wait for long, and a store that is silent is worth knowing.
-    let figures = tokio::time::timeout(limits::FIGURES_TIME, wire.log.figures()).await;
+/// Responds with all metrics. If the store does not answer, its families are left out and `runwire_store_up` is 0.
+pub(crate) async fn show(State(state): State<Arc<AppState>>) -> ([(HeaderName, &'static str); 2], String) {
+    // Scrapers have short timeouts.
+    let figures = tokio::time::timeout(limits::FIGURES_TIME, state.log.figures()).await;
     let figures = figures.ok().and_then(Result::ok);
-    let mut text = Text::default();
-    wire.metrics.tell(&mut text);
+    let mut text = PrometheusText::default();
+    state.metrics.write(&mut text);
     text.gauge("runwire_store_up", "Whether the store answers.", u8::from(figures.is_some()));
     if let Some(figures) = &figures {
-        tell_of_log(&mut text, figures);
+        write_log_metrics(&mut text, figures);
     }
-    tell_of_cluster(&mut text, &wire.log.vitals());
-    let agents = wire.agents.busy();
+    write_cluster_metrics(&mut text, &state.log.vitals());
+    let agents = state.agents.load();
     text.gauge(
         "runwire_agent_runs_open",
         "Runs of agents of this server that are open: under way, waiting for their turn or for a person.",
         agents.open,
     );
-    text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.under_way);
-    wire.webhooks.tell(&mut text, figures.as_ref());
+    text.gauge("runwire_agents_running", "Agents of this server that are at work.", agents.running);
+    state.webhooks.write_metrics(&mut text, figures.as_ref());
     ([(CONTENT_TYPE, MEDIA_TYPE), (CACHE_CONTROL, "no-store")], text.finish())
 }
 
 impl Metrics {
-    fn tell(&self, text: &mut Text) {
+    fn write(&self, text: &mut PrometheusText) {
         let version = env!("CARGO_PKG_VERSION");
         text.family("runwire_build_info", "gauge", "The version that runs; always 1.");
         text.sample("runwire_build_info", &[("version", version)], 1);
-        let began = self.began_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        text.gauge("process_start_time_seconds", "When the server began, in seconds since 1970.", began);
-        let uptime = self.began.elapsed().as_secs_f64();
+        let started = self.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        text.gauge("process_start_time_seconds", "When the server started, in seconds since 1970.", started);
+        let uptime = self.started.elapsed().as_secs_f64();
         text.gauge("runwire_uptime_seconds", "For how long the server has been running.", uptime);
 
         let name = "runwire_http_requests_total";
@@ -63,14 +63,14 @@ impl Metrics {
         }
         let name = "runwire_readers_open";
         text.family(name, "gauge", "Streams that are being read, by framing.");
-        for (framing, framing_name) in Framing::ALL {
-            let open = self.readers[framing as usize].load(Ordering::Relaxed);
-            text.sample(name, &[("framing", framing_name)], open);
+        for (transport, transport_name) in ReaderTransport::ALL {
+            let open = self.readers[transport as usize].load(Ordering::Relaxed);
+            text.sample(name, &[("framing", transport_name)], open);
         }
     }
 }
 
-fn tell_of_log(text: &mut Text, figures: &Figures) {
+fn write_log_metrics(text: &mut PrometheusText, figures: &Figures) {
     let name = "runwire_runs_open";
     text.family(name, "gauge", "Runs that have not ended, by status.");
     let open = [("pending", figures.pending), ("running", figures.running), ("suspended", figures.suspended)];
@@ -88,18 +88,18 @@ fn tell_of_log(text: &mut Text, figures: &Figures) {
 
     let name = "runwire_commit_seconds";
     text.family(name, "histogram", "Time that the store took for a commit; many writes may share one.");
-    let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
+    let (bucket, mut cumulative) = (format!("{name}_bucket"), 0);
     for (longest, count) in COMMIT_TIMES.iter().zip(written.commit_classes) {
-        so_far += count;
-        text.sample(&bucket, &[("le", &longest.as_secs_f64().to_string())], so_far);
+        cumulative += count;
+        text.sample(&bucket, &[("le", &longest.as_secs_f64().to_string())], cumulative);
     }
     text.sample(&bucket, &[("le", "+Inf")], written.commits);
     text.sample(&format!("{name}_sum"), &[], written.commit_time.as_secs_f64());
     text.sample(&format!("{name}_count"), &[], written.commits);
 }
 
-/// Tells how a node that shares its store with others stands. Every family is named, also where it has no sample.
-fn tell_of_cluster(text: &mut Text, vitals: &Vitals) {
+/// Writes the metrics of a cluster node. Families without a sample are written, too.
+fn write_cluster_metrics(text: &mut PrometheusText, vitals: &Vitals) {
     let Vitals { link, cluster, nodes } = vitals;
     let link = link.as_ref();
     let help = "Connections to the store that are open.";

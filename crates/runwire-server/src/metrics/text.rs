@@ -1,43 +1,43 @@
-//! The text format of Prometheus: families of samples, each with what it means.
+//! Writer for the Prometheus text format: families of samples with a help text.
 
 use std::fmt::{Display, Write};
 
-/// What `Content-Type` says of it.
+/// Media type of the format.
 pub(super) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A text that is being written.
+/// Metrics text under construction.
 #[derive(Default)]
-pub(crate) struct Text(String);
+pub(crate) struct PrometheusText(String);
 
 /// A label of a sample.
 pub(crate) type Label<'a> = (&'static str, &'a str);
 
-impl Text {
-    /// Writes how a figure that only grows stands.
+impl PrometheusText {
+    /// Writes a counter.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "counter", help);
         self.sample(name, &[], value);
     }
 
-    /// Writes how a figure that comes and goes stands.
+    /// Writes a gauge.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "gauge", help);
         self.sample(name, &[], value);
     }
 
-    /// Writes how a figure that only grows stands, where there is one.
+    /// Writes a counter; without a value only its family.
     pub(super) fn counter_of(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         self.family(name, "counter", help);
         value.into_iter().for_each(|value| self.sample(name, &[], value));
     }
 
-    /// Writes how a figure that comes and goes stands, where there is one.
+    /// Writes a gauge; without a value only its family.
     pub(super) fn gauge_of(&mut self, name: &str, help: &str, value: Option<impl Display>) {
         self.family(name, "gauge", help);
         value.into_iter().for_each(|value| self.sample(name, &[], value));
     }
 
-    /// Begins a family, whose samples follow.
+    /// Writes the header of a family; its samples follow.
     pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing into a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -54,13 +54,13 @@ impl Text {
         let _ = writeln!(self.0, "{after} {value}");
     }
 
-    /// Gives what was written.
+    /// Returns the text.
     pub(super) fn finish(self) -> String {
         self.0
     }
 }
 
-/// The value of a label as it may stand in quotes.
+/// A label value, escaped for quotes.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_family_is_written_as_prometheus_reads_it() {
-        let mut text = Text::default();
+        let mut text = PrometheusText::default();
         text.counter("a_total", "All of it.", 3);
         text.family("b", "gauge", "Some.");
         text.sample("b", &[("x", "1"), ("y", "a \"b\" \\ \n")], 0.5);

@@ -1,20 +1,20 @@
-//! The table of codes. Each has a page in `docs/errors/`.
+//! The table of error codes. Each has a page in `docs/errors/`.
 
-/// A way to say no. Its code stays what it is; the words may get better.
+/// An error code. The code is stable; title and hint may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code {
     /// The stable code.
     pub code: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What happened, in a few words.
+    /// What happened, in one line.
     pub title: &'static str,
     /// What to do.
     pub hint: &'static str,
 }
 
 impl Code {
-    /// Tells where the code is explained, relative to the repository.
+    /// Returns the path of the code's page in the repository.
     pub fn page(&self) -> String {
         format!("docs/errors/{}.md", self.code)
     }
@@ -24,7 +24,7 @@ const fn code(code: &'static str, status: u16, title: &'static str, hint: &'stat
     Code { code, status, title, hint }
 }
 
-/// What is said when the server itself is at fault.
+/// The code of a bug in the server.
 pub(super) const INTERNAL: Code = code(
     "internal",
     500,

@@ -1,11 +1,11 @@
-//! Programs that are run for somebody: each in a process group of its own, which ends as one.
+//! Child processes: each in its own process group, which is stopped as a whole.
 //!
-//! The server runs agents so, and `runwire exec` whatever it is given.
+//! Used for `exec` agents and by `runwire exec`.
 
-mod group;
+mod graceful_stop;
+mod process_group;
 #[cfg(unix)]
-mod keeper;
-mod stopping;
+mod watchdog;
 
-pub use group::{Group, signal_of};
-pub use stopping::{Step, Stopping};
+pub use graceful_stop::{GracefulStop, StopStep};
+pub use process_group::{ProcessGroup, exit_signal};

@@ -1,50 +1,50 @@
-//! How the answer is framed, by the `Accept` header.
+//! Content negotiation: chooses the response format of a read by the `Accept` header.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-use crate::feed::Shape;
+use crate::feed::StreamFormat;
 use crate::problem::Problem;
 
-/// What a reader gets.
+/// The format of a response to a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A page, as JSON.
+pub(crate) enum ResponseFormat {
+    /// A JSON page.
     Page,
     /// A stream.
-    Stream(Shape),
+    Stream(StreamFormat),
 }
 
-const MEDIA: [(&str, Answer); 5] = [
-    ("text/event-stream", Answer::Stream(Shape::Sse)),
-    ("application/x-ndjson", Answer::Stream(Shape::Ndjson)),
-    ("application/ndjson", Answer::Stream(Shape::Ndjson)),
-    ("application/json", Answer::Page),
-    ("text/plain", Answer::Stream(Shape::Plain)),
+const MEDIA: [(&str, ResponseFormat); 5] = [
+    ("text/event-stream", ResponseFormat::Stream(StreamFormat::Sse)),
+    ("application/x-ndjson", ResponseFormat::Stream(StreamFormat::Ndjson)),
+    ("application/ndjson", ResponseFormat::Stream(StreamFormat::Ndjson)),
+    ("application/json", ResponseFormat::Page),
+    ("text/plain", ResponseFormat::Stream(StreamFormat::Plain)),
 ];
 
-/// Finds the answer that a request likes best; whoever says nothing gets SSE.
-pub(crate) fn answer(headers: &HeaderMap, is_text: bool) -> Result<Answer, Problem> {
+/// Returns the accepted format with the highest quality; SSE without an `Accept` header.
+pub(crate) fn response_format(headers: &HeaderMap, is_text: bool) -> Result<ResponseFormat, Problem> {
     let accept: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
     if accept.is_empty() {
-        return Ok(Answer::Stream(Shape::Sse));
+        return Ok(ResponseFormat::Stream(StreamFormat::Sse));
     }
-    let mut best: Option<(f32, Answer)> = None;
+    let mut best: Option<(f32, ResponseFormat)> = None;
     for range in accept.iter().flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
         let quality =
             parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse().ok()).unwrap_or(1.0);
         let found = match media {
-            "*/*" | "text/*" => Some(Answer::Stream(Shape::Sse)),
-            "application/*" => Some(Answer::Page),
+            "*/*" | "text/*" => Some(ResponseFormat::Stream(StreamFormat::Sse)),
+            "application/*" => Some(ResponseFormat::Page),
             media => {
-                MEDIA.iter().find(|(name, _)| media.eq_ignore_ascii_case(name)).map(|(_, answer)| *answer)
+                MEDIA.iter().find(|(name, _)| media.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
             }
         };
-        let found = found.filter(|answer| is_text || *answer != Answer::Stream(Shape::Plain));
-        if let Some(answer) = found.filter(|_| quality > best.map_or(0.0, |(best, _)| best)) {
-            best = Some((quality, answer));
+        let found = found.filter(|format| is_text || *format != ResponseFormat::Stream(StreamFormat::Plain));
+        if let Some(format) = found.filter(|_| quality > best.map_or(0.0, |(best, _)| best)) {
+            best = Some((quality, format));
         }
     }
     let refused = || {
@@ -54,7 +54,7 @@ pub(crate) fn answer(headers: &HeaderMap, is_text: bool) -> Result<Answer, Probl
             format!("none of `{}` can be written here; ask for {}", accept.join(", "), names.join(", "));
         Problem::new("not_acceptable", detail).with("expected", names)
     };
-    best.map(|(_, answer)| answer).ok_or_else(refused)
+    best.map(|(_, format)| format).ok_or_else(refused)
 }
 
 #[cfg(test)]
@@ -64,21 +64,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_liked_answer_is_given() {
+    fn the_format_with_the_highest_quality_is_chosen() {
         let of = |value: &'static str, is_text| {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(value))]);
-            answer(&headers, is_text).map_err(|problem| problem.code())
+            response_format(&headers, is_text).map_err(|problem| problem.code())
         };
-        assert_eq!(of("text/event-stream", false), Ok(Answer::Stream(Shape::Sse)));
-        assert_eq!(of("*/*", false), Ok(Answer::Stream(Shape::Sse)));
-        assert_eq!(of("text/html, application/json;q=0.9, */*;q=0.1", false), Ok(Answer::Page));
+        assert_eq!(of("text/event-stream", false), Ok(ResponseFormat::Stream(StreamFormat::Sse)));
+        assert_eq!(of("*/*", false), Ok(ResponseFormat::Stream(StreamFormat::Sse)));
+        assert_eq!(of("text/html, application/json;q=0.9, */*;q=0.1", false), Ok(ResponseFormat::Page));
         assert_eq!(
             of("application/json;q=0.2, application/x-ndjson", false),
-            Ok(Answer::Stream(Shape::Ndjson))
+            Ok(ResponseFormat::Stream(StreamFormat::Ndjson))
         );
-        assert_eq!(of("text/plain", true), Ok(Answer::Stream(Shape::Plain)));
+        assert_eq!(of("text/plain", true), Ok(ResponseFormat::Stream(StreamFormat::Plain)));
         assert_eq!(of("text/plain", false), Err("not_acceptable"));
         assert_eq!(of("image/png", false), Err("not_acceptable"));
-        assert_eq!(answer(&HeaderMap::new(), false).unwrap(), Answer::Stream(Shape::Sse));
+        assert_eq!(
+            response_format(&HeaderMap::new(), false).unwrap(),
+            ResponseFormat::Stream(StreamFormat::Sse)
+        );
     }
 }

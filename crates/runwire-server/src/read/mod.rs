@@ -1,9 +1,9 @@
-//! Reading: live or replayed, in any dialect, resumable from any cursor.
+//! Read requests: live or replayed, in any dialect, resumable from any cursor.
 
 mod accept;
-mod ask;
-pub(crate) mod lean;
 mod page;
+mod params;
+pub(crate) mod raw_http;
 mod stream;
 
 use std::sync::Arc;
@@ -15,54 +15,64 @@ use axum::routing::get;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-pub(crate) use accept::Answer;
-pub(crate) use ask::{Ask, after_of, cursor_of};
+pub(crate) use accept::ResponseFormat;
 pub(crate) use page::page;
-pub(crate) use stream::{Retell, retold, stream};
+pub(crate) use params::{ReadParams, after_of, cursor_of};
+pub(crate) use stream::{FrameRewriter, rewritten_stream, stream};
 
-use crate::Wire;
-use crate::feed::{Cursor, Next, Reader};
-use crate::ids::{RunAt, ThreadAt};
+use crate::AppState;
+use crate::feed::{FeedCursor, FeedReader, Next};
+use crate::ids::{RunParam, ThreadParam};
 use crate::problem::Problem;
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new()
-        .route("/v1/runs/{run}/events", get(of_run))
-        .route("/v1/threads/{thread}/events", get(of_thread))
+        .route("/v1/runs/{run}/events", get(read_run))
+        .route("/v1/threads/{thread}/events", get(read_thread))
 }
 
-async fn of_run(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, parts: Parts) -> Result<Response, Problem> {
-    let ask = Ask::of_request(&parts)?;
-    let reader = ask.read_run(&wire, &run).await?;
-    answer(wire, ask, reader).await
-}
-
-async fn of_thread(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+async fn read_run(
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let ask = Ask::of_request(&parts)?;
-    let reader = ask.read_thread(&wire, &thread).await?;
-    answer(wire, ask, Some(reader)).await
+    let params = ReadParams::of_request(&parts)?;
+    let reader = params.read_run(&state, &run).await?;
+    respond(state, params, reader).await
 }
 
-/// Answers with a page or a stream; without a reader there is nothing more to read.
-pub(crate) async fn answer(wire: Arc<Wire>, ask: Ask, reader: Option<Reader>) -> Result<Response, Problem> {
-    match (ask.answer, reader) {
-        (Answer::Page, reader) => {
+async fn read_thread(
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let params = ReadParams::of_request(&parts)?;
+    let reader = params.read_thread(&state, &thread).await?;
+    respond(state, params, Some(reader)).await
+}
+
+/// Responds with a page or a stream; no reader means that there is nothing more to read.
+pub(crate) async fn respond(
+    state: Arc<AppState>,
+    params: ReadParams,
+    reader: Option<FeedReader>,
+) -> Result<Response, Problem> {
+    match (params.format, reader) {
+        (ResponseFormat::Page, reader) => {
             let page = match reader {
-                Some(reader) => page(reader, ask.limit_or_default()).await?,
-                None => page::Page::default(),
+                Some(reader) => page(reader, params.limit_or_default()).await?,
+                None => page::EncodedPage::default(),
             };
             Ok(json(page.into_body()))
         }
-        (Answer::Stream(_), None) => Ok(StatusCode::NO_CONTENT.into_response()),
-        (Answer::Stream(shape), Some(reader)) => Ok(stream(&wire, shape, reader.limit(ask.limit))),
+        (ResponseFormat::Stream(_), None) => Ok(StatusCode::NO_CONTENT.into_response()),
+        (ResponseFormat::Stream(format), Some(reader)) => {
+            Ok(stream(&state, format, reader.limit(params.limit)))
+        }
     }
 }
 
-/// Answers with JSON that is already written.
+/// Responds with a JSON body.
 pub(crate) fn json(body: Vec<u8>) -> Response {
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -71,8 +81,8 @@ pub(crate) fn json(body: Vec<u8>) -> Response {
     response
 }
 
-/// Tells whether nothing follows a place in a run that has ended.
-pub(crate) async fn is_over(reader: &mut Reader) -> Result<Option<Next>, Problem> {
+/// Returns the next frames, or none if the reader ends first.
+pub(crate) async fn next_unread(reader: &mut FeedReader) -> Result<Option<Next>, Problem> {
     loop {
         match reader.next().await? {
             Next::Ended => return Ok(None),
@@ -82,8 +92,8 @@ pub(crate) async fn is_over(reader: &mut Reader) -> Result<Option<Next>, Problem
     }
 }
 
-/// Reads `Last-Event-ID`; an empty one is none.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<Cursor>, Problem> {
+/// Parses `Last-Event-ID`; an empty value counts as none.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<FeedCursor>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     cursor_of("Last-Event-ID", value.to_str().unwrap_or("bytes that are no text")).map(Some)
 }

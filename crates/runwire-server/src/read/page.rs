@@ -1,25 +1,25 @@
-//! A page: frames and their cursors, as JSON.
+//! Pages: a limited number of frames with their cursors, as JSON.
 
-use crate::feed::{Cursor, Next, Reader};
+use crate::feed::{FeedCursor, FeedReader, Next};
 use crate::limits;
 use crate::problem::Problem;
 
-/// Frames of a view.
+/// One page of frames.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
-    /// `{cursor, frame}` each, with commas between them.
+pub(crate) struct EncodedPage {
+    /// Comma-separated `{cursor, frame}` objects.
     wrapped: Vec<u8>,
-    /// The frames alone, with commas between them.
+    /// The same frames, comma-separated, without cursors.
     pub(crate) frames: Vec<u8>,
     pub(crate) count: usize,
-    /// Where the next page begins; none at the end, unless the end was asked for.
-    pub(crate) next: Option<Cursor>,
+    /// Cursor of the next page; none at the end, except for a read from `after=end`.
+    pub(crate) next: Option<FeedCursor>,
 }
 
-/// Gathers frames until there are enough, or no more.
-pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> {
+/// Collects frames up to a limit.
+pub(crate) async fn page(reader: FeedReader, limit: usize) -> Result<EncodedPage, Problem> {
     let mut reader = reader.limit(Some(limit));
-    let mut page = Page::default();
+    let mut page = EncodedPage::default();
     let mut at = reader.at();
     loop {
         let (segment, from, to) = match reader.next().await? {
@@ -35,7 +35,7 @@ pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> 
             page.wrapped.extend_from_slice(&segment.with_cursor(frame));
             segment.write_json(frame, &mut page.frames);
             page.count += 1;
-            at = frame.place;
+            at = frame.position;
             if page.wrapped.len() >= limits::PAGE_BYTES {
                 page.next = Some(at);
                 return Ok(page);
@@ -43,17 +43,17 @@ pub(crate) async fn page(reader: Reader, limit: usize) -> Result<Page, Problem> 
         }
     }
     if page.count == 0 {
-        page.next = reader.start_to_tell();
+        page.next = reader.start_to_announce();
     }
     if page.count == limit {
-        // The page is full: does anything follow?
+        // The page is full: check whether anything follows.
         let mut reader = reader.limit(Some(1));
-        page.next = super::is_over(&mut reader).await?.map(|_| at);
+        page.next = super::next_unread(&mut reader).await?.map(|_| at);
     }
     Ok(page)
 }
 
-impl Page {
+impl EncodedPage {
     /// Writes `{frames: [{cursor, frame}], next}`.
     pub(crate) fn into_body(self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.wrapped.len() + 64);

@@ -1,4 +1,4 @@
-//! A stream: frames as they come, with signs of life between them.
+//! Streaming responses: frames as they are committed, with keep-alives between them.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -14,125 +14,129 @@ use runwire_log::LogError;
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
-use crate::feed::{Cursor, Next, Reader, Segment, Shape};
+use crate::feed::{FeedCursor, FeedReader, Next, Segment, StreamFormat};
 use crate::metrics::OpenReader;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// The header that tells where a stream begins which was asked for from the end.
+/// Response header with the start cursor of a stream that was requested with `after=end`.
 const START_HEADER: HeaderName = HeaderName::from_static("runwire-cursor");
 
-/// Writes frames of a segment otherwise than all other readers get them.
-pub(crate) type Retell = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
+/// Writes the frames `from..to` of a segment in a form of its own instead of the shared bytes.
+pub(crate) type FrameRewriter = Box<dyn Fn(&Segment, usize, usize) -> Bytes + Send + Sync>;
 
-/// Answers with everything that a reader gets, until it ends.
-pub(crate) fn stream(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Response {
-    respond(shape, Streaming::new(wire, shape, reader))
+/// Responds with everything that a reader returns, until it ends.
+pub(crate) fn stream(state: &Arc<AppState>, format: StreamFormat, reader: FeedReader) -> Response {
+    stream_response(format, StreamBody::new(state, format, reader))
 }
 
-/// Answers with the SSE of a reader, whose frames are told in a way of its own.
-pub(crate) fn retold(wire: &Arc<Wire>, reader: Reader, retell: Retell) -> Response {
-    let streaming = Streaming { retell: Some(retell), ..Streaming::new(wire, Shape::Sse, reader) };
-    respond(Shape::Sse, streaming)
+/// Responds with SSE whose frames a rewriter writes.
+pub(crate) fn rewritten_stream(
+    state: &Arc<AppState>,
+    reader: FeedReader,
+    rewriter: FrameRewriter,
+) -> Response {
+    let body = StreamBody { rewriter: Some(rewriter), ..StreamBody::new(state, StreamFormat::Sse, reader) };
+    stream_response(StreamFormat::Sse, body)
 }
 
-fn respond(shape: Shape, streaming: Streaming) -> Response {
-    let start = streaming.start_header();
-    let body = futures_util::stream::unfold(streaming, |mut streaming| async move {
-        let bytes = streaming.next().await?;
-        Some((Ok::<_, Infallible>(bytes), streaming))
+fn stream_response(format: StreamFormat, body: StreamBody) -> Response {
+    let start = body.start_header();
+    let body = futures_util::stream::unfold(body, |mut body| async move {
+        let bytes = body.next().await?;
+        Some((Ok::<_, Infallible>(bytes), body))
     });
     let mut response = Body::from_stream(body).into_response();
-    response.headers_mut().extend(headers(shape));
+    response.headers_mut().extend(headers(format));
     response.headers_mut().extend(start);
     response
 }
 
-/// Lists what the head of a stream's answer says.
-pub(super) fn headers(shape: Shape) -> [(HeaderName, HeaderValue); 3] {
-    let media = match shape {
-        Shape::Sse => "text/event-stream",
-        Shape::Ndjson | Shape::NdjsonWithCursors => "application/x-ndjson",
-        Shape::Plain => "text/plain; charset=utf-8",
+/// Returns the response headers of a stream.
+pub(super) fn headers(format: StreamFormat) -> [(HeaderName, HeaderValue); 3] {
+    let media = match format {
+        StreamFormat::Sse => "text/event-stream",
+        StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => "application/x-ndjson",
+        StreamFormat::Plain => "text/plain; charset=utf-8",
     };
     [
         (CONTENT_TYPE, HeaderValue::from_static(media)),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store")),
-        // Proxies that gather answers before they pass them on are asked not to.
+        // Asks nginx not to buffer the response.
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ]
 }
 
-enum Woke {
+enum Wakeup {
     Next(Result<Next, LogError>),
     Stop,
-    Beat,
+    KeepAlive,
 }
 
-/// What a stream says, piece by piece.
-pub(super) struct Streaming {
-    reader: Reader,
-    shape: Shape,
+/// The body of a streaming response, chunk by chunk.
+pub(super) struct StreamBody {
+    reader: FeedReader,
+    format: StreamFormat,
     shutdown: watch::Receiver<bool>,
     keep_alive: Duration,
-    /// The last cursor that the client was told.
-    told: Cursor,
+    /// The last cursor that was sent to the client.
+    sent_cursor: FeedCursor,
     ended: bool,
-    /// Counted for as long as it is read.
+    /// Keeps the reader counted in the metrics.
     _open: OpenReader,
-    retell: Option<Retell>,
+    rewriter: Option<FrameRewriter>,
 }
 
-impl Streaming {
-    pub(super) fn new(wire: &Arc<Wire>, shape: Shape, reader: Reader) -> Self {
-        let (shutdown, keep_alive) = (wire.shutdown.clone(), wire.config.keep_alive);
-        let open = wire.metrics.reader(shape.into());
-        // What the client does not know counts as not told.
-        let told = if reader.start_to_tell().is_some() { Cursor::START } else { reader.at() };
-        let reader = reader.patient();
-        Self { reader, shape, shutdown, keep_alive, told, ended: false, _open: open, retell: None }
+impl StreamBody {
+    pub(super) fn new(state: &Arc<AppState>, format: StreamFormat, reader: FeedReader) -> Self {
+        let (shutdown, keep_alive) = (state.shutdown.clone(), state.config.keep_alive);
+        let open = state.metrics.reader(format.into());
+        // A start cursor that the client does not know yet counts as unsent.
+        let sent_cursor = if reader.start_to_announce().is_some() { FeedCursor::START } else { reader.at() };
+        let reader = reader.wait_out_outages();
+        Self { reader, format, shutdown, keep_alive, sent_cursor, ended: false, _open: open, rewriter: None }
     }
 
-    /// Makes the header that tells a client where its stream begins, if it does not know.
+    /// Returns the header with the start cursor, if the client does not know it.
     pub(super) fn start_header(&self) -> Option<(HeaderName, HeaderValue)> {
-        let start = self.reader.start_to_tell()?.to_string();
+        let start = self.reader.start_to_announce()?.to_string();
         Some((START_HEADER, HeaderValue::try_from(start).ok()?))
     }
 
-    /// Waits for the next piece; nothing at the end. May be dropped and asked again.
+    /// Waits for the next chunk; none at the end. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         while !self.ended {
-            let woke = tokio::select! {
+            let wakeup = tokio::select! {
                 biased;
-                _ = self.shutdown.wait_for(|stops| *stops) => Woke::Stop,
-                next = self.reader.next() => Woke::Next(next),
-                () = tokio::time::sleep(self.keep_alive) => Woke::Beat,
+                _ = self.shutdown.wait_for(|stops| *stops) => Wakeup::Stop,
+                next = self.reader.next() => Wakeup::Next(next),
+                () = tokio::time::sleep(self.keep_alive) => Wakeup::KeepAlive,
             };
-            let next = match woke {
-                Woke::Next(next) => next,
-                Woke::Stop => {
+            let next = match wakeup {
+                Wakeup::Next(next) => next,
+                Wakeup::Stop => {
                     self.ended = true;
-                    return self.farewell();
+                    return self.retry_hint();
                 }
-                Woke::Beat => match self.beat() {
-                    Some(beat) => return Some(beat),
+                Wakeup::KeepAlive => match self.keep_alive_bytes() {
+                    Some(bytes) => return Some(bytes),
                     None => continue,
                 },
             };
             match next {
                 Ok(Next::Frames { segment, from, to }) => {
                     if let Some(last) = segment.frames(to - 1).next() {
-                        self.told = last.cursor.unwrap_or(self.told);
+                        self.sent_cursor = last.cursor.unwrap_or(self.sent_cursor);
                     }
-                    return Some(match &self.retell {
-                        Some(retell) => retell(&segment, from, to),
-                        None => segment.bytes(self.shape, from, to),
+                    return Some(match &self.rewriter {
+                        Some(rewriter) => rewriter(&segment, from, to),
+                        None => segment.bytes(self.format, from, to),
                     });
                 }
-                Ok(Next::CaughtUp) if self.shape == Shape::Sse => {
-                    return Some(match self.reader.start_to_tell() {
-                        // Else a client that is cut off before the next frame would not know where it was.
-                        Some(at) if self.told == Cursor::START => {
-                            self.told = at;
+                Ok(Next::CaughtUp) if self.format == StreamFormat::Sse => {
+                    return Some(match self.reader.start_to_announce() {
+                        // Otherwise a client that is cut off before the next frame could not resume.
+                        Some(at) if self.sent_cursor == FeedCursor::START => {
+                            self.sent_cursor = at;
                             format!("id: {at}\n\n: caught-up\n\n").into()
                         }
                         _ => Bytes::from_static(b": caught-up\n\n"),
@@ -141,10 +145,10 @@ impl Streaming {
                 Ok(Next::CaughtUp) => {}
                 Ok(Next::Ended) => {
                     self.ended = true;
-                    return self.last_words();
+                    return self.closing_bytes();
                 }
                 Err(error) => {
-                    // The status has been sent; coming back tells the reason.
+                    // The status line has been sent; a reconnect gets the error.
                     tracing::debug!(%error, "a stream was cut");
                     self.ended = true;
                 }
@@ -153,39 +157,39 @@ impl Streaming {
         None
     }
 
-    /// Shows that the stream lives, and where it is: a dialect may have had nothing to say for long.
-    fn beat(&mut self) -> Option<Bytes> {
-        match self.shape {
-            // social-app's document has the comment alone (§2).
-            Shape::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
+    /// Returns a keep-alive with the current cursor, which moves even while the dialect emits no frame.
+    fn keep_alive_bytes(&mut self) -> Option<Bytes> {
+        match self.format {
+            // social-app's document allows only the comment (§2).
+            StreamFormat::Sse if self.reader.dialect() == Some(Dialect::SocialApp) => {
                 Some(Bytes::from_static(b": keep-alive\n\n"))
             }
-            Shape::Sse => {
-                self.told = self.reader.at();
-                Some(format!(": keep-alive\nid: {}\n\n", self.told).into())
+            StreamFormat::Sse => {
+                self.sent_cursor = self.reader.at();
+                Some(format!(": keep-alive\nid: {}\n\n", self.sent_cursor).into())
             }
-            Shape::Ndjson | Shape::NdjsonWithCursors => Some(Bytes::from_static(b"\n")),
-            Shape::Plain => None,
+            StreamFormat::Ndjson | StreamFormat::NdjsonWithCursors => Some(Bytes::from_static(b"\n")),
+            StreamFormat::Plain => None,
         }
     }
 
-    /// Tells the last place, where the last frame did not: else a browser would come back for nothing. And that the
-    /// run is over: else a client that must not miss anything would come back to hear it.
-    fn last_words(&self) -> Option<Bytes> {
+    /// Returns the last bytes of a stream: the final cursor if it was not sent, so that a browser does not reconnect for
+    /// nothing, and `: end` if the run is over, so that clients need not reconnect to find out.
+    fn closing_bytes(&self) -> Option<Bytes> {
         let at = self.reader.at();
-        let untold = at.seq > self.told.seq;
-        match (self.shape, untold, self.reader.is_run_over()) {
-            (Shape::Sse, true, true) => Some(format!("id: {at}\n\n: end\n\n").into()),
-            (Shape::Sse, true, false) => Some(format!("id: {at}\n\n").into()),
-            (Shape::Sse, false, true) => Some(Bytes::from_static(b": end\n\n")),
+        let is_unsent = at.seq > self.sent_cursor.seq;
+        match (self.format, is_unsent, self.reader.is_run_over()) {
+            (StreamFormat::Sse, true, true) => Some(format!("id: {at}\n\n: end\n\n").into()),
+            (StreamFormat::Sse, true, false) => Some(format!("id: {at}\n\n").into()),
+            (StreamFormat::Sse, false, true) => Some(Bytes::from_static(b": end\n\n")),
             _ => None,
         }
     }
 
-    /// Asks the reader to come back, each at another moment.
-    fn farewell(&self) -> Option<Bytes> {
+    /// Returns a random reconnect delay, so that the readers of a stopping server do not all reconnect at once.
+    fn retry_hint(&self) -> Option<Bytes> {
         let span = limits::RETRY_MILLIS.end - limits::RETRY_MILLIS.start;
-        let millis = limits::RETRY_MILLIS.start + RandomState::new().hash_one(self.told.seq) % span;
-        (self.shape == Shape::Sse).then(|| format!("retry: {millis}\n\n").into())
+        let millis = limits::RETRY_MILLIS.start + RandomState::new().hash_one(self.sent_cursor.seq) % span;
+        (self.format == StreamFormat::Sse).then(|| format!("retry: {millis}\n\n").into())
     }
 }

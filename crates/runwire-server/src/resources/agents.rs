@@ -1,4 +1,4 @@
-//! Agents that the server starts: list them, and run one again.
+//! Handlers of agents: list them, and retry a run.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use runwire_model::event::RunStarted;
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunView;
-use crate::Wire;
+use crate::AppState;
 use crate::agents::{AgentKind, start_in};
-use crate::demo::{self, Words};
-use crate::ids::{self, RunAt};
+use crate::demo::{self, LocalizedText};
+use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -25,117 +25,117 @@ pub(crate) struct AgentList {
     agents: Vec<AgentView>,
 }
 
-/// An agent, as it is shown. Where and how it is reached is the operator's business alone.
+/// The JSON of an agent, without its URL or command, which are for the operator only.
 #[derive(Debug, Serialize)]
 struct AgentView {
     name: String,
     kind: &'static str,
     dialect: Dialect,
-    /// Whether it is meant where a request cannot name one.
+    /// Whether it is the agent of requests that name none.
     default: bool,
-    title: Option<WordsView>,
-    description: Option<WordsView>,
-    examples: Vec<WordsView>,
+    title: Option<LocalizedTextView>,
+    description: Option<LocalizedTextView>,
+    examples: Vec<LocalizedTextView>,
 }
 
 #[derive(Debug, Serialize)]
-struct WordsView {
+struct LocalizedTextView {
     en: &'static str,
     zh: &'static str,
 }
 
-impl From<Words> for WordsView {
-    fn from(words: Words) -> Self {
-        Self { en: words.en, zh: words.zh }
+impl From<LocalizedText> for LocalizedTextView {
+    fn from(text: LocalizedText) -> Self {
+        Self { en: text.en, zh: text.zh }
     }
 }
 
 /// Lists the agents.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<AgentList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
     let view = |agent: &crate::agents::Agent| {
         let demo = match &agent.kind {
-            AgentKind::Demo(told) => demo::agents().iter().find(|demo| demo.name == told.script),
+            AgentKind::Demo(agent) => demo::agents().iter().find(|demo| demo.name == agent.script),
             AgentKind::Http(_) | AgentKind::Exec(_) => None,
         };
         AgentView {
             name: agent.name.clone(),
             kind: agent.kind.name(),
             dialect: agent.kind.dialect(),
-            default: wire.agents.default() == Some(agent.name.as_str()),
+            default: state.agents.default() == Some(agent.name.as_str()),
             title: demo.map(|demo| demo.title.into()),
             description: demo.map(|demo| demo.description.into()),
             examples: demo.map(|demo| demo.examples).into_iter().flatten().copied().map(Into::into).collect(),
         }
     };
-    Ok(Json(AgentList { agents: wire.agents.list().map(view).collect() }))
+    Ok(Json(AgentList { agents: state.agents.list().map(view).collect() }))
 }
 
-/// What the run that repeats another is called.
+/// The body of a retry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetryRequest {
     run_id: Option<String>,
 }
 
-/// Starts the agent of a run again, on the same input, as a new run of the same thread.
+/// Retries a run: starts its agent with the same input, as a new run of the same thread.
 pub(crate) async fn retry(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let created = again(&wire, &run, request.run_id).await?;
+    let created = retry_run(&state, &run, request.run_id).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }
 
-/// Starts the agent of a run that has ended again, whichever door that was asked for through.
-pub(crate) async fn again(
-    wire: &Wire,
+/// Retries an ended run.
+pub(crate) async fn retry_run(
+    state: &AppState,
     run: &RunKey,
     run_id: Option<String>,
 ) -> Result<Created<RunInfo>, Problem> {
     run_id.as_deref().map_or(Ok(()), |id| ids::check("run_id", id))?;
-    let info = wire.log.run(run).await?;
+    let info = state.log.run(run).await?;
     let Some(agent) = info.agent.clone() else {
         let detail = format!("the run `{}` names no agent that could be started again", run.id);
         return Err(Problem::new("no_agent", detail).with("run_id", &*run.id));
     };
-    if !wire.agents.exists(&agent) {
-        return Err(wire.agents.unknown(&agent));
+    if !state.agents.exists(&agent) {
+        return Err(state.agents.unknown_agent(&agent));
     }
     if !info.status.is_closed() {
         return Err(LogError::RunOpen(run.id.to_string()).into());
     }
-    let started = start_of(wire, run, &info).await?;
-    let again = NewRun {
+    let started = started_event(state, run, &info).await?;
+    let run_again = NewRun {
         tenant: run.tenant.to_string(),
         run_id,
         thread_id: Some(info.thread_id),
         agent: Some(agent),
         message: started.message,
-        // It is another message, which happens to say the same.
+        // A new message with the same text.
         message_id: None,
         input: started.input,
         ..NewRun::default()
     };
-    wire.agents.create(again).await
+    state.agents.create(run_again).await
 }
 
-/// Finds the start of a run that has ended: it says what its agent was given.
-async fn start_of(wire: &Wire, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
+/// Returns the `run.started` event of an ended run, which holds its input.
+async fn started_event(state: &AppState, run: &RunKey, info: &RunInfo) -> Result<RunStarted, Problem> {
     let thread = run.thread(info.thread_id.as_str());
     let first = info.first_seq.unwrap_or(1);
     if info.trimmed {
-        let oldest = wire.log.thread(&thread).await?.oldest;
+        let oldest = state.log.thread(&thread).await?.oldest;
         return Err(LogError::RunTrimmed { run: run.id.to_string(), oldest }.into());
     }
-    let page = wire.log.read(&thread, first.saturating_sub(1)).await?;
+    let page = state.log.read(&thread, first.saturating_sub(1)).await?;
     let stored = page.records.iter().find(|stored| stored.record.seq == first && *stored.run == *run.id);
     let bodies = stored.into_iter().flat_map(|stored| &stored.record.entries).map(|entry| &entry.event.body);
     start_in(bodies).cloned().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Questions: the inbox of those that are open, one of them, and its answer.
+//! Handlers of interactions: list the open ones (the inbox), show one, answer it.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use runwire_model::Timestamp;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
 use serde::{Deserialize, Serialize};
 
-use super::fresh;
+use super::etag;
 use crate::auth::tenant_of;
-use crate::ids::{InteractionAt, RunAt, segment};
+use crate::ids::{InteractionParam, RunParam, path_segment};
 use crate::interactions::{self, decisions};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// A question, as it is shown.
+/// The JSON of an interaction.
 #[derive(Debug, Serialize)]
 pub(crate) struct InteractionView {
     interaction_id: String,
@@ -48,12 +48,12 @@ pub(crate) struct InteractionView {
     asked_at: String,
     expires_at: Option<String>,
     answer: Option<AnswerView>,
-    /// How to answer, while it is open.
+    /// How to answer it, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_with: Option<AnswerWith>,
 }
 
-/// The answer that a question has, as it is shown.
+/// The JSON of an answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct AnswerView {
     decision: Decision,
@@ -88,8 +88,8 @@ impl From<Resolution> for AnswerView {
 }
 
 impl From<Interaction> for InteractionView {
-    fn from(asked: Interaction) -> Self {
-        let Interaction { run_id, thread_id, agent, question, asked_at, expires_at, answer } = asked;
+    fn from(interaction: Interaction) -> Self {
+        let Interaction { run_id, thread_id, agent, question, asked_at, expires_at, answer } = interaction;
         let InteractionRequested {
             interaction_id,
             kind,
@@ -105,7 +105,11 @@ impl From<Interaction> for InteractionView {
         } = question;
         let answer_with = answer.is_none().then(|| AnswerWith {
             method: "POST",
-            path: format!("/v1/runs/{}/interactions/{}", segment(&run_id), segment(&interaction_id)),
+            path: format!(
+                "/v1/runs/{}/interactions/{}",
+                path_segment(&run_id),
+                path_segment(&interaction_id)
+            ),
             decisions: decisions(kind),
         });
         Self {
@@ -135,13 +139,13 @@ impl From<Interaction> for InteractionView {
 #[derive(Debug, Serialize)]
 pub(crate) struct InteractionList {
     interactions: Vec<InteractionView>,
-    /// Where to go on, as `before`.
+    /// Cursor of the next page, as `before`.
     next: Option<String>,
 }
 
-/// Lists the questions that wait for a person.
+/// Lists the open interactions.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -152,56 +156,56 @@ pub(crate) async fn list(
     }
     let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
     let tenant = tenant_of(&headers);
-    let asked = InteractionQuery {
+    let filter = InteractionQuery {
         tenant: tenant.to_string(),
         run: query.id("run")?,
         agent: query.id("agent")?,
         thread: query.id("thread")?,
-        before: query.take("before")?.map(|place| place_of(&place)).transpose()?,
+        before: query.take("before")?.map(|position| parse_inbox_position(&position)).transpose()?,
         limit,
     };
     query.finish()?;
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let page = wire.log.interactions(asked).await?;
-        let next = page.next.map(|place| format!("{}-{}", place.asked_at.0, place.number));
+    etag::respond(&state, &tenant, &headers, async {
+        let page = state.log.interactions(filter).await?;
+        let next = page.next.map(|position| format!("{}-{}", position.asked_at.0, position.number));
         Ok(InteractionList { interactions: page.interactions.into_iter().map(Into::into).collect(), next })
     })
     .await
 }
 
-/// Reads a place in the inbox, as a page gave it.
-fn place_of(text: &str) -> Result<InboxPlace, Problem> {
+/// Parses a cursor of the inbox.
+fn parse_inbox_position(text: &str) -> Result<InboxPlace, Problem> {
     let parts = text.split_once('-').and_then(|(at, number)| Some((at.parse().ok()?, number.parse().ok()?)));
-    let place = parts.map(|(at, number)| InboxPlace { asked_at: Timestamp(at), number });
-    place.ok_or_else(|| Problem::bad_query("before", "`before` is the `next` of another page"))
+    let position = parts.map(|(at, number)| InboxPlace { asked_at: Timestamp(at), number });
+    position.ok_or_else(|| Problem::bad_query("before", "`before` is the `next` of another page"))
 }
 
-/// Shows a question, open or not.
+/// Shows an interaction, open or settled.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
-    InteractionAt(interaction): InteractionAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
+    InteractionParam(interaction): InteractionParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<InteractionView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.interaction(&run, &interaction).await?.into()))
+    Ok(Json(state.log.interaction(&run, &interaction).await?.into()))
 }
 
-/// What a person says.
+/// The body of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct AnswerRequest {
+pub(crate) struct PostedAnswer {
     pub(crate) decision: Option<String>,
     pub(crate) values: Option<runwire_model::Json>,
     pub(crate) reason: Option<String>,
 }
 
-impl AnswerRequest {
-    /// Reads what is said to a question.
+impl PostedAnswer {
+    /// Converts the body to the answer of an interaction.
     pub(crate) fn to(self, interaction: &str) -> Result<Answer, Problem> {
-        let said = self.decision.unwrap_or_default();
-        let Some(decision) = Decision::from_word(&said) else {
-            let words: Vec<_> = PEOPLES.iter().map(|decision| decision.as_str()).collect();
+        let word = self.decision.unwrap_or_default();
+        let Some(decision) = Decision::from_word(&word) else {
+            let words: Vec<_> = HUMAN_DECISIONS.iter().map(|decision| decision.as_str()).collect();
             let detail = format!("`decision` is one of {}", words.join(", "));
             return Err(Problem::new("invalid_answer", detail)
                 .with("field", "decision")
@@ -218,19 +222,19 @@ impl AnswerRequest {
     }
 }
 
-/// The decisions that are people's.
-const PEOPLES: [Decision; 4] =
+/// The decisions that people can make.
+const HUMAN_DECISIONS: [Decision; 4] =
     [Decision::Submitted, Decision::Approved, Decision::Rejected, Decision::Cancelled];
 
-/// Answers a question; the same answer again is told as it is.
+/// Answers an interaction; idempotent for the same answer.
 pub(crate) async fn answer(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
-    InteractionAt(interaction): InteractionAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
+    InteractionParam(interaction): InteractionParam,
     RawQuery(query): RawQuery,
-    JsonBody(request): JsonBody<AnswerRequest>,
+    JsonBody(request): JsonBody<PostedAnswer>,
 ) -> Result<Json<InteractionView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let (asked, _) = interactions::answer(&wire, &run, request.to(&interaction)?).await?;
-    Ok(Json(asked.into()))
+    let (answered, _) = interactions::answer(&state, &run, request.to(&interaction)?).await?;
+    Ok(Json(answered.into()))
 }

@@ -1,4 +1,4 @@
-//! Runs folded into messages, as a front end shows them.
+//! Handlers of messages: folds the runs of a thread into chat messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use runwire_model::run::Status;
 use runwire_model::window::user_message_id;
 use serde::Serialize;
 
-use crate::ids::{RunAt, ThreadAt};
+use crate::ids::{RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
 /// Folds a run.
 pub(crate) async fn of_run(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MessageState>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let info = wire.log.run(&run).await?;
+    let info = state.log.run(&run).await?;
     let thread = run.thread(info.thread_id);
     if info.trimmed {
-        let oldest = wire.log.thread(&thread).await?.oldest;
+        let oldest = state.log.thread(&thread).await?.oldest;
         return Err(LogError::RunTrimmed { run: info.run_id, oldest }.into());
     }
     let message = MessageState::new(info.run_id.clone());
     let Some(first_seq) = info.first_seq else { return Ok(Json(message)) };
     let open = !info.status.is_closed();
     let span = RunSpan { run_id: info.run_id, first_seq, last_seq: info.last_seq, open };
-    let run = fold(&wire, &thread, &[span]).await?.pop();
+    let run = fold(&state, &thread, &[span]).await?.pop();
     Ok(Json(run.map_or(message, |run| run.assistant)))
 }
 
@@ -51,18 +51,18 @@ pub(crate) struct MessageList {
 
 /// Folds the newest runs of a thread.
 pub(crate) async fn of_thread(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MessageList>, Problem> {
     let mut query = Query::parse(query.as_deref());
     let limit = query.number("limit", 1..=limits::FOLDED_RUNS)?.unwrap_or(limits::FOLDED_RUNS);
     let before = query.id("before")?;
     query.finish()?;
-    let mut spans = wire.log.spans(&thread).await?;
+    let mut spans = state.log.spans(&thread).await?;
     let waiting = match before {
         Some(_) => Vec::new(),
-        None => waiting(&wire, &thread).await?,
+        None => waiting(&state, &thread).await?,
     };
     if let Some(before) = before {
         let at = spans.iter().position(|span| span.run_id == before);
@@ -71,13 +71,13 @@ pub(crate) async fn of_thread(
     let older = spans.len().saturating_sub(limit);
     let newest = &spans[older..];
     let next = newest.first().filter(|_| older > 0).map(|span| span.run_id.clone());
-    let runs = fold(&wire, &thread, newest).await?;
+    let runs = fold(&state, &thread, newest).await?;
     let messages = runs.into_iter().flat_map(RunMessages::in_order).chain(waiting).collect();
     Ok(Json(MessageList { messages, next }))
 }
 
 /// Lists what people said to runs that nothing was written to yet, oldest first; of a very long text the beginning.
-async fn waiting(wire: &Wire, thread: &ThreadKey) -> Result<Vec<MessageState>, Problem> {
+async fn waiting(state: &AppState, thread: &ThreadKey) -> Result<Vec<MessageState>, Problem> {
     let query = RunQuery {
         tenant: thread.tenant.to_string(),
         statuses: vec![Status::Pending],
@@ -85,7 +85,7 @@ async fn waiting(wire: &Wire, thread: &ThreadKey) -> Result<Vec<MessageState>, P
         limit: limits::FOLDED_RUNS,
         ..RunQuery::default()
     };
-    let pending = wire.log.runs(query).await?.into_iter().rev();
+    let pending = state.log.runs(query).await?.into_iter().rev();
     let said = pending.filter_map(|run| {
         let message = run.summary.message.as_ref()?;
         let id = user_message_id(&run.run_id);
@@ -95,7 +95,7 @@ async fn waiting(wire: &Wire, thread: &ThreadKey) -> Result<Vec<MessageState>, P
 }
 
 /// Folds runs in one pass over the part of the thread that they lie in.
-async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<RunMessages>, Problem> {
+async fn fold(state: &AppState, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<RunMessages>, Problem> {
     let mut runs: Vec<_> = spans.iter().map(|span| RunMessages::new(&span.run_id)).collect();
     let places: HashMap<&str, usize> =
         spans.iter().enumerate().map(|(place, span)| (span.run_id.as_str(), place)).collect();
@@ -103,7 +103,7 @@ async fn fold(wire: &Wire, thread: &ThreadKey, spans: &[RunSpan]) -> Result<Vec<
     let last = spans.iter().map(|span| span.last_seq).max().unwrap_or(0);
     let (mut after, mut bytes) = (first.saturating_sub(1), 0);
     while after < last {
-        let page = wire.log.read(thread, after).await?;
+        let page = state.log.read(thread, after).await?;
         let Some(newest) = page.records.last() else { break };
         for stored in &page.records {
             if stored.record.seq > last {
@@ -211,7 +211,7 @@ impl RunMessages {
     }
 }
 
-/// Tells about how much a record adds to a message, beside its texts, which have a limit of their own.
+/// Estimates the bytes that a record adds to a message; texts are not counted, they have a limit of their own.
 fn gathered_by(stored: &Stored) -> usize {
     let is_piece = |body: &Body| matches!(body, Body::TextDelta(_) | Body::ThinkingDelta(_));
     let pieces = stored.record.entries.iter().all(|entry| is_piece(&entry.event.body));

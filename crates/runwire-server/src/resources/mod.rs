@@ -1,26 +1,26 @@
-//! Threads, runs, questions, messages and producers: what can be asked for and asked of the log, beside its events.
+//! Handlers of the REST resources: threads, runs, interactions, messages, producers, agents, webhooks, health.
 
 pub(crate) mod agents;
-mod fresh;
+mod etag;
+mod import_lines;
 pub(crate) mod interactions;
-mod lines;
 pub(crate) mod messages;
 pub(crate) mod producers;
 pub(crate) mod readiness;
-pub(crate) mod records;
 pub(crate) mod runs;
 pub(crate) mod threads;
+pub(crate) mod transfer;
 pub(crate) mod webhooks;
 
 use axum::Json;
 use serde_json::{Value, json};
 
-/// Tells that the server lives.
+/// Responds to the liveness probe.
 pub(crate) async fn healthz() -> Json<Value> {
     Json(json!({"status": "ok"}))
 }
 
-/// Takes one item more than the page has, to know whether there is a next one, and tells where it begins.
+/// Truncates a list to a page; returns the cursor of the next page if there was one more item.
 fn page_of<T>(mut items: Vec<T>, limit: usize, id: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
     let more = items.len() > limit;
     items.truncate(limit);

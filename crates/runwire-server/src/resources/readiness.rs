@@ -1,4 +1,4 @@
-//! `GET /readyz`: whether the server can do its work, and what it leans on for it.
+//! The handler of `GET /readyz`: the health of the store and of the tail.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,20 +9,20 @@ use runwire_log::{Away, Dependency, Health};
 use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::Wire;
-use crate::problem::{Problem, tell_operator};
+use crate::AppState;
+use crate::problem::{Problem, log_store_failure};
 
-/// Tells whether the store can be read and written. Without its tail a server is slower, and ready all the same.
-pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>, Problem> {
-    if *wire.shutdown.borrow() {
+/// Responds to the readiness probe: ready if the store can be read and written. A missing tail only makes reads slower.
+pub(crate) async fn readyz(State(state): State<Arc<AppState>>) -> Result<Json<Value>, Problem> {
+    if *state.shutdown.borrow() {
         return Err(Problem::new("shutting_down", "the server is stopping"));
     }
-    let Health { store, tail } = wire.log.health().await;
+    let Health { store, tail } = state.log.health().await;
     let tail_shown = tail.as_ref().map(|tail| shown(tail, |away| &away.reason));
-    // Why a store is away may name files, hosts and users, which are the operator's business alone.
+    // The store's error may contain files, hosts and users: it is for the server's log only.
     let store_shown = shown(&store, |_| "the server's log says why");
     if let Some(away) = store.away {
-        tell_operator(&away.reason);
+        log_store_failure(&away.reason);
         let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
     }

@@ -1,4 +1,4 @@
-//! Runs: create, list, show, keep alive, cancel.
+//! Handlers of runs: create, list, show, renew the lease, cancel.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use runwire_model::event::InteractionKind;
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::{fresh, page_of};
+use super::{etag, page_of};
 use crate::auth::tenant_of;
-use crate::ids::{self, RunAt};
+use crate::ids::{self, RunParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// A run, as it is shown.
+/// The JSON of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunView {
     run_id: String,
@@ -34,13 +34,13 @@ pub(crate) struct RunView {
     cursor: String,
     counts: Counts,
     usage: Option<Usage>,
-    interactions: Vec<InteractionView>,
+    interactions: Vec<InteractionSummary>,
     error: Option<RunError>,
-    /// What its frames break of their dialect's document.
+    /// Violations of the dialect's document in its frames.
     #[serde(skip_serializing_if = "Warnings::is_empty")]
     warnings: Warnings,
     cancel_requested: bool,
-    /// What whoever has created it may not have meant.
+    /// Hint at a probable mistake in the request that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -62,7 +62,7 @@ struct Usage {
 }
 
 #[derive(Debug, Serialize)]
-struct InteractionView {
+struct InteractionSummary {
     interaction_id: String,
     kind: InteractionKind,
     status: String,
@@ -70,14 +70,14 @@ struct InteractionView {
     expires_at: Option<String>,
 }
 
-impl From<InteractionInfo> for InteractionView {
-    fn from(asked: InteractionInfo) -> Self {
+impl From<InteractionInfo> for InteractionSummary {
+    fn from(interaction: InteractionInfo) -> Self {
         Self {
-            interaction_id: asked.interaction_id,
-            kind: asked.kind,
-            status: asked.status,
-            title: asked.title,
-            expires_at: asked.expires_at.map(|at| Timestamp(at).to_string()),
+            interaction_id: interaction.interaction_id,
+            kind: interaction.kind,
+            status: interaction.status,
+            title: interaction.title,
+            expires_at: interaction.expires_at.map(|at| Timestamp(at).to_string()),
         }
     }
 }
@@ -116,7 +116,7 @@ impl From<RunInfo> for RunView {
 }
 
 impl RunView {
-    /// Shows a run among others: what only one who looks at it alone reads is left out.
+    /// Creates the JSON of a run in a list, without details.
     fn in_list(run: RunInfo) -> Self {
         let mut view = Self::from(run);
         if let Some(error) = &mut view.error {
@@ -127,10 +127,10 @@ impl RunView {
     }
 }
 
-/// What a new run is said to be.
+/// The body of a new run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RunRequest {
+pub(crate) struct CreateRunRequest {
     thread_id: Option<String>,
     run_id: Option<String>,
     agent: Option<String>,
@@ -139,7 +139,7 @@ pub(crate) struct RunRequest {
     input: Option<runwire_model::Json>,
 }
 
-/// Refuses ids and inputs that no run can have.
+/// Validates ids and sizes of a new run.
 pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
     let ids = [
         ("thread_id", &run.thread_id),
@@ -161,11 +161,11 @@ pub(crate) fn check(run: &NewRun) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Creates a run; the same words again give the same run.
+/// Creates a run; idempotent for the same request.
 pub(crate) async fn create(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<RunRequest>,
+    JsonBody(request): JsonBody<CreateRunRequest>,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     let run = NewRun {
         tenant: tenant_of(&headers).to_string(),
@@ -178,15 +178,15 @@ pub(crate) async fn create(
         ..NewRun::default()
     };
     check(&run)?;
-    let hint = run.agent.as_deref().and_then(|name| label_hint(&wire, name));
-    let created = wire.agents.create(run).await?;
+    let hint = run.agent.as_deref().and_then(|name| misspelt_agent_hint(&state, name));
+    let created = state.agents.create(run).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(RunView { hint, ..created.value.into() })))
 }
 
-/// Says that a name is only a label, where it looks like that of an agent.
-fn label_hint(wire: &Wire, name: &str) -> Option<String> {
-    let meant = wire.agents.meant_by(name)?;
+/// Returns a hint if the name is no agent's but similar to one.
+fn misspelt_agent_hint(state: &AppState, name: &str) -> Option<String> {
+    let meant = state.agents.similar_name(name)?;
     Some(format!("no agent of this server is called `{name}`, so none was started; is `{meant}` meant?"))
 }
 
@@ -194,39 +194,39 @@ fn label_hint(wire: &Wire, name: &str) -> Option<String> {
 #[derive(Debug, Serialize)]
 pub(crate) struct RunList {
     runs: Vec<RunView>,
-    /// The run to go on from, as `before`.
+    /// Cursor of the next page, as `before`.
     next: Option<String>,
 }
 
 /// Lists runs.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::parse(query.as_deref());
     let limit = query.number("limit", 1..=limits::LIST_ITEMS)?.unwrap_or(limits::LIST_ITEMS_DEFAULT);
     let tenant = tenant_of(&headers);
-    let asked = RunQuery {
+    let filter = RunQuery {
         tenant: tenant.to_string(),
         statuses: statuses_of(query.take("status")?.as_deref())?,
         agent: query.id("agent")?,
         thread: query.id("thread")?,
         prefix: query.id("prefix")?,
-        since: query.moment("since")?,
-        until: query.moment("until")?,
+        since: query.timestamp("since")?,
+        until: query.timestamp("until")?,
         before: query.id("before")?,
         limit: limit + 1,
     };
     query.finish()?;
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let (runs, next) = page_of(wire.log.runs(asked).await?, limit, |run| &run.run_id);
+    etag::respond(&state, &tenant, &headers, async {
+        let (runs, next) = page_of(state.log.runs(filter).await?, limit, |run| &run.run_id);
         Ok(RunList { runs: runs.into_iter().map(RunView::in_list).collect(), next })
     })
     .await
 }
 
-/// Reads states with commas between them.
+/// Parses comma-separated statuses.
 fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
     let wrong = || {
         let names = Status::ALL.map(Status::as_str);
@@ -246,43 +246,43 @@ fn statuses_of(names: Option<&str>) -> Result<Vec<Status>, Problem> {
 
 /// Shows a run.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<RunView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.run(&run).await?.into()))
+    Ok(Json(state.log.run(&run).await?.into()))
 }
 
-/// What a producer learns by saying that it lives.
+/// The response to a heartbeat.
 #[derive(Debug, Serialize)]
-pub(crate) struct Beat {
+pub(crate) struct HeartbeatResponse {
     status: Status,
     cancel_requested: bool,
 }
 
 /// Renews a run's lease.
 pub(crate) async fn heartbeat(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
-) -> Result<Json<Beat>, Problem> {
+) -> Result<Json<HeartbeatResponse>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let run = wire.log.heartbeat(&run).await?;
-    Ok(Json(Beat { status: run.status, cancel_requested: run.summary.cancel_requested }))
+    let run = state.log.heartbeat(&run).await?;
+    Ok(Json(HeartbeatResponse { status: run.status, cancel_requested: run.summary.cancel_requested }))
 }
 
-/// Why a run shall stop.
+/// The body of a cancel request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CancelRequest {
     reason: Option<String>,
 }
 
-/// Asks a run to stop; a closed one is shown as it is.
+/// Requests a run to be cancelled; a closed run is left as it is.
 pub(crate) async fn cancel(
-    State(wire): State<Arc<Wire>>,
-    RunAt(run): RunAt,
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
     RawQuery(query): RawQuery,
     JsonBody(request): JsonBody<CancelRequest>,
 ) -> Result<Json<RunView>, Problem> {
@@ -292,5 +292,5 @@ pub(crate) async fn cancel(
         return Err(Problem::new("too_large", detail).with("field", "reason"));
     }
     let cancel = Cancel { reason: request.reason, by: None };
-    Ok(Json(wire.log.cancel(&run, cancel).await?.run.into()))
+    Ok(Json(state.log.cancel(&run, cancel).await?.run.into()))
 }

@@ -1,4 +1,4 @@
-//! Threads: create, list, show, delete.
+//! Handlers of threads: create, list, show, delete.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use runwire_log::{LatestRun, NewThread, ThreadInfo};
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::{fresh, page_of};
+use super::{etag, page_of};
 use crate::auth::tenant_of;
-use crate::ids::{self, ThreadAt};
+use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits};
+use crate::{AppState, limits};
 
-/// A thread, as it is shown.
+/// The JSON of a thread.
 #[derive(Debug, Serialize)]
 pub(crate) struct ThreadView {
     thread_id: String,
@@ -32,7 +32,7 @@ pub(crate) struct ThreadView {
     latest: Option<LatestView>,
 }
 
-/// The run of a thread that began last.
+/// The thread's latest run.
 #[derive(Debug, Serialize)]
 struct LatestView {
     run_id: String,
@@ -63,24 +63,24 @@ impl From<ThreadInfo> for ThreadView {
     }
 }
 
-/// What a new thread is said to be.
+/// The body of a new thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ThreadRequest {
+pub(crate) struct CreateThreadRequest {
     thread_id: Option<String>,
     parallel: bool,
 }
 
-/// Creates a thread; the same words again give the same thread.
+/// Creates a thread; idempotent for the same request.
 pub(crate) async fn create(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    JsonBody(request): JsonBody<ThreadRequest>,
+    JsonBody(request): JsonBody<CreateThreadRequest>,
 ) -> Result<(StatusCode, Json<ThreadView>), Problem> {
     request.thread_id.as_deref().map_or(Ok(()), |id| ids::check("thread_id", id))?;
     let tenant = tenant_of(&headers).to_string();
     let thread = NewThread { tenant, thread_id: request.thread_id, parallel: request.parallel };
-    let created = wire.log.create_thread(thread).await?;
+    let created = state.log.create_thread(thread).await?;
     let status = if created.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(created.value.into())))
 }
@@ -89,13 +89,13 @@ pub(crate) async fn create(
 #[derive(Debug, Serialize)]
 pub(crate) struct ThreadList {
     threads: Vec<ThreadView>,
-    /// The thread to go on from, as `before`.
+    /// Cursor of the next page, as `before`.
     next: Option<String>,
 }
 
 /// Lists threads.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -104,8 +104,8 @@ pub(crate) async fn list(
     let before = query.id("before")?;
     query.finish()?;
     let tenant = tenant_of(&headers);
-    fresh::unless_known(&wire, &tenant, &headers, async {
-        let threads = wire.log.threads(&tenant, before.as_deref(), limit + 1).await?;
+    etag::respond(&state, &tenant, &headers, async {
+        let threads = state.log.threads(&tenant, before.as_deref(), limit + 1).await?;
         let (threads, next) = page_of(threads, limit, |thread| &thread.thread_id);
         Ok(ThreadList { threads: threads.into_iter().map(Into::into).collect(), next })
     })
@@ -114,23 +114,23 @@ pub(crate) async fn list(
 
 /// Shows a thread.
 pub(crate) async fn show(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<Json<ThreadView>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    Ok(Json(wire.log.thread(&thread).await?.into()))
+    Ok(Json(state.log.thread(&thread).await?.into()))
 }
 
-/// Deletes a thread and everything of it.
+/// Deletes a thread with all of its runs.
 pub(crate) async fn remove(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     RawQuery(query): RawQuery,
 ) -> Result<StatusCode, Problem> {
     let mut query = Query::parse(query.as_deref());
     let force = query.flag("force")?.unwrap_or(false);
     query.finish()?;
-    wire.log.delete_thread(&thread, force).await?;
+    state.log.delete_thread(&thread, force).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! Webhooks: how they stand.
+//! The handler of webhooks: lists their delivery status.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use serde::Serialize;
 
-use crate::Wire;
+use crate::AppState;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::webhooks::WebhookView;
@@ -17,12 +17,12 @@ pub(crate) struct WebhookList {
     webhooks: Vec<WebhookView>,
 }
 
-/// Lists the webhooks, each with what waits for it and what became of the rest.
+/// Lists the webhooks with their queues and delivery statistics.
 pub(crate) async fn list(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<WebhookList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let figures = wire.log.figures().await?;
-    Ok(Json(WebhookList { webhooks: wire.webhooks.views(&figures) }))
+    let figures = state.log.figures().await?;
+    Ok(Json(WebhookList { webhooks: state.webhooks.views(&figures) }))
 }

@@ -1,7 +1,6 @@
-//! Which addresses a webhook may be at: by default none that only this machine or its network can reach.
+//! Address check of webhooks: by default no private addresses (server-side request forgery).
 //!
-//! The addresses that are checked are those that are connected to. A name that resolves to something else the next
-//! time gains nothing by it.
+//! The resolved addresses are checked, which are the ones that are connected to, so DNS rebinding gains nothing.
 
 use std::future::Future;
 use std::io;
@@ -13,12 +12,12 @@ use http::Uri;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-/// A target that lies where webhooks may not go.
+/// The target has a private address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its address is private; `allow_private = true` in the configuration allows that")]
 pub(super) struct PrivateAddress;
 
-/// Checks an address that is written out, which nobody looks up.
+/// Checks a literal IP address in a URL, which is not resolved.
 pub(super) fn check(url: &Uri) -> Result<(), PrivateAddress> {
     let host = url.host().unwrap_or_default();
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -28,7 +27,7 @@ pub(super) fn check(url: &Uri) -> Result<(), PrivateAddress> {
     }
 }
 
-/// Looks names up, and leaves out what may not be connected to.
+/// Resolves names to allowed addresses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resolver {
     pub(super) allow_private: bool,
@@ -57,7 +56,7 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Tells whether an address is one that anybody on the internet could mean.
+/// Returns true if an address is public on the internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -71,12 +70,12 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_private()
         || address.is_link_local()
         || address.is_documentation()
-        // This network, multicast and what is reserved, broadcast included.
+        // This network, multicast and reserved, broadcast included.
         || first == 0
         || first >= 224
-        // Shared by customers of a provider.
+        // Carrier-grade NAT.
         || (first == 100 && second & 0xc0 == 64)
-        // Assignments of protocols, and benchmarks.
+        // Protocol assignments, and benchmarking.
         || (first == 192 && second == 0 && third == 0)
         || (first == 198 && second & 0xfe == 18);
     !is_special
@@ -89,12 +88,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Mapped, translated and tunnelled addresses lead to what they hold.
+        // Mapped, translated and tunnelled addresses are judged by the IPv4 address in them.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
-        // Teredo and other assignments of protocols, and documentation.
+        // Teredo and other protocol assignments, and documentation.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
-        // Everything else that is public lies in 2000::/3.
+        // All other public addresses lie in 2000::/3.
         [first, ..] => first & 0xe000 == 0x2000 && !(0x3ff0..=0x3fff).contains(&first),
     }
 }
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_this_machine_or_its_network_can_reach_is_not_public() {
+    fn addresses_of_this_machine_and_private_networks_are_not_public() {
         for private in [
             "127.0.0.1",
             "127.9.9.9",

@@ -1,4 +1,4 @@
-//! One attempt to tell a webhook something, and what came of it.
+//! One delivery attempt to a webhook, and its outcome.
 
 use std::error::Error as StdError;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,25 +10,25 @@ use http_body_util::Full;
 use runwire_log::Notice;
 
 use super::address;
+use super::client::WebhookHttpClient;
 use super::config::Webhook;
-use super::connection::Connections;
 use super::message;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It was told.
-    Told,
-    /// The webhook is gone, and says so.
+    /// The message was accepted.
+    Delivered,
+    /// The webhook answered 410 Gone.
     Gone,
-    /// It may work another time; the webhook may have said when.
+    /// The attempt failed; `wait` is the webhook's `Retry-After`.
     Failed { why: String, wait: Option<Duration> },
 }
 
 const AGENT: &str = concat!("runwire/", env!("CARGO_PKG_VERSION"));
 
-/// Posts a notice. A redirect is not followed, and the body of an answer is not read.
-pub(super) async fn attempt(connections: &Connections, webhook: &Webhook, notice: &Notice) -> Outcome {
+/// Posts a notice. Redirects are not followed, and the body of the response is not read.
+pub(super) async fn attempt(client: &WebhookHttpClient, webhook: &Webhook, notice: &Notice) -> Outcome {
     let failed = |why: String| Outcome::Failed { why, wait: None };
     if !webhook.allow_private
         && let Err(private) = address::check(&webhook.url)
@@ -39,11 +39,11 @@ pub(super) async fn attempt(connections: &Connections, webhook: &Webhook, notice
         Ok(request) => request,
         Err(error) => return failed(error),
     };
-    match tokio::time::timeout(webhook.answer_time, connections.request(request)).await {
+    match tokio::time::timeout(webhook.answer_time, client.request(request)).await {
         Err(_) => failed(format!("no answer for {} s", webhook.answer_time.as_secs_f32())),
         Ok(Err(error)) => failed(cause(&error)),
         Ok(Ok(answer)) => match answer.status() {
-            status if status.is_success() => Outcome::Told,
+            status if status.is_success() => Outcome::Delivered,
             StatusCode::GONE => Outcome::Gone,
             status if status.is_redirection() => {
                 failed(format!("it answered {status}, and redirects are not followed"))
@@ -73,7 +73,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Tells the innermost cause: the outer errors say little.
+/// Returns the innermost cause: the outer errors say little.
 fn cause(error: &(dyn StdError + 'static)) -> String {
     let mut innermost = error;
     while let Some(inner) = innermost.source() {

@@ -1,4 +1,4 @@
-//! What a webhook is, as the configuration says it.
+//! Configuration of webhooks.
 
 use std::time::Duration;
 
@@ -9,37 +9,37 @@ use super::address;
 use super::secret::Secret;
 use crate::limits;
 
-/// A server that is told of events.
+/// A server that is notified of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// What it is called here; what waits for it is kept under this name.
+    /// Its name, under which its queue is stored.
     pub name: String,
-    /// Where it is told.
+    /// The URL that messages are posted to.
     pub url: Uri,
-    /// What its messages are signed with.
+    /// The key that signs its messages.
     pub secret: Secret,
-    /// What it is told of.
+    /// The events that it is notified of.
     pub events: Vec<NoticeKind>,
-    /// Whether it may be on this machine or in a private network.
+    /// Whether its address may be private.
     pub allow_private: bool,
-    /// What the links in its messages begin with; nothing makes them begin with `/v1`.
+    /// Prefix of the links in its messages; without one they begin with `/v1`.
     pub base_url: String,
-    /// Certificates, as PEM, that are trusted beside those of the machine.
+    /// PEM certificates to trust beside those of the system.
     pub trusted: Vec<u8>,
-    /// Time in which it must answer, from the first look for its address on.
+    /// Timeout of an attempt, name resolution included.
     pub answer_time: Duration,
-    /// Time before the second attempt; each further one waits three times as long, up to a limit.
+    /// Delay before the second attempt; triples with each further one, up to a limit.
     pub retry_time: Duration,
 }
 
 impl Webhook {
-    /// Tells whether it is plain from its address that it may not be told: what a name stands for shows only later.
+    /// Returns true if its URL alone shows that its address is not allowed; names are resolved only at an attempt.
     pub fn is_refused(&self) -> bool {
         let is_here = self.url.host() == Some("localhost");
         !self.allow_private && (is_here || address::check(&self.url).is_err())
     }
 
-    /// Makes a webhook that is told of everything, in the usual times.
+    /// Creates a webhook for all events, with default times.
     pub fn new(name: impl Into<String>, url: Uri, secret: Secret) -> Self {
         Self {
             name: name.into(),

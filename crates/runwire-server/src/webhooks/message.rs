@@ -1,4 +1,4 @@
-//! What a webhook is sent.
+//! The body of a webhook message.
 
 use bytes::Bytes;
 use runwire_log::{Notice, NoticeKind};
@@ -6,7 +6,7 @@ use runwire_model::Json;
 use runwire_model::json::Object;
 use serde::Serialize;
 
-use crate::ids::segment;
+use crate::ids::path_segment;
 
 /// The body of a message.
 #[derive(Serialize)]
@@ -18,18 +18,18 @@ struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     seq: u64,
-    /// Where the question is answered, or the run is read.
+    /// Link to the interaction, or to the run.
     url: String,
     data: &'a Json,
 }
 
-/// Writes the body of a message; it is the same each time.
+/// Writes the body of a message, the same for each attempt.
 pub(super) fn body(notice: &Notice, base_url: &str) -> Result<Bytes, serde_json::Error> {
     let run_id = &*notice.run.id;
-    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), segment(run_id));
+    let mut url = format!("{}/v1/runs/{}", base_url.trim_end_matches('/'), path_segment(run_id));
     if notice.kind == NoticeKind::InteractionRequested {
         let id = Object::of_json(&notice.event).and_then(|question| question.get_str("interaction_id"));
-        url = format!("{url}/interactions/{}", segment(&id.unwrap_or_default()));
+        url = format!("{url}/interactions/{}", path_segment(&id.unwrap_or_default()));
     }
     let message = Message {
         r#type: notice.kind.name(),

@@ -1,22 +1,22 @@
-//! Webhooks: other servers are told when a run asks a person, and when it ends.
+//! Webhooks: notify other servers when a run asks a person, and when it ends.
 //!
 //! ```text
 //! Log::append ─▶ one commit: the record, and a notice for each webhook that wants it
 //!                                   │
-//!                    courier ◀──────┘ one for each webhook: POST, then told: done, or again later
+//!            delivery worker ◀──────┘ one per webhook: POST, then delete the notice, or schedule a retry
 //! ```
 //!
-//! What is to be told lies in the log until it was, so a run never waits for a webhook, and a server that dies
-//! forgets none. It may tell one twice; `webhook-id` says so.
+//! Notices wait in an outbox in the log (at-least-once delivery): a run never waits for a webhook, and a crash loses
+//! none. A notice may be delivered twice; its `webhook-id` stays the same.
 
 mod address;
 mod attempt;
+mod client;
 mod config;
-mod connection;
-mod courier;
+mod delivery_worker;
 mod message;
 mod secret;
-mod standing;
+mod status;
 
 use std::sync::Arc;
 
@@ -27,39 +27,39 @@ use tokio::task::AbortHandle;
 pub use config::Webhook;
 pub use runwire_log::NoticeKind;
 pub use secret::{BadSecret, Secret};
-pub(crate) use standing::WebhookView;
+pub(crate) use status::WebhookView;
 
-use courier::Courier;
-use standing::Known;
+use delivery_worker::DeliveryWorker;
+use status::TrackedWebhook;
 
 /// The webhooks of a server.
 pub(crate) struct Webhooks {
     log: Arc<dyn Log>,
-    all: Vec<Arc<Known>>,
-    /// Held while the log is told who is to be told of what, so that the last word is the newest.
+    all: Vec<Arc<TrackedWebhook>>,
+    /// Serializes subscription updates, so that the newest one wins.
     subscribing: Mutex<()>,
 }
 
 impl Webhooks {
     pub(crate) fn new(webhooks: &[Webhook], log: Arc<dyn Log>) -> Self {
-        let all = webhooks.iter().cloned().map(Known::new).map(Arc::new).collect();
+        let all = webhooks.iter().cloned().map(TrackedWebhook::new).map(Arc::new).collect();
         Self { log, all, subscribing: Mutex::default() }
     }
 
-    /// Has the log note what webhooks are to be told, from now on. What waits for those that are gone is forgotten.
+    /// Updates the subscriptions in the log; deletes the queues of webhooks that are gone.
     pub(crate) async fn subscribe(&self) -> Result<(), LogError> {
         let _turn = self.subscribing.lock().await;
-        let present = self.all.iter().filter(|known| !known.is_gone()).map(|known| &known.webhook);
+        let present = self.all.iter().filter(|tracked| !tracked.is_gone()).map(|tracked| &tracked.webhook);
         let subscriber =
             |webhook: &Webhook| Subscriber { name: webhook.name.clone(), kinds: webhook.events.clone() };
         self.log.subscribe(present.map(subscriber).collect()).await
     }
 
-    /// Begins to tell what there is to tell.
+    /// Starts a delivery worker for each webhook.
     pub(crate) fn start(self: &Arc<Self>) -> impl Iterator<Item = AbortHandle> {
-        self.all.iter().map(|known| {
-            let courier = Courier { webhooks: self.clone(), known: known.clone() };
-            tokio::spawn(courier.work()).abort_handle()
+        self.all.iter().map(|tracked| {
+            let worker = DeliveryWorker { webhooks: self.clone(), tracked: tracked.clone() };
+            tokio::spawn(worker.run()).abort_handle()
         })
     }
 }

@@ -1,4 +1,4 @@
-//! How a message is signed: as the Standard Webhooks specification says, so that its libraries can check it.
+//! Signs webhook messages according to the Standard Webhooks specification.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 
-/// What the messages of a webhook are signed with.
+/// The signing key of a webhook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// A secret that cannot be used.
+/// Why a secret is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
-    /// It is so short that it could be guessed.
+    /// Too short to be safe.
     #[error("must have at least 16 bytes")]
     Short,
-    /// It begins like the key of a library and goes on otherwise.
+    /// Has the prefix `whsec_`, but the rest is not Base64.
     #[error("begins with `whsec_`, and what follows is no Base64")]
     NotBase64,
 }
 
-/// What a key in the form that libraries know begins with.
+/// Prefix of a Base64 key.
 const PREFIX: &str = "whsec_";
-/// Bytes below which a secret could be guessed.
+/// Minimum length of a key.
 const LEAST_BYTES: usize = 16;
 
 impl Secret {
-    /// Reads a secret: after `whsec_` it is Base64, anything else is taken as it stands.
+    /// Parses a secret: Base64 after `whsec_`, otherwise the bytes of the text.
     pub fn parse(text: &str) -> Result<Self, BadSecret> {
         let key = match text.strip_prefix(PREFIX) {
             Some(encoded) => STANDARD.decode(encoded).map_err(|_| BadSecret::NotBase64)?,
@@ -39,7 +39,7 @@ impl Secret {
         Ok(Self(key))
     }
 
-    /// Signs a message: the value of the header `webhook-signature`.
+    /// Returns the `webhook-signature` header of a message.
     pub(super) fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
         let mut context = hmac::Context::with_key(&key);
@@ -49,7 +49,7 @@ impl Secret {
     }
 }
 
-/// Tells nothing: what is shown for debugging ends up in logs.
+/// Hides the key: debug output ends up in logs.
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Secret(…)")

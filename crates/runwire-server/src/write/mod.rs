@@ -1,14 +1,14 @@
-//! A producer's body becomes appends to the log (§6 of the design).
+//! Write requests: turns a producer's request body into appends to the log (§6 of the design).
 //!
-//! The body is read as it comes. All whole frames that have arrived are one append, and nothing more is read
-//! until it is durable: what arrives meanwhile is the next one, so a slow disk makes larger appends and not
-//! longer queues. A body may stay open for as long as its run does.
+//! All complete frames that have arrived form one append (group commit). The bytes that arrive before it is durable
+//! form the next one, so a slow disk makes larger appends and not longer queues. A body may stay open for as long as
+//! its run does.
 
-mod arrival;
-mod intake;
-pub(crate) mod lean;
-mod linger;
-mod session;
+mod body_events;
+mod body_unframer;
+mod body_writer;
+mod drain;
+pub(crate) mod raw_http;
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -24,56 +24,60 @@ use runwire_model::framing::Framing;
 use runwire_model::run::WholePolicy;
 
 use crate::auth::tenant_of;
-use crate::ids::{self, RunAt, ThreadAt};
+use crate::ids::{self, RunParam, ThreadParam};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{Wire, limits, media};
-use arrival::is_small;
-pub(crate) use linger::drop_slowly;
-use session::Session;
+use crate::{AppState, content_type, limits};
+use body_events::is_small;
+use body_writer::BodyWriter;
+pub(crate) use drain::drain_and_close;
 
 /// A body of bytes, boxed or not.
 pub(crate) trait ByteBody: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static {}
 
 impl<B: Body<Data = Bytes, Error: Display> + Send + Unpin + 'static> ByteBody for B {}
 
-/// What a request says about its body.
-struct Writing {
+/// Parameters of a write, parsed from target, query and headers.
+struct WriteParams {
     target: Target,
-    /// The thread of a run that does not exist yet.
+    /// The thread to create the run in, if it does not exist yet.
     thread: Option<String>,
     framing: Option<Framing>,
     dialect: Option<Dialect>,
     stamp: Option<Stamp>,
     end: bool,
-    /// Whether a thread that does not exist yet takes several runs at once.
+    /// Whether a new thread is created parallel: several runs at once.
     parallel: bool,
     check: Check,
     whole: WholePolicy,
 }
 
 /// Writes to a run.
-pub(crate) async fn run(State(wire): State<Arc<Wire>>, RunAt(run): RunAt, request: Request) -> Response {
-    write(wire, Target::Run(run), request).await
+pub(crate) async fn run(
+    State(state): State<Arc<AppState>>,
+    RunParam(run): RunParam,
+    request: Request,
+) -> Response {
+    write(state, Target::Run(run), request).await
 }
 
 /// Writes to the runs of a thread that the frames name.
 pub(crate) async fn thread(
-    State(wire): State<Arc<Wire>>,
-    ThreadAt(thread): ThreadAt,
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
     request: Request,
 ) -> Response {
-    write(wire, Target::Thread(thread), request).await
+    write(state, Target::Thread(thread), request).await
 }
 
 /// Writes to the threads and runs that the frames name.
-pub(crate) async fn tenant(State(wire): State<Arc<Wire>>, request: Request) -> Response {
+pub(crate) async fn tenant(State(state): State<Arc<AppState>>, request: Request) -> Response {
     let tenant = tenant_of(request.headers());
-    write(wire, Target::Tenant(tenant), request).await
+    write(state, Target::Tenant(tenant), request).await
 }
 
-/// Finds the run, as the path spells it, if the request writes to one.
-pub(crate) fn hot_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
+/// Returns the run's path segment, if the request writes to a run.
+pub(crate) fn fast_path_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
     if *method != Method::POST {
         return None;
     }
@@ -81,35 +85,35 @@ pub(crate) fn hot_run<'a>(method: &Method, uri: &'a Uri) -> Option<&'a str> {
     (!run.is_empty() && !run.contains('/')).then_some(run)
 }
 
-/// Writes to the run that [`hot_run`] found.
-pub(crate) async fn to_run<B: ByteBody>(
-    wire: Arc<Wire>,
+/// Writes to the run of [`fast_path_run`].
+pub(crate) async fn write_fast_path<B: ByteBody>(
+    state: Arc<AppState>,
     segment: &str,
     request: http::Request<B>,
 ) -> Response {
-    match ids::from_segment("run", segment) {
+    match ids::from_path_segment("run", segment) {
         Ok(id) => {
             let run = RunKey { tenant: tenant_of(request.headers()), id };
-            write(wire, Target::Run(run), request).await
+            write(state, Target::Run(run), request).await
         }
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Request<B>) -> Response {
-    let writing = match Writing::of(target, request.uri().query(), request.headers()) {
-        Ok(writing) => writing,
+async fn write<B: ByteBody>(state: Arc<AppState>, target: Target, request: http::Request<B>) -> Response {
+    let params = match WriteParams::of(target, request.uri().query(), request.headers()) {
+        Ok(params) => params,
         Err(problem) => {
-            drop_slowly(request.into_body());
+            drain_and_close(request.into_body());
             return problem.into_response();
         }
     };
     let body = request.into_body();
     if is_small(&body) {
-        return take_in(wire, writing, body).await;
+        return write_request_body(state, params, body).await;
     }
-    // hyper drops what answers a request when the client goes away. What has arrived is written all the same.
-    match tokio::spawn(take_in(wire, writing, body)).await {
+    // hyper drops a handler when its client disconnects. In a task of its own, the frames that arrived are still written.
+    match tokio::spawn(write_request_body(state, params, body)).await {
         Ok(response) => response,
         Err(error) => {
             tracing::error!(%error, "a body was not written to its end");
@@ -118,17 +122,17 @@ async fn write<B: ByteBody>(wire: Arc<Wire>, target: Target, request: http::Requ
     }
 }
 
-async fn take_in<B: ByteBody>(wire: Arc<Wire>, writing: Writing, mut body: B) -> Response {
-    match Session::new(&wire, writing).take_in(&mut body).await {
+async fn write_request_body<B: ByteBody>(state: Arc<AppState>, params: WriteParams, mut body: B) -> Response {
+    match BodyWriter::new(&state, params).write_body(&mut body).await {
         Ok(written) => written.into_response(),
         Err(problem) => {
-            drop_slowly(body);
+            drain_and_close(body);
             problem.into_response()
         }
     }
 }
 
-impl Writing {
+impl WriteParams {
     fn of(target: Target, query: Option<&str>, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut query = Query::parse(query);
         let dialect = query.dialect("dialect", &Dialect::READABLE)?;
@@ -143,20 +147,20 @@ impl Writing {
         } else if let Some(dialect) = dialect.filter(|dialect| !dialect.names_its_session()) {
             return Err(Problem::needs_run(dialect));
         }
-        let check = check_of(query.flag("strict")?.unwrap_or(false));
+        let check = check_mode(query.flag("strict")?.unwrap_or(false));
         let whole = match query.take("whole")? {
             None => WholePolicy::default(),
             Some(name) => WholePolicy::from_name(&name)
                 .ok_or_else(|| Problem::bad_query("whole", "`whole` is `add`, `ignore` or `replace`"))?,
         };
         query.finish()?;
-        let framing = media::framing_of(headers)?;
+        let framing = content_type::framing_of(headers)?;
         Ok(Self { target, thread, framing, dialect, stamp: stamp_of(headers)?, end, parallel, check, whole })
     }
 }
 
-/// Tells how strictly frames are held against their dialect's document.
-pub(crate) fn check_of(strict: bool) -> Check {
+/// Returns how frames are validated against their dialect's document.
+pub(crate) fn check_mode(strict: bool) -> Check {
     if strict { Check::Refuse } else { Check::Warn }
 }
 
@@ -164,7 +168,7 @@ const PRODUCER_ID: &str = "Producer-Id";
 const PRODUCER_EPOCH: &str = "Producer-Epoch";
 const PRODUCER_SEQ: &str = "Producer-Seq";
 
-/// Reads who writes; nothing is said by the anonymous producer.
+/// Parses the producer headers; none for an anonymous producer.
 fn stamp_of(headers: &HeaderMap) -> Result<Option<Stamp>, Problem> {
     let Some(producer) = headers.get(PRODUCER_ID) else {
         return match [PRODUCER_EPOCH, PRODUCER_SEQ].into_iter().find(|name| headers.contains_key(*name)) {
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_says_who_it_is_or_nothing() {
+    fn a_producer_is_named_completely_or_anonymous() {
         assert_eq!(stamp_of(&HeaderMap::new()).unwrap(), None);
         let stamp = stamp_of(&headers(&[("producer-id", "p"), ("producer-seq", "7")])).unwrap();
         assert_eq!(stamp, Some(Stamp { producer: "p".into(), epoch: 0, index: 7 }));
@@ -223,8 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn the_hot_route_is_a_write_to_a_run_and_nothing_else() {
-        let hot = |method, uri: &'static str| hot_run(&method, &Uri::from_static(uri)).map(str::to_owned);
+    fn the_fast_path_is_a_write_to_a_run_and_nothing_else() {
+        let hot =
+            |method, uri: &'static str| fast_path_run(&method, &Uri::from_static(uri)).map(str::to_owned);
         assert_eq!(hot(Method::POST, "/v1/runs/a%2Fb/events?end=true").as_deref(), Some("a%2Fb"));
         assert_eq!(hot(Method::GET, "/v1/runs/a/events"), None);
         assert_eq!(hot(Method::POST, "/v1/runs//events"), None);

@@ -1,4 +1,4 @@
-//! What goes over the WebSocket: JSON both ways, one object a message.
+//! Messages of the WebSocket endpoint: one JSON object per message.
 
 use runwire_log::{Appended, FrameBatch};
 use runwire_model::Json;
@@ -9,27 +9,27 @@ use runwire_model::run::WholePolicy;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::feed::Cursor;
+use crate::feed::FeedCursor;
 use crate::limits::MESSAGE_ID_BYTES;
 use crate::problem::Problem;
 use crate::read::after_of;
 
-/// What a client may ask for.
+/// The operations of client messages.
 pub(super) const OPS: [&str; 7] = ["subscribe", "unsubscribe", "write", "answer", "cancel", "retry", "ping"];
 
-/// What a refusal needs of a message that cannot be read.
+/// The fields that an error response needs, also of a message that cannot be parsed.
 #[derive(Debug, Deserialize)]
-struct Head<'a> {
+struct Envelope<'a> {
     #[serde(borrow, default)]
     op: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
 }
 
-/// A message of the client.
+/// A message from the client.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Incoming {
+pub(super) struct ClientMessage {
     pub(super) op: String,
     #[serde(default)]
     pub(super) id: Option<Box<RawValue>>,
@@ -77,33 +77,33 @@ pub(super) struct Incoming {
     pub(super) reason: Option<String>,
 }
 
-impl Incoming {
-    /// Reads a message; one that is wrong is told with its id, if it has one. An answer in EasyFlow's form gives
-    /// nothing: it has no `op`.
+impl ClientMessage {
+    /// Parses a message; an error carries the message's id, if it has one. Returns none for an answer in EasyFlow's
+    /// format, which has no `op`.
     pub(super) fn read(text: &str) -> Result<Option<Self>, Box<(Option<String>, Problem)>> {
         let unreadable = |detail: String| Box::new((None, bad(detail)));
-        // Values stay text, so nobody else would see how deep they are.
+        // Values stay raw text, so their depth is checked here.
         check_nested(text.as_bytes(), JSON_DEPTH).map_err(|fault| unreadable(fault.to_string()))?;
-        let head = match serde_json::from_str::<Head<'_>>(text) {
-            Ok(head) if text.trim_start().starts_with('{') => head,
+        let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
+            Ok(envelope) if text.trim_start().starts_with('{') => envelope,
             Err(error) if !error.is_data() => {
                 return Err(unreadable(format!("the message is no JSON: {error}")));
             }
             _ => return Err(unreadable("a message is a JSON object with an `op`".to_owned())),
         };
-        let id = head.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= MESSAGE_ID_BYTES);
+        let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= MESSAGE_ID_BYTES);
         let wrong = |detail: String| Box::new((id.map(ToOwned::to_owned), bad(detail)));
-        match head.op.and_then(|op| serde_json::from_str::<String>(op.get()).ok()).as_deref() {
+        match envelope.op.and_then(|op| serde_json::from_str::<String>(op.get()).ok()).as_deref() {
             Some(op) if OPS.contains(&op) => {}
             Some(op) => return Err(wrong(format!("there is no op `{op}`; known are {}", OPS.join(", ")))),
-            None if head.op.is_none() && is_form_answer(text) => return Ok(None),
+            None if envelope.op.is_none() && is_form_answer(text) => return Ok(None),
             None => return Err(wrong("the message has no `op`".to_owned())),
         }
         let read = serde_json::from_str(text).map(Some);
         read.map_err(|error| wrong(format!("the message cannot be read: {error}")))
     }
 
-    /// Tells the id, which names a subscription or an answer; it is a string or a number.
+    /// Returns the id of a subscription or request: a string or a whole number, as JSON.
     pub(super) fn id(&self) -> Result<&str, Problem> {
         match self.id.as_ref().map(|id| id.get()).filter(|id| is_id(id)) {
             Some(id) if id.len() <= MESSAGE_ID_BYTES => Ok(id),
@@ -128,7 +128,7 @@ impl Incoming {
         })
     }
 
-    pub(super) fn after(&self) -> Result<Option<Cursor>, Problem> {
+    pub(super) fn after(&self) -> Result<Option<FeedCursor>, Problem> {
         self.after.as_deref().map(after_of).transpose()
     }
 
@@ -140,7 +140,7 @@ impl Incoming {
         }
     }
 
-    /// Takes the frames; their lines are their places in the list, from 1.
+    /// Returns the frames as a batch; their lines are their positions in the list, from 1.
     pub(super) fn frames(&self) -> FrameBatch {
         let mut batch = FrameBatch::default();
         for (at, frame) in self.frames.iter().enumerate() {
@@ -159,12 +159,12 @@ fn is_form_answer(text: &str) -> bool {
     })
 }
 
-/// Tells whether a JSON text can be the id of a message: a string or a whole number.
+/// Returns true if a JSON text is a string or a whole number.
 fn is_id(text: &str) -> bool {
     text.starts_with('"') || text.parse::<i64>().is_ok()
 }
 
-/// Makes the problem of a message that means nothing here.
+/// Creates a `bad_message` problem.
 pub(super) fn bad(detail: impl Into<String>) -> Problem {
     Problem::new("bad_message", detail)
 }
@@ -187,6 +187,6 @@ pub(super) fn acknowledgement(id: &str, appended: &Appended) -> String {
 pub(super) fn error(id: Option<&str>, problem: Problem) -> String {
     let members = problem.to_text();
     let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-    // The members are an object of their own; its fields go into ours.
+    // The members are an object: its fields are spliced into this one.
     format!(r#"{{"op":"error",{id}{}"#, &members[1..])
 }

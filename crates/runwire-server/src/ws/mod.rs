@@ -1,9 +1,9 @@
-//! `GET /v1/ws`: several runs over one socket, read and written.
+//! The WebSocket endpoint `GET /v1/ws`: reads and writes several runs over one socket.
 //!
-//! Messages are taken in their order, so that writes keep theirs; each subscription is a reader of its own.
+//! Messages are handled in order, so that writes keep theirs; each subscription has its own reader.
 
 mod message;
-mod producing;
+mod written_targets;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,63 +22,63 @@ use tokio::task::JoinHandle;
 
 use crate::auth::tenant_of;
 use crate::facade::easyflow;
-use crate::facade::start::Fields;
-use crate::feed::{Next, Reader, Shape};
-use crate::listener::Place;
-use crate::metrics::{Framing, OpenReader};
+use crate::facade::start_run::BodyFields;
+use crate::feed::{FeedReader, Next, StreamFormat};
+use crate::listener::ConnectionPermit;
+use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
-use crate::read::{Answer, Ask};
-use crate::resources::agents::again;
-use crate::resources::interactions::{AnswerRequest, InteractionView};
-use crate::socket::{self, Outbox};
-use crate::write::check_of;
-use crate::{Wire, ids, interactions, limits, outage};
-use message::{Incoming, OPS, acknowledgement, bad, error, signal};
-use producing::Producing;
+use crate::read::{ReadParams, ResponseFormat};
+use crate::resources::agents::retry_run;
+use crate::resources::interactions::{InteractionView, PostedAnswer};
+use crate::websocket::{self, Outbox};
+use crate::write::check_mode;
+use crate::{AppState, ids, interactions, limits, store_retry};
+use message::{ClientMessage, OPS, acknowledgement, bad, error, signal};
+use written_targets::WrittenTargets;
 
-pub(crate) fn routes() -> Router<Arc<Wire>> {
+pub(crate) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/v1/ws", get(upgrade))
 }
 
 async fn upgrade(
-    State(wire): State<Arc<Wire>>,
-    Extension(place): Extension<Place>,
+    State(state): State<Arc<AppState>>,
+    Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let (tenant, of) = (tenant_of(&headers), wire.clone());
+    let (tenant, of) = (tenant_of(&headers), state.clone());
     let session = |out: Outbox| {
-        let producing = Producing::new(&of, out.clone());
-        Session { wire: of, tenant, out, subscriptions: HashMap::new(), producing }
+        let written_targets = WrittenTargets::new(&of, out.clone());
+        SocketSession { state: of, tenant, out, subscriptions: HashMap::new(), written_targets }
     };
-    socket::open(&wire, place, &headers, upgrade, session)
+    websocket::open(&state, permit, &headers, upgrade, session)
 }
 
-struct Session {
-    wire: Arc<Wire>,
+struct SocketSession {
+    state: Arc<AppState>,
     tenant: Arc<str>,
     out: Outbox,
     subscriptions: HashMap<String, JoinHandle<()>>,
-    producing: Producing,
+    written_targets: WrittenTargets,
 }
 
-impl socket::Session for Session {
-    async fn take(&mut self, text: &str) -> bool {
-        let incoming = match Incoming::read(text) {
+impl websocket::MessageHandler for SocketSession {
+    async fn handle(&mut self, text: &str) -> bool {
+        let incoming = match ClientMessage::read(text) {
             Ok(Some(incoming)) => incoming,
             Ok(None) => return self.answer_form(text).await,
             Err(wrong) => {
                 let (id, problem) = *wrong;
-                return self.say(error(id.as_deref(), problem)).await;
+                return self.send(error(id.as_deref(), problem)).await;
             }
         };
         if incoming.op == "ping" {
             self.renew_leases().await;
-            return self.say(signal("pong", incoming.id().ok())).await;
+            return self.send(signal("pong", incoming.id().ok())).await;
         }
         let id = match incoming.id() {
             Ok(id) => id.to_owned(),
-            Err(problem) => return self.say(error(None, problem)).await,
+            Err(problem) => return self.send(error(None, problem)).await,
         };
         let done = match incoming.op.as_str() {
             "subscribe" => self.subscribe(&id, &incoming).await.map(|()| None),
@@ -91,16 +91,16 @@ impl socket::Session for Session {
         };
         match done {
             Ok(None) => true,
-            Ok(Some(answer)) => self.say(answer).await,
-            Err(problem) => self.say(error(Some(&id), problem)).await,
+            Ok(Some(answer)) => self.send(answer).await,
+            Err(problem) => self.send(error(Some(&id), problem)).await,
         }
     }
 
     async fn refuse(&mut self, problem: Problem) -> bool {
-        self.say(error(None, problem)).await
+        self.send(error(None, problem)).await
     }
 
-    async fn note_ping(&mut self) {
+    async fn on_ping(&mut self) {
         self.renew_leases().await;
     }
 
@@ -109,18 +109,18 @@ impl socket::Session for Session {
     }
 }
 
-impl Session {
-    /// Queues a message; false means that the socket is gone.
-    async fn say(&self, text: String) -> bool {
+impl SocketSession {
+    /// Queues a message; returns false if the socket is closed.
+    async fn send(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
-    /// Shows that producers are alive; a store that is away keeps nobody from hearing that the socket is.
+    /// Renews the leases of written runs, with a timeout: an unavailable store must not delay the reply to a ping.
     async fn renew_leases(&mut self) {
-        let _ = tokio::time::timeout(limits::RENEWAL_TIME, self.producing.renew_leases()).await;
+        let _ = tokio::time::timeout(limits::RENEWAL_TIME, self.written_targets.renew_leases()).await;
     }
 
-    async fn subscribe(&mut self, id: &str, incoming: &Incoming) -> Result<(), Problem> {
+    async fn subscribe(&mut self, id: &str, incoming: &ClientMessage) -> Result<(), Problem> {
         self.subscriptions.retain(|_, task| !task.is_finished());
         if self.subscriptions.contains_key(id) {
             return Err(bad(format!("there is a subscription {id} already")));
@@ -132,8 +132,8 @@ impl Session {
         let dialect = incoming.dialect(&Dialect::ALL)?.unwrap_or(Dialect::Runwire);
         let form = Form::with(dialect, incoming.options()?);
         let after = incoming.after()?;
-        let ask = Ask {
-            answer: Answer::Stream(Shape::NdjsonWithCursors),
+        let params = ReadParams {
+            format: ResponseFormat::Stream(StreamFormat::NdjsonWithCursors),
             form: (!incoming.raw).then_some(form),
             after,
             follow: true,
@@ -142,21 +142,22 @@ impl Session {
             attach: incoming.attach()? && !incoming.raw && after.is_none(),
         };
         let reader = match (&incoming.run, &incoming.thread) {
-            (Some(run), None) => ask.check_attach()?.read_run(&self.wire, &self.run(run)?).await?,
+            (Some(run), None) => params.check_attach()?.read_run(&self.state, &self.run(run)?).await?,
             (None, Some(thread)) => {
                 ids::check("thread", thread)?;
                 let key = ThreadKey { tenant: self.tenant.clone(), id: thread.as_str().into() };
-                Some(ask.read_thread(&self.wire, &key).await?)
+                Some(params.read_thread(&self.state, &key).await?)
             }
             _ => return Err(bad("`subscribe` needs a `run` or a `thread`, not both")),
         };
         let Some(reader) = reader else {
-            let _ = self.say(signal("end", Some(id))).await;
+            let _ = self.send(signal("end", Some(id))).await;
             return Ok(());
         };
-        let open = self.wire.metrics.reader(Framing::WebSocket);
-        let pump = pump(reader.outlive_responses().patient(), id.to_owned(), self.out.clone(), open);
-        self.subscriptions.insert(id.to_owned(), tokio::spawn(pump));
+        let open = self.state.metrics.reader(ReaderTransport::WebSocket);
+        let forwarding =
+            forward_frames(reader.until_run_ends().wait_out_outages(), id.to_owned(), self.out.clone(), open);
+        self.subscriptions.insert(id.to_owned(), tokio::spawn(forwarding));
         Ok(())
     }
 
@@ -170,7 +171,7 @@ impl Session {
         }
     }
 
-    async fn write(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
+    async fn write(&mut self, id: &str, incoming: &ClientMessage) -> Result<String, Problem> {
         let target = match (&incoming.run, &incoming.thread) {
             (Some(run), None) => Target::Run(self.run(run)?),
             (None, Some(thread)) => {
@@ -196,18 +197,18 @@ impl Session {
             stamp,
             frames,
             end: incoming.end,
-            check: check_of(incoming.strict),
+            check: check_mode(incoming.strict),
             whole: incoming.whole.unwrap_or_default(),
             parallel: false,
         };
-        let appended = match outage::append(&self.wire, append).await {
+        let appended = match store_retry::append(&self.state, append).await {
             Ok(appended) => appended,
-            Err(error) if outage::is_outage(&error) => {
+            Err(error) if store_retry::is_outage(&error) => {
                 return Err(Problem::from(error).with("accepted", 0).with("duplicates", 0));
             }
             Err(error) => return Err(error.into()),
         };
-        self.producing.wrote(&target, appended.last_seq).await;
+        self.written_targets.add(&target, appended.last_seq).await;
         match appended.fault.clone() {
             None => Ok(acknowledgement(id, &appended)),
             Some(fault) => Err(Problem::from(fault)
@@ -217,39 +218,40 @@ impl Session {
         }
     }
 
-    async fn answer(&mut self, id: &str, incoming: Incoming) -> Result<String, Problem> {
-        let Incoming { run: Some(run), interaction: Some(interaction), decision, values, reason, .. } =
-            incoming
+    async fn answer(&mut self, id: &str, incoming: ClientMessage) -> Result<String, Problem> {
+        let ClientMessage {
+            run: Some(run), interaction: Some(interaction), decision, values, reason, ..
+        } = incoming
         else {
             return Err(bad("`answer` needs a `run` and an `interaction`"));
         };
-        let answer = AnswerRequest { decision, values, reason }.to(&interaction)?;
-        let (asked, answered) = interactions::answer(&self.wire, &self.run(&run)?, answer).await?;
-        let asked = serde_json::to_string(&InteractionView::from(asked)).unwrap_or_default();
+        let answer = PostedAnswer { decision, values, reason }.to(&interaction)?;
+        let (interaction, answered) = interactions::answer(&self.state, &self.run(&run)?, answer).await?;
+        let interaction = serde_json::to_string(&InteractionView::from(interaction)).unwrap_or_default();
         let (accepted, duplicates) = if answered.new { (1, 0) } else { (0, 1) };
         Ok(format!(
-            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{},"status":"{}","interaction":{asked}}}"#,
+            r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":{duplicates},"last_seq":{},"status":"{}","interaction":{interaction}}}"#,
             answered.run.last_seq,
             answered.run.status.as_str()
         ))
     }
 
-    /// Takes an answer in the form that EasyFlow's document has for it (§12).
+    /// Handles an answer in EasyFlow's format (§12 of its document).
     async fn answer_form(&mut self, text: &str) -> bool {
-        match Fields::of_message(text) {
-            Ok(fields) => self.say(easyflow::answer_message(&self.wire, &self.tenant, fields).await).await,
-            Err(problem) => self.say(error(None, problem)).await,
+        match BodyFields::of_message(text) {
+            Ok(fields) => self.send(easyflow::answer_message(&self.state, &self.tenant, fields).await).await,
+            Err(problem) => self.send(error(None, problem)).await,
         }
     }
 
-    async fn cancel(&mut self, id: &str, incoming: &Incoming) -> Result<String, Problem> {
+    async fn cancel(&mut self, id: &str, incoming: &ClientMessage) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`cancel` needs a `run`")) };
         if incoming.reason.as_deref().is_some_and(|reason| reason.len() > limits::REASON_BYTES) {
             let detail = format!("`reason` has more than {} bytes", limits::REASON_BYTES);
             return Err(Problem::new("too_large", detail).with("field", "reason"));
         }
         let cancel = Cancel { reason: incoming.reason.clone(), by: None };
-        let Cancelled { run, new } = self.wire.log.cancel(&self.run(run)?, cancel).await?;
+        let Cancelled { run, new } = self.state.log.cancel(&self.run(run)?, cancel).await?;
         let accepted = u8::from(new);
         Ok(format!(
             r#"{{"op":"ack","id":{id},"accepted":{accepted},"duplicates":0,"last_seq":{},"status":"{}"}}"#,
@@ -258,9 +260,9 @@ impl Session {
         ))
     }
 
-    async fn retry(&mut self, id: &str, incoming: Incoming) -> Result<String, Problem> {
+    async fn retry(&mut self, id: &str, incoming: ClientMessage) -> Result<String, Problem> {
         let Some(run) = &incoming.run else { return Err(bad("`retry` needs a `run`")) };
-        let created = again(&self.wire, &self.run(run)?, incoming.run_id).await?;
+        let created = retry_run(&self.state, &self.run(run)?, incoming.run_id).await?;
         let (accepted, duplicates) = if created.new { (1, 0) } else { (0, 1) };
         let (run, status) = (Value::from(created.value.run_id), created.value.status.as_str());
         let last_seq = created.value.last_seq;
@@ -275,8 +277,8 @@ impl Session {
     }
 }
 
-/// Sends everything that a reader gets.
-async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
+/// Sends the frames of a reader as messages.
+async fn forward_frames(mut reader: FeedReader, id: String, out: Outbox, _open: OpenReader) {
     loop {
         let next = match reader.next().await {
             Ok(next) => next,
@@ -297,11 +299,11 @@ async fn pump(mut reader: Reader, id: String, out: Outbox, _open: OpenReader) {
                 }
             }
             Next::CaughtUp => {
-                let told = match reader.start_to_tell() {
+                let text = match reader.start_to_announce() {
                     Some(at) => format!(r#"{{"op":"caught_up","id":{id},"cursor":"{at}"}}"#),
                     None => signal("caught_up", Some(&id)),
                 };
-                if out.send(Message::Text(told.into())).await.is_err() {
+                if out.send(Message::Text(text.into())).await.is_err() {
                     return;
                 }
             }

@@ -1,11 +1,11 @@
-//! A question has one answer: over HTTP and the WebSocket, from every dialect that can ask.
+//! Answering interactions over HTTP and the WebSocket, in every dialect that has them.
 
 use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::harness::{Answer, COMPLETED, Served, patient};
+use crate::harness::{Answer, COMPLETED, Served, within_timeout};
 
 const FORM: &str = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","title":"Who?","schema":{"type":"object","required":["email"],"additionalProperties":false,"properties":{"email":{"type":"string","format":"email"},"age":{"type":"integer","minimum":18}}}}"#;
 const APPROVAL: &str = r#"{"type":"interaction.requested","interaction_id":"a","kind":"approval","name":"pay","arguments":{"sum":12345678901234567890}}"#;
@@ -130,7 +130,7 @@ async fn an_invalid_answer_changes_nothing_and_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_number_that_cannot_be_checked_is_refused_with_its_place_through_every_door() {
+async fn a_number_that_cannot_be_checked_is_refused_with_its_pointer_through_every_channel() {
     let served = Served::with(|config| config.agents = runwire_server::agents::demos(true)).await;
     // Nothing is wrong with any value here, nor with null.
     let question = r#"{"type":"interaction.requested","interaction_id":"q","kind":"form","schema":{}}"#;
@@ -151,13 +151,16 @@ async fn a_number_that_cannot_be_checked_is_refused_with_its_place_through_every
         assert_eq!(problem["errors"][0]["pointer"], "/a/1/b~1c", "{path}");
     }
     let (mut socket, _) =
-        patient(tokio_tungstenite::connect_async(format!("ws://{}/v1/ws", served.address))).await.unwrap();
+        within_timeout(tokio_tungstenite::connect_async(format!("ws://{}/v1/ws", served.address)))
+            .await
+            .unwrap();
     let message = format!(
         r#"{{"op":"answer","id":1,"run":"r","interaction":"q","decision":"submitted","values":{values}}}"#
     );
     socket.send(Message::text(message)).await.unwrap();
     let told: Value =
-        serde_json::from_str(patient(socket.next()).await.unwrap().unwrap().to_text().unwrap()).unwrap();
+        serde_json::from_str(within_timeout(socket.next()).await.unwrap().unwrap().to_text().unwrap())
+            .unwrap();
     assert_eq!((&told["code"], &told["status"]), (&json!("invalid_answer"), &json!(422)), "{told}");
     assert_eq!(told["errors"][0]["pointer"], "/a/1/b~1c");
     assert_eq!(types(&served, "r").await.len(), 3, "nothing has changed");
@@ -318,7 +321,7 @@ fn askers() -> [(&'static str, &'static str, &'static str, Value); 4] {
 }
 
 #[tokio::test]
-async fn whoever_asks_gets_an_answer_that_every_dialect_shows() {
+async fn an_interaction_of_any_dialect_is_answered_and_shown_in_every_dialect() {
     let served = Served::start().await;
     for (dialect, interaction, frame, body) in askers() {
         let run = format!("of-{dialect}");
@@ -352,7 +355,7 @@ async fn whoever_asks_gets_an_answer_that_every_dialect_shows() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
+async fn an_unusable_schema_is_reported_and_does_no_harm() {
     let served = Served::start().await;
     let deep = format!("{}{}", r#"{"not":"#.repeat(100), "{}".to_owned() + &"}".repeat(100));
     let large = json!({"enum": (0..60_000).map(|n| format!("choice {n}")).collect::<Vec<_>>()}).to_string();
@@ -386,7 +389,7 @@ async fn a_schema_that_cannot_be_used_says_so_and_hurts_nobody() {
 }
 
 #[tokio::test]
-async fn patterns_that_would_take_too_long_keep_nobody_from_answering() {
+async fn expensive_patterns_delay_no_other_answer() {
     let served = Served::start().await;
     let names: Vec<_> = (0..20).map(|n| format!("f{n}")).collect();
     let fields: Value = names.iter().map(|name| (name, json!({"pattern": "a[ab]{9000}[cd]"}))).collect();
@@ -401,7 +404,7 @@ async fn patterns_that_would_take_too_long_keep_nobody_from_answering() {
     tokio::join!(hostile("r1"), hostile("r2"), hostile("r3"), hostile("r4"));
     ask(&served, "good", FORM).await;
     let body = json!({"decision": "submitted", "values": {"email": "a@b.cn"}});
-    assert_eq!(patient(say(&served, "good", "q", &body)).await.status, StatusCode::OK);
+    assert_eq!(within_timeout(say(&served, "good", "q", &body)).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -413,7 +416,7 @@ async fn a_socket_answers_and_reads_the_answer() {
     let (mut socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
     let mut talk = async |message: Value| -> Value {
         socket.send(Message::text(message.to_string())).await.unwrap();
-        match patient(socket.next()).await.unwrap().unwrap() {
+        match within_timeout(socket.next()).await.unwrap().unwrap() {
             Message::Text(text) => serde_json::from_str(&text).unwrap(),
             other => panic!("{other:?}"),
         }

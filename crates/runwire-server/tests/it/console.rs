@@ -1,4 +1,4 @@
-//! The console comes out of the binary, at its own addresses and nowhere else.
+//! The embedded console and its paths.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -88,7 +88,7 @@ async fn the_page_may_load_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_a_browser_has_is_not_sent_again() {
+async fn a_current_file_is_not_sent_again() {
     let served = Served::start().await;
     let index = served.get("/").await;
     assert_eq!(index.headers["cache-control"], "no-cache");
@@ -109,7 +109,7 @@ async fn what_a_browser_has_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_head_tells_what_a_get_would_send() {
+async fn a_head_request_has_the_headers_of_a_get() {
     let served = Served::start().await;
     let index = served.get("/").await;
     let head = ask(&served, Method::HEAD, "/", &[]).await;

@@ -1,4 +1,4 @@
-//! The pages about errors and limits, which may not drift from the code.
+//! The documentation of errors and limits matches the code.
 //!
 //! `RUNWIRE_WRITE_DOCS=1 cargo test -p runwire-server --test it docs` writes the tables of limits anew.
 

@@ -1,4 +1,4 @@
-//! No reader can hurt another: a thousand of them read one run, and a hundred of those do not read on.
+//! Fan-out: a thousand readers of one run, a hundred of them stalled, do not affect each other.
 //!
 //! Order is shown by what has happened when, never by time.
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::harness::{COMPLETED, Served, delta, patient};
+use crate::harness::{COMPLETED, Served, delta, within_timeout};
 
 const READERS: usize = 1000;
 const STALLED: usize = 100;
@@ -21,7 +21,7 @@ const EVENTS: usize = 2000;
 /// the log on its way), and the test's own buffers. Everything for all stalled readers would be 200 MiB.
 const GROWTH: usize = 160 << 20;
 
-/// Tells how much memory the process has, which is server and clients at once.
+/// Returns the resident memory of the process, which is both server and clients.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -29,7 +29,7 @@ fn resident_bytes() -> usize {
     kibibytes.unwrap_or(0) << 10
 }
 
-/// Tells how many bytes the kernel holds for each connection of the server that has not taken them.
+/// Returns the unsent bytes in the kernel for each connection of the server.
 fn held_by_the_kernel(port: u16) -> Vec<usize> {
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
     let port = format!(":{port:04X}");
@@ -90,7 +90,7 @@ async fn read_all(mut stream: TcpStream, everything: &[u8], begun: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stalled_readers_slow_nobody_down_and_cost_little() {
+async fn stalled_readers_slow_no_other_reader_and_cost_little_memory() {
     allow_many_files();
     // Nothing but frames shall come, however long the machine takes.
     let served = Served::with(|config| config.keep_alive = Duration::from_secs(3600)).await;
@@ -145,7 +145,7 @@ async fn stalled_readers_slow_nobody_down_and_cost_little() {
     let mut held = held_by_the_kernel(served.address.port());
     if cfg!(target_os = "linux") {
         // An answer that was sent a moment ago may not have been acknowledged yet.
-        patient(async {
+        within_timeout(async {
             while held.len() != STALLED {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 held = held_by_the_kernel(served.address.port());

@@ -1,4 +1,4 @@
-//! A server on a free port with a store of its own, and clients that can behave or not.
+//! Test harness: a server on a free port with its own store, and HTTP and raw clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Longer than anything takes that works.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Upper bound for any passing test step.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
@@ -45,21 +45,21 @@ impl Served {
     /// Stops the server and starts another one on the same store.
     pub(crate) async fn restarted(mut self) -> Self {
         self.begin_to_stop();
-        patient(self.task).await.unwrap().unwrap();
+        within_timeout(self.task).await.unwrap().unwrap();
         Self::on(self.directory, Options::default(), |_| {})
     }
 
     /// Stops the server and starts another one on the same store, configured differently.
     pub(crate) async fn restarted_with(mut self, configure: impl FnOnce(&mut Config)) -> Self {
         self.begin_to_stop();
-        patient(self.task).await.unwrap().unwrap();
+        within_timeout(self.task).await.unwrap().unwrap();
         Self::on(self.directory, Options::default(), configure)
     }
 
     /// Stops the server and starts another one on the same store, which is opened differently.
     pub(crate) async fn restarted_on(mut self, options: Options) -> Self {
         self.begin_to_stop();
-        patient(self.task).await.unwrap().unwrap();
+        within_timeout(self.task).await.unwrap().unwrap();
         Self::on(self.directory, options, |_| {})
     }
 
@@ -97,7 +97,7 @@ impl Served {
     /// Waits until the server has stopped.
     pub(crate) async fn stopped(mut self) {
         self.begin_to_stop();
-        patient(self.task).await.unwrap().unwrap();
+        within_timeout(self.task).await.unwrap().unwrap();
     }
 
     pub(crate) async fn send(&self, request: Request<impl Into<Bytes>>) -> Answer {
@@ -106,7 +106,7 @@ impl Served {
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = request.map(|body| Full::new(body.into()));
-        Answer::of(patient(sender.send_request(request)).await.unwrap()).await
+        Answer::of(within_timeout(sender.send_request(request)).await.unwrap()).await
     }
 
     /// Sends over HTTP/2 without TLS.
@@ -118,7 +118,7 @@ impl Served {
         let mut request = request.map(|body| Full::new(body.into()));
         *request.uri_mut() = format!("http://{}{}", self.address, request.uri()).parse().unwrap();
         request.headers_mut().remove("host");
-        Answer::of(patient(sender.send_request(request)).await.unwrap()).await
+        Answer::of(within_timeout(sender.send_request(request)).await.unwrap()).await
     }
 
     pub(crate) fn request(
@@ -156,7 +156,7 @@ impl Served {
     /// Waits until a run has so many records.
     pub(crate) async fn until_records(&self, run: &str, records: u64) {
         let path = format!("/v1/runs/{run}");
-        patient(async {
+        within_timeout(async {
             loop {
                 let run = self.get(&path).await;
                 if run.status == StatusCode::OK && run.json()["counts"]["records"].as_u64() >= Some(records) {
@@ -195,7 +195,7 @@ pub(crate) struct Answer {
 impl Answer {
     async fn of(response: http::Response<hyper::body::Incoming>) -> Self {
         let (parts, body) = response.into_parts();
-        let bytes = patient(body.collect()).await.unwrap().to_bytes();
+        let bytes = within_timeout(body.collect()).await.unwrap().to_bytes();
         Self {
             status: parts.status,
             headers: parts.headers,
@@ -242,7 +242,7 @@ pub(crate) struct Raw {
 
 impl Raw {
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        patient(self.stream.write_all(bytes)).await
+        within_timeout(self.stream.write_all(bytes)).await
     }
 
     pub(crate) async fn chunk(&mut self, data: &str) {
@@ -276,7 +276,7 @@ impl Raw {
         Some(Answer { status, headers, text })
     }
 
-    /// Tells whether the connection stays open and silent for a while.
+    /// Returns true if the connection stays open and silent for a time.
     pub(crate) async fn answer_or_silence(&mut self, time: Duration) -> bool {
         tokio::time::timeout(time, self.more()).await.is_err()
     }
@@ -293,7 +293,7 @@ impl Raw {
 
     async fn more(&mut self) -> Option<()> {
         let mut bytes = [0; 4096];
-        match patient(self.stream.read(&mut bytes)).await {
+        match within_timeout(self.stream.read(&mut bytes)).await {
             Ok(0) | Err(_) => None,
             Ok(count) => {
                 self.read.extend_from_slice(&bytes[..count]);
@@ -303,9 +303,9 @@ impl Raw {
     }
 }
 
-/// Waits for what must happen soon.
-pub(crate) async fn patient<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("nothing happened for a long time")
+/// Fails if a future takes longer than any passing step.
+pub(crate) async fn within_timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TIMEOUT, future).await.expect("nothing happened for a long time")
 }
 
 /// A piece of text as a `runwire` frame, with its line end.

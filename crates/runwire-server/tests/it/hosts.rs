@@ -1,4 +1,4 @@
-//! A request that names another host is refused before anything happens: a web page cannot rebind its name to reach us.
+//! The host check, against DNS rebinding.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::harness::{Answer, COMPLETED, Served, delta, patient};
+use crate::harness::{Answer, COMPLETED, Served, delta, within_timeout};
 
 /// Sends a request with exactly these `Host` lines.
 async fn send(served: &Served, line: &str, hosts: &[&str], more: &str) -> Answer {
@@ -110,7 +110,7 @@ async fn a_socket_is_not_opened_for_another_host() {
         let mut request = format!("ws://{}{path}", served.address).into_client_request().unwrap();
         request.headers_mut().insert("host", "evil.example".parse().unwrap());
         let stream = TcpStream::connect(served.address).await.unwrap();
-        match patient(tokio_tungstenite::client_async(request, stream)).await {
+        match within_timeout(tokio_tungstenite::client_async(request, stream)).await {
             Err(Error::Http(answer)) => assert_eq!(answer.status().as_u16(), 403),
             other => panic!("{other:?}"),
         }
@@ -130,9 +130,9 @@ async fn the_authority_of_http_2_is_a_host_too() {
             request = request.header("host", host);
         }
         let request = request.body(Full::new(Bytes::from_static(b"{}"))).unwrap();
-        let response = patient(sender.send_request(request)).await.unwrap();
+        let response = within_timeout(sender.send_request(request)).await.unwrap();
         let status = response.status().as_u16();
-        let body = patient(response.into_body().collect()).await.unwrap().to_bytes();
+        let body = within_timeout(response.into_body().collect()).await.unwrap().to_bytes();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         (status, body["code"].as_str().unwrap_or_default().to_owned())
     };

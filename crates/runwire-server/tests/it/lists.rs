@@ -1,4 +1,4 @@
-//! What the console lists: filters, what each item tells, and that asking again costs nothing.
+//! Lists of runs and threads: filters, fields, and conditional requests.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -61,7 +61,7 @@ async fn runs_are_found_by_states_prefix_and_time() {
 }
 
 #[tokio::test]
-async fn lists_tell_what_each_run_and_thread_is_about() {
+async fn lists_summarize_each_run_and_thread() {
     let served = Served::start().await;
     some_runs(&served).await;
     let runs = served.get("/v1/runs").await;
@@ -115,7 +115,7 @@ async fn a_list_is_not_made_again_while_nothing_was_written() {
 }
 
 #[tokio::test]
-async fn demo_agents_say_what_they_can_be_asked() {
+async fn demo_agents_list_example_messages() {
     let served = Served::with(|config| config.agents = demos(true)).await;
     let agents = served.get("/v1/agents").await;
     assert_described(&agents, "AgentList");

@@ -1,38 +1,38 @@
-//! What the server promises, tried over real connections against a store on disk.
+//! Integration tests of the server: real connections, and a store on disk.
 #![expect(clippy::unwrap_used)]
 
 mod agents;
 mod answering;
 mod console;
+mod deleted_and_trimmed;
 mod docs;
 mod exactly_once;
+mod export_import;
 mod facades;
 mod fan_out;
-mod from_end;
 mod harness;
-mod hostile;
+mod hostile_clients;
 mod hosts;
-mod lean;
-mod lean_writing;
+mod interactive_runs;
 mod lists;
 mod metrics;
-mod moving;
 mod openapi;
 mod outage;
 mod problems;
-mod promises;
 mod protocols;
+mod raw_http_reading;
+mod raw_http_writing;
+mod read_from_end;
 mod reading;
 mod resources;
 mod resume;
 mod schemas;
 mod sessions;
 mod shutdown;
-mod signs;
 mod slots;
+mod stream_protocol;
 mod strict;
-mod vanishing;
 mod vectors;
 mod webhooks;
-mod whole;
+mod whole_text_policy;
 mod writing;

@@ -1,10 +1,10 @@
-//! `GET /metrics`: what the server tells of itself.
+//! `GET /metrics`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 const STARTED: &str = "{\"type\":\"run.started\"}\n";
 const ASKS: &str = "{\"type\":\"interaction.requested\",\"interaction_id\":\"q\",\"kind\":\"approval\"}\n";
@@ -29,7 +29,7 @@ async fn samples(served: &Served) -> HashMap<String, f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_read_and_open_is_told() {
+async fn records_readers_and_open_runs_are_counted() {
     let served = Served::start().await;
     let before = samples(&served).await;
     assert_eq!(before["runwire_records_written_total"], 0.0);
@@ -67,7 +67,7 @@ async fn a_reader_is_counted_for_as_long_as_it_reads() {
     let ask = "GET /v1/runs/r/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     reader.send(ask.as_bytes()).await.unwrap();
     let until = async |open: f64| {
-        patient(async {
+        within_timeout(async {
             while samples(&served).await["runwire_readers_open{framing=\"sse\"}"] != open {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
@@ -81,7 +81,7 @@ async fn a_reader_is_counted_for_as_long_as_it_reads() {
 }
 
 #[tokio::test]
-async fn every_metric_is_documented_and_every_documented_one_is_told() {
+async fn every_metric_is_documented_and_every_documented_one_exists() {
     let served = Served::with(|config| config.webhooks = Vec::new()).await;
     let text = served.get("/metrics").await.text;
     let told: BTreeSet<_> = text

@@ -1,4 +1,4 @@
-//! The OpenAPI document names every route, and no others.
+//! The OpenAPI document lists exactly the routes of the server.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Every refusal is a problem with a documented code that says what to do.
+//! Error responses: problem details with documented codes.
 
 use bytes::Bytes;
 use http::Method;

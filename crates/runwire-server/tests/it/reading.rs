@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::harness::{Answer, Served, patient};
+use crate::harness::{Answer, Served, within_timeout};
 
 pub(crate) const SSE: (&str, &str) = ("accept", "text/event-stream");
 pub(crate) const NDJSON: (&str, &str) = ("accept", "application/x-ndjson");
@@ -71,7 +71,7 @@ impl Served {
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = self.request(Method::GET, path, headers).body(Full::<bytes::Bytes>::default()).unwrap();
-        let (parts, body) = patient(sender.send_request(request)).await.unwrap().into_parts();
+        let (parts, body) = within_timeout(sender.send_request(request)).await.unwrap().into_parts();
         Stream { status: parts.status, headers: parts.headers, body, buffer: Vec::new(), last_id: None }
     }
 
@@ -100,7 +100,7 @@ impl Stream {
                 let block: Vec<u8> = self.buffer.drain(..at + end.len()).collect();
                 return Some(String::from_utf8(block).unwrap());
             }
-            match patient(self.body.frame()).await {
+            match within_timeout(self.body.frame()).await {
                 Some(frame) => self.buffer.extend_from_slice(frame.unwrap().data_ref().unwrap()),
                 None => return None,
             }
@@ -163,7 +163,7 @@ impl Stream {
     }
 
     pub(crate) async fn rest_of_bytes(&mut self) -> String {
-        while let Some(frame) = patient(self.body.frame()).await {
+        while let Some(frame) = within_timeout(self.body.frame()).await {
             self.buffer.extend_from_slice(frame.unwrap().data_ref().unwrap());
         }
         String::from_utf8(std::mem::take(&mut self.buffer)).unwrap()
@@ -175,7 +175,7 @@ pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     pub(crate) async fn connect(url: &str) -> Self {
-        Self(patient(connect_async(url)).await.unwrap().0)
+        Self(within_timeout(connect_async(url)).await.unwrap().0)
     }
 
     pub(crate) async fn say(&mut self, message: Value) {
@@ -185,7 +185,7 @@ impl Socket {
     /// Waits for the next message; nothing once the socket is closed.
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         loop {
-            match patient(self.0.next()).await?.ok()? {
+            match within_timeout(self.0.next()).await?.ok()? {
                 Message::Text(text) => return Some(serde_json::from_str(&text).unwrap()),
                 Message::Close(_) => return None,
                 _ => {}

@@ -107,7 +107,7 @@ async fn a_threads_messages_come_in_order_and_in_pages() {
 }
 
 #[tokio::test]
-async fn a_threads_messages_have_what_people_said_in_order() {
+async fn a_threads_messages_include_user_messages_in_order() {
     let served = Served::start().await;
     let text = |id: &str, role: &str, content: &str| {
         format!(

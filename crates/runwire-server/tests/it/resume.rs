@@ -1,4 +1,4 @@
-//! Reconnecting anywhere continues exactly where it stopped: tried over real connections and across restarts.
+//! Resuming from any cursor continues exactly there, over real connections and across restarts.
 //!
 //! `src/feed/tests.rs` resumes after every cursor in process; this takes a sample of a thousand through the
 //! network, or all of them where `RUNWIRE_LONG` is set.

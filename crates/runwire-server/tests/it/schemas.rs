@@ -1,19 +1,19 @@
-//! Schemas that people write, and schemas that are meant to hurt.
+//! Answer schemas, ordinary and hostile.
 
-use runwire_server::interactions::{Schema, Unusable, Wrong};
+use runwire_server::interactions::{AnswerSchema, SchemaViolation, UnusableSchema};
 use runwire_server::limits;
 use serde_json::{Map, Value, json};
 
-fn check(schema: Value, values: &Value) -> Result<Vec<Wrong>, Unusable> {
+fn check(schema: Value, values: &Value) -> Result<Vec<SchemaViolation>, UnusableSchema> {
     // Schemas may go deep, so whoever checks them has the stack for it.
     let values = values.clone();
-    let work = move || Schema::compile(schema)?.check(&values);
+    let work = move || AnswerSchema::compile(schema)?.check(&values);
     let thread = std::thread::Builder::new().stack_size(limits::CHECK_STACK_BYTES).spawn(work).unwrap();
     thread.join().unwrap()
 }
 
 #[test]
-fn each_wrong_field_is_told_with_its_place_and_its_rule() {
+fn each_violation_is_listed_with_its_pointer_and_keyword() {
     let schema = json!({
         "type": "object",
         "required": ["email", "age"],
@@ -136,7 +136,7 @@ fn what_would_never_end_is_refused_before_it_begins() {
         (json!({"not": {"const": {"pattern": LARGE}}, "$ref": "#/not/const"}), json!("a".repeat(200_000))),
     ] {
         let shown: String = schema.to_string().chars().take(200).collect();
-        assert_eq!(check(schema, &values), Err(Unusable::TooCostly), "{shown}");
+        assert_eq!(check(schema, &values), Err(UnusableSchema::TooCostly), "{shown}");
     }
     // Without looking around, time grows with the text alone.
     let pattern = json!({"pattern": "^(a+)+$"});
@@ -149,23 +149,23 @@ fn nothing_outside_of_a_schema_is_looked_up() {
         ["http://127.0.0.1:9/x", "https://example.org/s#/a", "file:///etc/passwd", "other.json", "//x/y"]
     {
         let nested = json!({"properties": {"a": {"items": {"$ref": reference}}}});
-        assert_eq!(check(nested, &json!({})), Err(Unusable::Reference(reference.into())));
+        assert_eq!(check(nested, &json!({})), Err(UnusableSchema::Reference(reference.into())));
     }
     let own_address = json!({"properties": {"a": {"$id": "http://example.org/x", "$ref": "#/b"}}});
-    assert!(matches!(check(own_address, &json!({})), Err(Unusable::Reference(_))));
+    assert!(matches!(check(own_address, &json!({})), Err(UnusableSchema::Reference(_))));
     let old = json!({"$schema": "http://json-schema.org/draft-04/schema#", "not": {"id": "http://x/", "$ref": "#/b"}});
-    assert!(matches!(check(old, &json!({})), Err(Unusable::Reference(_))));
+    assert!(matches!(check(old, &json!({})), Err(UnusableSchema::Reference(_))));
     // In other drafts it is a word like any other.
     assert_eq!(check(json!({"properties": {"a": {"id": "field-1"}}}), &json!({})), Ok(Vec::new()));
     // The words may stand where values do.
     let values = json!({"properties": {"a": {"const": {"$ref": "http://example.org"}}}});
     assert_eq!(check(values, &json!({"a": {"$ref": "http://example.org"}})), Ok(Vec::new()));
     let meta = json!({"$schema": "http://127.0.0.1:9/meta", "type": "object"});
-    assert!(matches!(check(meta, &json!({})), Err(Unusable::Invalid(_))));
+    assert!(matches!(check(meta, &json!({})), Err(UnusableSchema::Invalid(_))));
 }
 
 #[test]
-fn what_is_no_schema_or_too_large_says_so() {
+fn an_invalid_or_too_large_schema_is_reported() {
     for schema in [
         json!("text"),
         json!([]),
@@ -176,25 +176,25 @@ fn what_is_no_schema_or_too_large_says_so() {
         json!({"pattern": format!("({}){{1000}}", r"[\p{L}\p{N}]{100}")}),
     ] {
         let found = check(schema.clone(), &json!({}));
-        assert!(matches!(found, Err(Unusable::Invalid(_))), "{schema}: {found:?}");
+        assert!(matches!(found, Err(UnusableSchema::Invalid(_))), "{schema}: {found:?}");
     }
     let many: Map<String, Value> = (0..6000).map(|n| (n.to_string(), json!({}))).collect();
     let found = check(json!({"properties": many}), &json!({}));
-    assert_eq!(found, Err(Unusable::TooLarge { what: "parts", limit: limits::SCHEMA_NODES }));
+    assert_eq!(found, Err(UnusableSchema::TooLarge { what: "parts", limit: limits::SCHEMA_NODES }));
     let patterns: Vec<_> = (0..200).map(|n| json!({"pattern": format!("^{n}$")})).collect();
     let found = check(json!({"anyOf": patterns}), &json!({}));
-    assert_eq!(found, Err(Unusable::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS }));
+    assert_eq!(found, Err(UnusableSchema::TooLarge { what: "patterns", limit: limits::SCHEMA_PATTERNS }));
     let large: Vec<_> = (0..20).map(|n| json!({"pattern": format!("{n}{LARGE}")})).collect();
     let found = check(json!({"anyOf": large}), &json!({}));
     let what = "bytes of compiled patterns";
-    assert_eq!(found, Err(Unusable::TooLarge { what, limit: limits::PATTERNS_BYTES }));
+    assert_eq!(found, Err(UnusableSchema::TooLarge { what, limit: limits::PATTERNS_BYTES }));
     // So many parts as are allowed can be compiled, however they hang together.
     let longest = chained(limits::SCHEMA_NODES / 3 - 10, |next| json!({"properties": {"a": next}}));
     assert_eq!(check(longest, &json!({})), Ok(Vec::new()));
 }
 
 #[test]
-fn only_so_many_wrong_fields_are_told() {
+fn the_number_of_listed_violations_is_limited() {
     let values: Map<String, Value> = (0..5000).map(|n| (format!("field{n}"), json!(n))).collect();
     let found = check(json!({"additionalProperties": {"type": "string"}}), &Value::Object(values)).unwrap();
     assert_eq!(found.len(), limits::ANSWER_ERRORS);

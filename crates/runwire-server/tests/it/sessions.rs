@@ -1,4 +1,4 @@
-//! Several sessions: in one stream, in one thread, and what Loom's readers see of them.
+//! Several sessions in one stream or thread, and how Loom's readers see them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use http::Method;
 use runwire_log::sqlite::Options;
 use serde_json::Value;
 
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 /// Two sessions beside each other, frame by frame.
 const SIDE_BY_SIDE: [&str; 6] = [
@@ -213,12 +213,12 @@ async fn the_producers_session_is_what_readers_of_its_run_see() {
 #[tokio::test(flavor = "multi_thread")]
 async fn signs_of_life_keep_the_runs_of_all_sessions() {
     let options = Options { lease: Duration::from_secs(1), ..Options::default() };
-    let served = Served::with_store(options, |config| config.beat = Duration::from_millis(100)).await;
+    let served = Served::with_store(options, |config| config.heartbeat = Duration::from_millis(100)).await;
     let mut body = served.open("/v1/events", &[("content-type", "application/x-ndjson")]).await;
     body.chunk(&(SIDE_BY_SIDE[..2].join("\n") + "\n")).await;
     served.post("/v1/runs/silent/events", r#"{"type":"run.started"}"#).await.written(1, 0);
     let status = async |run: &str| served.get(&format!("/v1/runs/{run}")).await.json()["status"].clone();
-    patient(async {
+    within_timeout(async {
         while status("silent").await == "running" {
             body.chunk("\n").await;
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,8 +1,8 @@
-//! A server that stops loses nothing that it acknowledged, and says what it has.
+//! Shutdown: acknowledged frames are kept, open bodies get their counts.
 
 use std::time::Duration;
 
-use crate::harness::{Served, delta, patient};
+use crate::harness::{Served, delta, within_timeout};
 
 #[tokio::test]
 async fn an_open_body_is_answered_with_what_was_written_when_the_server_stops() {
@@ -25,7 +25,7 @@ async fn idle_connections_do_not_hold_up_the_stop() {
     idle.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert_eq!(idle.answer().await.unwrap().status, 200);
     let silent = served.raw().await;
-    patient(served.stopped()).await;
+    within_timeout(served.stopped()).await;
     drop((idle, silent));
 }
 
@@ -35,5 +35,5 @@ async fn what_does_not_finish_in_time_is_cut_off() {
     let mut stuck = served.raw().await;
     stuck.send(b"POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    patient(served.stopped()).await;
+    within_timeout(served.stopped()).await;
 }

@@ -1,4 +1,4 @@
-//! Which extension frames a reader sees, and the cursors that belong to them.
+//! The option `slots`: which extension frames a reader gets, and their cursors.
 
 use runwire_model::dialect::Slots;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn slots_choose_the_extension_frames_on_every_way_to_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_attaches_sees_the_slots_it_asked_for() {
+async fn a_reader_that_attaches_gets_the_slots_it_asked_for() {
     let served = Served::start().await;
     ask(&served).await;
     for (choice, expected) in [("asks", &["interaction.requested", "run.suspended"][..]), ("none", &[])] {
@@ -128,7 +128,7 @@ async fn options_that_change_no_frame_change_no_cursor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agios_facade_shows_questions_and_no_other_slot_unless_it_is_told_to() {
+async fn agios_facade_shows_only_interaction_slots_unless_configured() {
     let served = asking().await;
     let events = |page: Value| page["events"].as_array().unwrap().clone();
     assert_eq!(slots(&events(served.get("/api/runs/r/events").await.json())), ASKS);
@@ -154,7 +154,7 @@ async fn a_producers_own_debug_events_are_no_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_offset_of_a_live_run_tells_how_to_go_on() {
+async fn the_next_offset_of_a_live_run_continues_it() {
     let served = Served::start().await;
     ask(&served).await;
     let page = async |offset: u64| served.get(&format!("/api/runs/r/events?offset={offset}")).await.json();

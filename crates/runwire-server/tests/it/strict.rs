@@ -1,10 +1,10 @@
-//! What breaks a dialect's document is refused where the producer asks for it, and else a warning of the run.
+//! Strict validation: violations of a dialect's document are refused with `strict`, else warnings of the run.
 
 use runwire_model::dialect::Dialect;
 use runwire_server::agents::{Agent, AgentKind, ExecAgent, demos};
 use serde_json::{Value, json};
 
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::Served;
 
 fn frame(sequence: u64, kind: &str, data: Value) -> String {

@@ -1,4 +1,4 @@
-//! The golden vectors, as streams to write.
+//! Loads the golden vectors as streams to write.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
-//! What becomes of bodies, whole or broken.
+//! Write requests: framings, open and broken bodies, leases.
 
 use std::time::Duration;
 
 use runwire_log::sqlite::Options;
 
-use crate::harness::{COMPLETED, Served, delta, patient};
+use crate::harness::{COMPLETED, Served, delta, within_timeout};
 
 const LOOM: &str = "{\"type\":\"message_chunk\",\"content\":\"Hi\",\"id\":\"think\"}\n";
 
@@ -72,7 +72,7 @@ async fn a_body_cut_in_the_middle_of_a_frame_keeps_the_whole_ones_and_ends_nothi
 }
 
 #[tokio::test]
-async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same() {
+async fn a_client_that_disconnects_early_has_written_all_the_same() {
     let served = Served::start().await;
     let mut cut = served.open("/v1/runs/cut/events?end=true", &[]).await;
     cut.chunk(&(delta("a").repeat(3000) + "{\"type\":\"te")).await;
@@ -83,7 +83,8 @@ async fn whoever_leaves_without_waiting_for_the_answer_has_written_all_the_same(
     drop(whole);
     served.until_records("cut", 3000).await;
     served.until_records("whole", 3000).await;
-    patient(async { while served.get("/v1/runs/whole").await.json()["status"] != "completed" {} }).await;
+    within_timeout(async { while served.get("/v1/runs/whole").await.json()["status"] != "completed" {} })
+        .await;
     assert_eq!(served.get("/v1/runs/cut").await.json()["status"], "running");
 
     let mut short = served.raw().await;
@@ -162,7 +163,7 @@ async fn a_stream_of_several_runs_goes_to_a_thread() {
 }
 
 #[tokio::test]
-async fn an_undecided_dialect_waits_for_a_frame_that_tells_it() {
+async fn an_ambiguous_dialect_waits_for_a_frame_that_identifies_it() {
     let served = Served::start().await;
     let vague = "{\"type\":\"hello\"}\n";
     let mut body = served.open("/v1/runs/r/events", &[]).await;
@@ -213,7 +214,7 @@ async fn a_silent_body_is_given_up_only_if_no_run_is_open() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_first_is_told_to_go_on() {
+async fn a_client_that_expects_100_continue_gets_it() {
     let served = Served::start().await;
     let mut raw = served.raw().await;
     let frame = delta("a");
@@ -230,7 +231,7 @@ async fn a_client_that_asks_first_is_told_to_go_on() {
 #[tokio::test]
 async fn signs_of_life_keep_a_run_and_silence_ends_it() {
     let options = Options { lease: Duration::from_secs(1), ..Options::default() };
-    let served = Served::with_store(options, |config| config.beat = Duration::from_millis(100)).await;
+    let served = Served::with_store(options, |config| config.heartbeat = Duration::from_millis(100)).await;
     let mut lines = served.open("/v1/runs/lines/events", &[("content-type", "application/x-ndjson")]).await;
     let mut comments =
         served.open("/v1/runs/comments/events", &[("content-type", "text/event-stream")]).await;
@@ -239,7 +240,7 @@ async fn signs_of_life_keep_a_run_and_silence_ends_it() {
     comments.chunk(&format!("data: {}\n", delta("a"))).await;
     served.post("/v1/runs/silent/events", &delta("a")).await.written(1, 0);
     let status = async |run: &str| served.get(&format!("/v1/runs/{run}")).await.json();
-    patient(async {
+    within_timeout(async {
         while status("silent").await["status"] == "running" {
             lines.chunk("\n").await;
             comments.chunk(": still here\n\n").await;

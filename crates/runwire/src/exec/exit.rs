@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use runwire_server::programs::signal_of;
+use runwire_server::programs::exit_signal;
 use serde_json::json;
 
 use crate::client::interrupt::SIGNAL_EXIT_BASE;
@@ -24,7 +24,7 @@ impl ProgramOutcome {
         if status.success() {
             return Self::Completed;
         }
-        let (exit_code, signal) = (status.code(), signal_of(status));
+        let (exit_code, signal) = (status.code(), exit_signal(status));
         let (code, message) = match (exit_code, signal) {
             (Some(exit_code), _) => ("exit_status", format!("the program ended with exit code {exit_code}")),
             (None, Some(signal)) => ("killed", format!("the program was ended by {}", name_of(signal))),
@@ -60,7 +60,7 @@ impl ProgramOutcome {
 
 /// Returns the exit code of a shell for an exit status.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
-    let by_signal = || signal_of(status).and_then(|signal| u8::try_from(signal).ok());
+    let by_signal = || exit_signal(status).and_then(|signal| u8::try_from(signal).ok());
     match status.code() {
         Some(code) => u8::try_from(code & 0xff).unwrap_or(1),
         None => by_signal().map_or(1, |signal| SIGNAL_EXIT_BASE.saturating_add(signal)),

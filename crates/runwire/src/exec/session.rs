@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use runwire_client::{Client, Error, EventStream, RunInfo, RunStatus};
 use runwire_model::framing::Framing;
-use runwire_server::limits::AGENT_READING_TIME;
-use runwire_server::programs::{Group, Stopping};
+use runwire_server::limits::AGENT_CANCEL_TIME;
+use runwire_server::programs::{GracefulStop, ProcessGroup};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -73,7 +73,7 @@ impl<'a> ExecSession<'a> {
         let dialect = arguments.dialect.named();
         let writer = RunWriter::new(&self.client, &self.run.run_id, dialect, arguments.text, notes.clone());
         let is_drawn = view.is_some() && Watch::would_be_live(false) && io::stderr().is_terminal();
-        let mut group = match Group::start(self.command(is_drawn)) {
+        let mut group = match ProcessGroup::start(self.command(is_drawn)) {
             Ok(group) => group,
             Err(error) => {
                 let program = arguments.command.first().map(|program| program.to_string_lossy().into_owned());
@@ -127,12 +127,12 @@ impl<'a> ExecSession<'a> {
     /// Waits for the program's exit; forwards signals and cancel requests to it.
     async fn supervise(
         &self,
-        group: &mut Group,
+        group: &mut ProcessGroup,
         writer_task: &mut WriterTask,
         cancels: &mut mpsc::Receiver<Option<String>>,
         signals: &mut OsSignals,
     ) -> Result<ProgramExit, ExecError> {
-        let mut stopping = Stopping::new(self.arguments.grace);
+        let mut stopping = GracefulStop::new(self.arguments.grace);
         let (mut cancelled, mut written, mut interrupts) = (None, None, 0);
         let mut heartbeats = tokio::time::interval(HEARTBEAT_INTERVAL);
         heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -148,7 +148,7 @@ impl<'a> ExecSession<'a> {
                 }
                 Some(reason) = cancels.recv() => {
                     cancelled.get_or_insert(reason);
-                    stopping.begin(AGENT_READING_TIME);
+                    stopping.begin(AGENT_CANCEL_TIME);
                 }
                 step = stopping.step() => group.step(step),
                 // A program that has closed its output may still work; the writer task no longer renews the lease.

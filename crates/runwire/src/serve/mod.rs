@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use runwire_log::Migrated;
 use runwire_server::agents::demos;
-use runwire_server::{Config, Retention, Server};
+use runwire_server::{Config, RetentionConfig, Server};
 
 use crate::Verdict;
 use crate::arguments::{DevArguments, ServeArguments};
@@ -86,9 +86,9 @@ async fn serve(settings: &Settings, greeting: Greeting) -> Result<(), Failure> {
         allowed_hosts: settings.allowed_hosts.clone(),
         keep_alive: settings.keep_alive,
         body_idle: Config::default().body_idle.min(settings.lease),
-        beat: Config::default().beat.min(settings.lease / 4),
+        heartbeat: Config::default().heartbeat.min(settings.lease / 4),
         connections: usize::try_from(settings.connections).unwrap_or(usize::MAX),
-        retention: Retention { age: settings.retention_age, bytes: settings.retention_bytes },
+        retention: RetentionConfig { age: settings.retention_age, bytes: settings.retention_bytes },
         agents: settings.agents.clone(),
         default_agent: settings.default_agent.clone(),
         facades: settings.facades,

@@ -1,10 +1,10 @@
-//! An agent that is somebody else's server: a request starts it, and the stream that answers is the run.
+//! Runs an agent on another server: a request starts it, and the response stream is the run.
 //!
-//! A question ends the stream, or leaves it open and silent; the answer goes out as another request, whose stream
-//! continues the same run. The run's input is over when no stream is open and no person is waited for.
+//! An interaction ends the stream or leaves it idle; the answer is sent as another request, whose stream continues
+//! the same run. The agent is done when no stream is open and the run does not wait for a person.
 
-mod connection;
-mod refusal;
+mod client;
+mod error_response;
 mod request;
 mod stream;
 
@@ -14,209 +14,210 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::agent_writer::{AgentWriteError, AgentWriter};
 use super::config::HttpAgent;
-use super::delivery::{Delivery, Stop};
-use super::ending::Ending;
-use super::job::{Job, Left};
-use super::signals::{Follower, Signal};
-pub(super) use refusal::own_words;
-use request::Prepared;
-use stream::{Arrival, Asking, Over};
+use super::job::{Job, OrphanState};
+use super::outcome::AgentOutcome;
+use super::signals::{RecordFollower, RunSignal};
+pub(super) use error_response::error_text_in;
+use request::AgentRequest;
+use stream::{AgentClient, StreamEnd, StreamEvent};
 
-/// Tells where an agent is, as the server's log may say it.
+/// Returns an agent's URL for the server's log.
 pub(super) fn address(agent: &HttpAgent) -> String {
-    connection::shown(&agent.url)
+    client::redacted_url(&agent.url)
 }
 
-/// Arrivals that wait to be written; the agent waits while there are more.
-const WAITING: usize = 2;
+/// Capacity of the queue of stream events; backpressure beyond it.
+const EVENT_QUEUE: usize = 2;
 
-/// Runs the agent, to the end of its run or of the server.
+/// Runs the agent until the run ends or the server stops.
 pub(super) async fn run(
     job: &Job,
     agent: &HttpAgent,
-    mut delivery: Delivery,
-    follower: Follower,
-    left: Option<Left>,
+    mut writer: AgentWriter,
+    follower: RecordFollower,
+    orphan: Option<OrphanState>,
 ) {
-    let connections = match connection::prepare(agent) {
-        Ok(connections) => connections,
-        Err(reason) => return job.end(&mut delivery, Ending::failed("agent_unreachable", reason)).await,
+    let client = match client::build(agent) {
+        Ok(client) => client,
+        Err(reason) => return job.end(&mut writer, AgentOutcome::failed("agent_unreachable", reason)).await,
     };
-    let (arrivals, arrived) = mpsc::channel(WAITING);
-    let asking = Asking { connections, agent: agent.clone(), turns: job.turns.clone(), arrivals };
-    let mut talk = Talk {
+    let (events, received) = mpsc::channel(EVENT_QUEUE);
+    let agent_client =
+        AgentClient { client, agent: agent.clone(), run_permits: job.run_permits.clone(), events };
+    let mut http_run = HttpRun {
         job,
         agent,
-        delivery,
+        writer,
         follower,
-        asking,
-        arrived,
+        agent_client,
+        received,
         streams: JoinSet::new(),
         open: 0,
         frames: 0,
-        frames_when_told: 0,
+        frames_at_answer: 0,
         is_suspended: false,
-        untold: Vec::new(),
+        undelivered_answers: Vec::new(),
         cancelled: None,
-        broken: None,
+        stream_error: None,
     };
-    let ending = match talk.begin(left).await {
-        Ok(()) => talk.converse().await,
-        Err(halt) => halt,
+    let outcome = match http_run.start(orphan).await {
+        Ok(()) => http_run.run().await,
+        Err(end) => end,
     };
-    match ending {
-        Halt::End(ending) => job.end(&mut talk.delivery, ending).await,
-        Halt::Leave => {}
+    match outcome {
+        HttpRunEnd::End(outcome) => job.end(&mut http_run.writer, outcome).await,
+        HttpRunEnd::Leave => {}
     }
 }
 
-/// Why a talk is over.
-enum Halt {
-    /// The run ends like this.
-    End(Ending),
-    /// The run has ended, or waits for a person while the server stops: the next one goes on.
+/// How the work on a run ends.
+enum HttpRunEnd {
+    /// The run ends with this outcome.
+    End(AgentOutcome),
+    /// The run has ended already, or waits for a person while the server stops and another one resumes it.
     Leave,
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
+impl From<AgentWriteError> for HttpRunEnd {
+    fn from(stop: AgentWriteError) -> Self {
         match stop {
-            Stop::Closed | Stop::Fenced => Self::Leave,
-            Stop::Garbled(message) => Self::End(Ending::failed("agent_garbled", message)),
-            Stop::Refused => Self::End(Ending::store_damaged()),
-            Stop::Log(error) => error.into(),
+            AgentWriteError::Closed | AgentWriteError::Fenced => Self::Leave,
+            AgentWriteError::Garbled(message) => Self::End(AgentOutcome::failed("agent_garbled", message)),
+            AgentWriteError::Refused => Self::End(AgentOutcome::store_damaged()),
+            AgentWriteError::Log(error) => error.into(),
         }
     }
 }
 
-impl From<LogError> for Halt {
+impl From<LogError> for HttpRunEnd {
     fn from(error: LogError) -> Self {
         tracing::warn!(%error, "the log takes nothing of an agent");
         Self::Leave
     }
 }
 
-/// A cancelled run, until its agent has ended or its time is over.
+/// A cancel request, until the agent has ended or the grace period is over.
 struct Cancelled {
     reason: Option<String>,
     until: Instant,
 }
 
-struct Talk<'a> {
+struct HttpRun<'a> {
     job: &'a Job,
     agent: &'a HttpAgent,
-    delivery: Delivery,
-    follower: Follower,
-    asking: Asking,
-    arrived: mpsc::Receiver<Arrival>,
+    writer: AgentWriter,
+    follower: RecordFollower,
+    agent_client: AgentClient,
+    received: mpsc::Receiver<StreamEvent>,
     streams: JoinSet<()>,
-    /// How many streams are open or wait for their turn.
+    /// Streams that are open or wait for a permit.
     open: usize,
-    /// How many frames have come.
+    /// Received frames.
     frames: u64,
-    /// How many had come when the agent was told an answer.
-    frames_when_told: u64,
+    /// Received frames at the time of the last answer.
+    frames_at_answer: u64,
     is_suspended: bool,
-    /// Answers that the agent was not told yet.
-    untold: Vec<InteractionResolved>,
+    /// Answers that were not sent to the agent.
+    undelivered_answers: Vec<InteractionResolved>,
     cancelled: Option<Cancelled>,
-    /// How a stream has failed, until it is known whether that matters.
-    broken: Option<Box<ErrorInfo>>,
+    /// Error of a stream, until it is known whether the run waits for a person.
+    stream_error: Option<Box<ErrorInfo>>,
 }
 
-impl Talk<'_> {
-    async fn begin(&mut self, left: Option<Left>) -> Result<(), Halt> {
-        let Some(left) = left else {
-            let prepared = request::start(self.job, self.agent).await?;
-            self.ask(prepared);
+impl HttpRun<'_> {
+    async fn start(&mut self, orphan: Option<OrphanState>) -> Result<(), HttpRunEnd> {
+        let Some(orphan) = orphan else {
+            let request = request::start_request(self.job, self.agent).await?;
+            self.send(request);
             return Ok(());
         };
-        self.frames = self.delivery.written();
-        self.is_suspended = left.is_suspended;
-        self.untold = left.untold;
-        match left.resumed {
-            Some(seq) => self.tell_answers(seq).await,
+        self.frames = self.writer.written();
+        self.is_suspended = orphan.is_suspended;
+        self.undelivered_answers = orphan.undelivered_answers;
+        match orphan.resumed {
+            Some(seq) => self.send_answers(seq).await,
             None => Ok(()),
         }
     }
 
-    fn ask(&mut self, prepared: Prepared) {
+    fn send(&mut self, request: AgentRequest) {
         while self.streams.try_join_next().is_some() {}
-        let asking = self.asking.clone();
-        // A run that has a stream has its turn; if it waited for another, all could wait for each other.
+        let agent_client = self.agent_client.clone();
+        // A run with an open stream holds a permit; waiting for a second one could deadlock.
         match self.open {
-            0 => self.streams.spawn(asking.ask_in_turn(prepared)),
-            _ => self.streams.spawn(asking.ask(prepared)),
+            0 => self.streams.spawn(agent_client.send_in_turn(request)),
+            _ => self.streams.spawn(agent_client.send_and_stream(request)),
         };
         self.open += 1;
     }
 
-    async fn converse(&mut self) -> Halt {
+    async fn run(&mut self) -> HttpRunEnd {
         loop {
-            let turn = match self.open {
-                // A run that waits for a person keeps no lease.
-                0 => self.attend().await,
-                _ => self.job.beating(self.attend()).await,
+            let handled = match self.open {
+                // A run that waits for a person needs no lease.
+                0 => self.wait_for_event().await,
+                _ => self.job.with_heartbeat(self.wait_for_event()).await,
             };
-            if let Err(halt) = turn {
-                return halt;
+            if let Err(end) = handled {
+                return end;
             }
-            // What was written may have asked something; that is known once it was read.
-            if self.follower.at() < self.delivery.last_seq() {
+            // A written frame may have opened an interaction: known once its record was read.
+            if self.follower.at() < self.writer.last_seq() {
                 continue;
             }
-            match self.broken.take() {
-                // Nobody needs a stream while a person is waited for: the answer brings another.
+            match self.stream_error.take() {
+                // A broken stream does not matter while the run waits for a person: the answer opens another.
                 Some(error) if self.is_suspended => {
                     tracing::debug!(run = &*self.job.run.id, error = error.message, "a stream is gone");
                 }
-                Some(_) if self.cancelled.is_some() => return self.cancelled_end(),
-                Some(error) => return Halt::End(Ending::Failed(error)),
+                Some(_) if self.cancelled.is_some() => return self.cancelled_outcome(),
+                Some(error) => return HttpRunEnd::End(AgentOutcome::Failed(error)),
                 None => {}
             }
             if self.open == 0 && !self.is_suspended {
-                return self.input_over();
+                return self.stream_outcome();
             }
         }
     }
 
-    async fn attend(&mut self) -> Result<(), Halt> {
+    async fn wait_for_event(&mut self) -> Result<(), HttpRunEnd> {
         let until = self.cancelled.as_ref().map(|cancelled| cancelled.until);
         tokio::select! {
             biased;
             signals = self.follower.signals() => {
                 for signal in signals {
-                    self.heed(signal).await?;
+                    self.handle_signal(signal).await?;
                 }
                 Ok(())
             }
             () = self.job.server_stops() => Err(match self.open {
-                0 => Halt::Leave,
-                _ => Halt::End(Ending::server_stopped()),
+                0 => HttpRunEnd::Leave,
+                _ => HttpRunEnd::End(AgentOutcome::server_stopped()),
             }),
-            () = sleep_until(until) => Err(self.cancelled_end()),
-            Some(arrival) = self.arrived.recv() => self.take(arrival).await,
+            () = sleep_until(until) => Err(self.cancelled_outcome()),
+            Some(event) = self.received.recv() => self.handle_event(event).await,
         }
     }
 
-    async fn take(&mut self, arrival: Arrival) -> Result<(), Halt> {
-        match arrival {
-            Arrival::Frames(frames) => {
+    async fn handle_event(&mut self, event: StreamEvent) -> Result<(), HttpRunEnd> {
+        match event {
+            StreamEvent::Frames(frames) => {
                 self.frames += frames.len() as u64;
-                Ok(self.delivery.write(frames).await?)
+                Ok(self.writer.write(frames).await?)
             }
-            Arrival::TooLong { line } => Ok(self.delivery.too_long(line).await?),
-            Arrival::Over(over) => {
+            StreamEvent::TooLong { line } => Ok(self.writer.skip_too_long(line).await?),
+            StreamEvent::End(end) => {
                 self.open -= 1;
-                match over {
-                    Over::Acknowledged if self.open == 0 && self.frames == self.frames_when_told => {
+                match end {
+                    StreamEnd::Acknowledged if self.open == 0 && self.frames == self.frames_at_answer => {
                         let message = "the agent took the answer, and sends no stream that continues the run";
-                        Err(Halt::End(Ending::failed("agent_not_a_stream", message)))
+                        Err(HttpRunEnd::End(AgentOutcome::failed("agent_not_a_stream", message)))
                     }
-                    Over::Clean | Over::Acknowledged | Over::Unheard => Ok(()),
-                    Over::Failed(error) => {
-                        self.broken = Some(error);
+                    StreamEnd::Complete | StreamEnd::Acknowledged | StreamEnd::NoReceiver => Ok(()),
+                    StreamEnd::Failed(error) => {
+                        self.stream_error = Some(error);
                         Ok(())
                     }
                 }
@@ -224,81 +225,81 @@ impl Talk<'_> {
         }
     }
 
-    async fn heed(&mut self, signal: Signal) -> Result<(), Halt> {
+    async fn handle_signal(&mut self, signal: RunSignal) -> Result<(), HttpRunEnd> {
         match signal {
-            Signal::Suspended => self.is_suspended = true,
-            Signal::Answered(resolved) => self.untold.push(resolved),
-            Signal::Resumed { seq } => {
+            RunSignal::Suspended => self.is_suspended = true,
+            RunSignal::Answered(resolved) => self.undelivered_answers.push(resolved),
+            RunSignal::Resumed { seq } => {
                 self.is_suspended = false;
-                self.tell_answers(seq).await?;
+                self.send_answers(seq).await?;
             }
-            Signal::CancelRequested { reason } => return self.cancel(reason),
-            Signal::Closed { by_agent } => {
-                // Whoever waits for a person is not at the other end of a connection that could be closed.
+            RunSignal::CancelRequested { reason } => return self.cancel(reason),
+            RunSignal::Closed { by_agent } => {
+                // A suspended agent has no connection that could be closed.
                 if self.is_suspended && !by_agent {
-                    self.tell_cancel(None);
+                    self.send_cancel(None);
                 }
-                return Err(Halt::Leave);
+                return Err(HttpRunEnd::Leave);
             }
         }
         Ok(())
     }
 
-    /// Tells the agent what people have answered.
-    async fn tell_answers(&mut self, seq: u64) -> Result<(), Halt> {
-        let untold = std::mem::take(&mut self.untold);
-        if untold.is_empty() {
+    /// Sends the answers to the agent.
+    async fn send_answers(&mut self, seq: u64) -> Result<(), HttpRunEnd> {
+        let undelivered_answers = std::mem::take(&mut self.undelivered_answers);
+        if undelivered_answers.is_empty() {
             return Ok(());
         }
-        self.delivery.check_ours().await?;
-        let requests = request::answers(self.job, self.agent, &untold, seq).await?;
+        self.writer.check_not_fenced().await?;
+        let requests = request::answer_requests(self.job, self.agent, &undelivered_answers, seq).await?;
         if requests.is_empty() {
             let message = "the answer cannot be told to the agent, which has no `answer_url`";
-            return Err(Halt::End(Ending::failed("agent_takes_no_answer", message)));
+            return Err(HttpRunEnd::End(AgentOutcome::failed("agent_takes_no_answer", message)));
         }
-        self.frames_when_told = self.frames;
-        for prepared in requests {
-            self.ask(prepared);
+        self.frames_at_answer = self.frames;
+        for request in requests {
+            self.send(request);
         }
         Ok(())
     }
 
-    /// Tells the agent to stop, and gives it time to; one that cannot be told is cut off.
-    fn cancel(&mut self, reason: Option<String>) -> Result<(), Halt> {
-        let told = self.tell_cancel(reason.as_deref());
+    /// Sends a cancel request and starts the grace period; without a cancel URL the run ends at once.
+    fn cancel(&mut self, reason: Option<String>) -> Result<(), HttpRunEnd> {
+        let is_sent = self.send_cancel(reason.as_deref());
         let until = Instant::now() + self.job.grace;
         self.cancelled = Some(Cancelled { reason, until });
-        if told { Ok(()) } else { Err(self.cancelled_end()) }
+        if is_sent { Ok(()) } else { Err(self.cancelled_outcome()) }
     }
 
-    fn tell_cancel(&mut self, reason: Option<&str>) -> bool {
-        let Some(prepared) = request::cancel(self.job, self.agent, reason) else { return false };
-        // Nobody waits for its answer, and it shall not be taken for one of the run's streams.
-        let (arrivals, _) = mpsc::channel(1);
-        let asking = Asking { arrivals, ..self.asking.clone() };
-        let asking = tokio::time::timeout(self.job.grace, asking.ask(prepared));
-        tokio::spawn(async move { asking.await.is_ok() });
+    fn send_cancel(&mut self, reason: Option<&str>) -> bool {
+        let Some(request) = request::cancel_request(self.job, self.agent, reason) else { return false };
+        // Its response is ignored: the channel has no receiver.
+        let (events, _) = mpsc::channel(1);
+        let agent_client = AgentClient { events, ..self.agent_client.clone() };
+        let agent_client = tokio::time::timeout(self.job.grace, agent_client.send_and_stream(request));
+        tokio::spawn(async move { agent_client.await.is_ok() });
         true
     }
 
-    fn cancelled_end(&mut self) -> Halt {
+    fn cancelled_outcome(&mut self) -> HttpRunEnd {
         let reason = self.cancelled.take().and_then(|cancelled| cancelled.reason);
-        Halt::End(Ending::Cancelled { reason })
+        HttpRunEnd::End(AgentOutcome::Cancelled { reason })
     }
 
-    /// Tells how a run ends of which nothing more comes.
-    fn input_over(&mut self) -> Halt {
+    /// Returns the outcome of a run whose streams have all ended.
+    fn stream_outcome(&mut self) -> HttpRunEnd {
         if self.cancelled.is_some() {
-            return self.cancelled_end();
+            return self.cancelled_outcome();
         }
-        Halt::End(match (self.frames, self.delivery.unreadable()) {
-            (0, _) => Ending::failed("agent_empty", "the agent's answer was empty"),
+        HttpRunEnd::End(match (self.frames, self.writer.unreadable_reason()) {
+            (0, _) => AgentOutcome::failed("agent_empty", "the agent's answer was empty"),
             (_, Some(first)) => {
                 let dialect = self.agent.dialect.name();
                 let message = format!("nothing of the agent's answer is {dialect}; the first: {first}");
-                Ending::failed("agent_garbled", message)
+                AgentOutcome::failed("agent_garbled", message)
             }
-            (_, None) => Ending::Complete,
+            (_, None) => AgentOutcome::Complete,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One request to an agent, and the stream that answers it.
+//! Sends a request to an agent and reads the stream of its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,105 +14,106 @@ use runwire_model::framing::{Framing, FramingError, Unframer};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::connection::{Connections, place_of, told};
-use super::refusal;
-use super::request::Prepared;
+use super::client::{AgentHttpClient, error_chain, host_and_port};
+use super::error_response;
+use super::request::AgentRequest;
 use crate::agents::config::HttpAgent;
 use crate::limits;
 
-/// Something that came on a stream.
+/// An event of a response stream.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(super) enum StreamEvent {
     /// Frames, in order.
     Frames(FrameBatch),
-    /// A frame that is longer than any may be.
+    /// A frame above the size limit.
     TooLong { line: u64 },
-    /// The stream is over.
-    Over(Over),
+    /// The stream has ended.
+    End(StreamEnd),
 }
 
-/// How a stream has ended.
+/// How a stream ended.
 #[derive(Debug, PartialEq)]
-pub(super) enum Over {
-    /// Properly.
-    Clean,
-    /// Nobody listens any more: the run has ended.
-    Unheard,
-    /// The request was taken, and no stream answers it.
+pub(super) enum StreamEnd {
+    /// Cleanly.
+    Complete,
+    /// The receiver is closed: the run has ended.
+    NoReceiver,
+    /// The request was accepted without a stream.
     Acknowledged,
-    /// Not as it should.
+    /// With an error.
     Failed(Box<ErrorInfo>),
 }
 
-/// What is needed to ask an agent something.
+/// Sends requests to an agent and forwards the events of their streams.
 #[derive(Clone)]
-pub(super) struct Asking {
-    pub(super) connections: Connections,
+pub(super) struct AgentClient {
+    pub(super) client: AgentHttpClient,
     pub(super) agent: HttpAgent,
-    pub(super) turns: Arc<Semaphore>,
-    pub(super) arrivals: mpsc::Sender<Arrival>,
+    pub(super) run_permits: Arc<Semaphore>,
+    pub(super) events: mpsc::Sender<StreamEvent>,
 }
 
-impl Asking {
-    /// Waits for a turn, sends a request, and hands on what answers it. A stream holds its turn to its end.
-    pub(super) async fn ask_in_turn(self, prepared: Prepared) {
-        let Ok(turn) = self.turns.clone().acquire_owned().await else { return };
-        self.ask(prepared).await;
-        drop(turn);
+impl AgentClient {
+    /// Waits for a permit, then sends a request and forwards its stream; holds the permit until the stream ends.
+    pub(super) async fn send_in_turn(self, request: AgentRequest) {
+        let Ok(permit) = self.run_permits.clone().acquire_owned().await else { return };
+        self.send_and_stream(request).await;
+        drop(permit);
     }
 
-    /// Sends a request, and hands on what answers it.
-    pub(super) async fn ask(self, prepared: Prepared) {
-        let over = match self.answer(&prepared).await {
-            Ok(response) => match self.stream(&prepared, response).await {
-                Ok(over) | Err(over) => over,
+    /// Sends a request and forwards its stream.
+    pub(super) async fn send_and_stream(self, request: AgentRequest) {
+        let end = match self.response(&request).await {
+            Ok(response) => match self.stream(&request, response).await {
+                Ok(end) | Err(end) => end,
             },
-            Err(error) => Over::Failed(Box::new(error)),
+            Err(error) => StreamEnd::Failed(Box::new(error)),
         };
-        // Where nobody listens any more, the run has ended.
-        let _ = self.arrivals.send(Arrival::Over(over)).await;
+        // A closed receiver means that the run has ended.
+        let _ = self.events.send(StreamEvent::End(end)).await;
     }
 
-    /// Sends a request, again while nothing has come of it.
-    async fn answer(&self, prepared: &Prepared) -> Result<Response<Incoming>, ErrorInfo> {
+    /// Sends a request; retries failures that are safe to repeat.
+    async fn response(&self, request: &AgentRequest) -> Result<Response<Incoming>, ErrorInfo> {
         let mut wait = Duration::from_millis(200);
         for attempt in 1.. {
-            let sent = timeout(self.agent.answer_time, self.send(prepared)).await;
-            let (error, asked) = match sent {
+            let sent = timeout(self.agent.answer_time, self.send(request)).await;
+            let (error, retry_delay) = match sent {
                 Err(_) => {
                     let seconds = self.agent.answer_time.as_secs();
                     let message = format!("the agent did not answer within {seconds} s");
-                    // It may be at work: asking again might make it do everything twice.
+                    // Not retried: the agent may be working on it.
                     return Err(retryable(ErrorInfo::coded("agent_silent", message)));
                 }
-                Ok(Err(Unsent { error, again: false })) => return Err(error),
-                Ok(Err(Unsent { error, again: true })) => (Some(error), None),
+                Ok(Err(SendFailure { error, can_retry: false })) => return Err(error),
+                Ok(Err(SendFailure { error, can_retry: true })) => (Some(error), None),
                 Ok(Ok(response))
-                    if refusal::is_temporary(response.status()) && attempt < limits::AGENT_TRIES =>
+                    if error_response::is_temporary(response.status())
+                        && attempt < limits::AGENT_ATTEMPTS =>
                 {
                     (None, retry_after(&response))
                 }
                 Ok(Ok(response)) => return Ok(response),
             };
-            if let Some(error) = error.filter(|_| attempt >= limits::AGENT_TRIES) {
+            if let Some(error) = error.filter(|_| attempt >= limits::AGENT_ATTEMPTS) {
                 return Err(error);
             }
-            tokio::time::sleep(asked.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
+            tokio::time::sleep(retry_delay.unwrap_or(wait).min(limits::AGENT_RETRY_TIME)).await;
             wait *= 4;
         }
         Err(ErrorInfo::coded("agent_unreachable", "the agent cannot be reached"))
     }
 
-    async fn send(&self, prepared: &Prepared) -> Result<Response<Incoming>, Unsent> {
-        let never = |error: ErrorInfo| Unsent { error, again: false };
-        let mut request = Request::builder()
+    async fn send(&self, request: &AgentRequest) -> Result<Response<Incoming>, SendFailure> {
+        let permanent = |error: ErrorInfo| SendFailure { error, can_retry: false };
+        let mut http_request = Request::builder()
             .method(Method::POST)
-            .uri(&prepared.url)
-            .body(Full::new(prepared.body.clone()))
+            .uri(&request.url)
+            .body(Full::new(request.body.clone()))
             .map_err(|error| {
-                never(ErrorInfo::coded("agent_unreachable", format!("the url is none: {error}")))
+                permanent(ErrorInfo::coded("agent_unreachable", format!("the url is none: {error}")))
             })?;
-        let headers = request.headers_mut();
+        let headers = http_request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(
             ACCEPT,
@@ -122,55 +123,66 @@ impl Asking {
         for (name, value) in &self.agent.headers {
             headers.insert(name, value.clone());
         }
-        self.connections.request(request).await.map_err(|error| {
-            let message = told(&error);
+        self.client.request(http_request).await.map_err(|error| {
+            let message = error_chain(&error);
             if error.is_connect() {
-                // What rustls says of an answer that is no TLS.
+                // The error of rustls for a response that is not TLS.
                 let no_tls = message.contains("InvalidContentType");
                 let hint = if no_tls { ": its address may speak `http`, not `https`" } else { "" };
-                let at = place_of(&prepared.url);
+                let at = host_and_port(&request.url);
                 let message = format!("the agent cannot be reached at {at}: {message}{hint}");
                 let error = ErrorInfo::coded("agent_unreachable", message);
-                return Unsent { error: retryable(error), again: true };
+                return SendFailure { error: retryable(error), can_retry: true };
             }
             let message = format!("the agent broke the connection off before it answered: {message}");
-            never(retryable(ErrorInfo::coded("agent_broken_off", message)))
+            permanent(retryable(ErrorInfo::coded("agent_broken_off", message)))
         })
     }
 
-    /// Hands on the frames of an answer, to its end.
-    async fn stream(&self, prepared: &Prepared, response: Response<Incoming>) -> Result<Over, Over> {
+    /// Forwards the frames of a response to its end.
+    async fn stream(
+        &self,
+        request: &AgentRequest,
+        response: Response<Incoming>,
+    ) -> Result<StreamEnd, StreamEnd> {
         let (parts, mut body) = response.into_parts();
         let media = parts.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
         let media =
             media.map(|media| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
         if parts.status.is_redirection() {
             let location = parts.headers.get(LOCATION).and_then(|location| location.to_str().ok());
-            return Err(Over::Failed(refusal::of_redirect(parts.status, location).into()));
+            return Err(StreamEnd::Failed(error_response::of_redirect(parts.status, location).into()));
         }
         if !parts.status.is_success() {
-            let body = beginning(body, &self.agent).await;
-            return Err(Over::Failed(refusal::of_status(parts.status, media.as_deref(), &body).into()));
+            let body = read_start(body, &self.agent).await;
+            return Err(StreamEnd::Failed(
+                error_response::of_status(parts.status, media.as_deref(), &body).into(),
+            ));
         }
         let framing = match media.as_deref() {
             Some("text/event-stream") => Some(Framing::Sse),
             Some(media) if media.contains("ndjson") || media.contains("jsonl") => Some(Framing::Ndjson),
-            _ if prepared.takes_acknowledgement => return Ok(Over::Acknowledged),
+            _ if request.takes_acknowledgement => return Ok(StreamEnd::Acknowledged),
             Some("application/json") => Some(Framing::Json),
             Some(media) if media.contains("html") || media.contains("xml") => {
-                let body = beginning(body, &self.agent).await;
-                return Err(Over::Failed(refusal::of_media(media, &body).into()));
+                let body = read_start(body, &self.agent).await;
+                return Err(StreamEnd::Failed(error_response::of_media(media, &body).into()));
             }
-            Some(media) if refusal::is_binary(media) => {
-                return Err(Over::Failed(refusal::of_media(media, &[]).into()));
+            Some(media) if error_response::is_binary(media) => {
+                return Err(StreamEnd::Failed(error_response::of_media(media, &[]).into()));
             }
             _ => None,
         };
-        let mut cutter =
-            Cutter { framing, unframer: None, first: Vec::new(), uncut: Some(Vec::new()), signs: 0 };
+        let mut unframer = ResponseUnframer {
+            framing,
+            unframer: None,
+            first: Vec::new(),
+            unframed_start: Some(Vec::new()),
+            heartbeats: 0,
+        };
         let mut heard_at = Instant::now();
         loop {
-            // Bytes alone are no sign of life: a line that never ends says nothing, for as long as it goes on.
+            // Bytes alone do not count as activity: an endless line is no output.
             let frame = match timeout_at(heard_at + self.agent.silence_time, body.frame()).await {
                 Err(_) => {
                     let seconds = self.agent.silence_time.as_secs();
@@ -180,46 +192,47 @@ impl Asking {
                 Ok(None) => break,
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => {
-                    // What arrived whole before it is written; half a frame is not.
-                    let message = format!("the agent's stream broke off: {}", told(&error));
+                    // Complete frames before the error were forwarded; a partial one is dropped.
+                    let message = format!("the agent's stream broke off: {}", error_chain(&error));
                     return Err(failed("agent_broken_off", message));
                 }
             };
-            // Trailers say nothing here.
+            // Trailers are ignored.
             if let Ok(bytes) = frame.into_data() {
-                let signs = cutter.signs();
-                cutter.push(&bytes);
-                self.hand_on(&mut cutter).await?;
-                if cutter.signs() != signs {
+                let heartbeats = unframer.heartbeats();
+                unframer.push(&bytes);
+                self.forward_frames(&mut unframer).await?;
+                if unframer.heartbeats() != heartbeats {
                     heard_at = Instant::now();
                 }
             }
         }
-        cutter.finish();
-        self.hand_on(&mut cutter).await?;
-        match cutter
-            .uncut
+        unframer.finish();
+        self.forward_frames(&mut unframer).await?;
+        match unframer
+            .unframed_start
             .filter(|_| framing == Some(Framing::Sse))
-            .and_then(|said| refusal::of_no_events(&said))
+            .and_then(|bytes| error_response::of_no_events(&bytes))
         {
-            Some(error) => Err(Over::Failed(error.into())),
-            None => Ok(Over::Clean),
+            Some(error) => Err(StreamEnd::Failed(error.into())),
+            None => Ok(StreamEnd::Complete),
         }
     }
 
-    async fn hand_on(&self, cutter: &mut Cutter) -> Result<(), Over> {
-        let listens = |sent: Result<(), mpsc::error::SendError<Arrival>>| sent.map_err(|_| Over::Unheard);
+    async fn forward_frames(&self, unframer: &mut ResponseUnframer) -> Result<(), StreamEnd> {
+        let sent =
+            |sent: Result<(), mpsc::error::SendError<StreamEvent>>| sent.map_err(|_| StreamEnd::NoReceiver);
         loop {
-            let (frames, error) = cutter.take();
+            let (frames, error) = unframer.take();
             if !frames.is_empty() {
-                listens(self.arrivals.send(Arrival::Frames(frames)).await)?;
+                sent(self.events.send(StreamEvent::Frames(frames)).await)?;
             } else if error.is_none() {
                 return Ok(());
             }
             match error {
                 None => {}
                 Some(FramingError::TooLong { line } | FramingError::NameTooLong { line }) => {
-                    listens(self.arrivals.send(Arrival::TooLong { line }).await)?;
+                    sent(self.events.send(StreamEvent::TooLong { line }).await)?;
                 }
                 Some(error @ FramingError::NotJson { .. }) => {
                     let message = format!("line {} of the agent's answer: {error}", error.line());
@@ -230,34 +243,34 @@ impl Asking {
     }
 }
 
-/// A request of which nothing has come.
-struct Unsent {
+/// A request that got no response.
+struct SendFailure {
     error: ErrorInfo,
-    again: bool,
+    can_retry: bool,
 }
 
-/// Cuts an answer into frames.
-struct Cutter {
+/// Splits a response into frames.
+struct ResponseUnframer {
     framing: Option<Framing>,
     unframer: Option<Unframer>,
-    /// Bytes that do not tell the framing yet.
+    /// Bytes that arrived before the framing was detected.
     first: Vec<u8>,
-    /// How the answer begins, as long as there is no frame in it.
-    uncut: Option<Vec<u8>>,
-    /// Frames, and line ends before the framing was known.
-    signs: u64,
+    /// The first bytes of the response, until it has a frame.
+    unframed_start: Option<Vec<u8>>,
+    /// Number of frames, and of line ends before the framing was known.
+    heartbeats: u64,
 }
 
-impl Cutter {
+impl ResponseUnframer {
     fn push(&mut self, bytes: &[u8]) {
-        if let Some(uncut) = &mut self.uncut {
-            let room = limits::AGENT_REFUSAL_BYTES.saturating_sub(uncut.len());
-            uncut.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if let Some(unframed_start) = &mut self.unframed_start {
+            let bytes_left = limits::AGENT_ERROR_BYTES.saturating_sub(unframed_start.len());
+            unframed_start.extend_from_slice(&bytes[..bytes.len().min(bytes_left)]);
         }
         if let Some(unframer) = &mut self.unframer {
             return unframer.push(bytes);
         }
-        self.signs += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.heartbeats += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.first.extend_from_slice(bytes);
         let found = self.framing.or_else(|| Framing::detect(&self.first));
         let enough = self.first.len() >= limits::SNIFFED_BYTES;
@@ -266,9 +279,9 @@ impl Cutter {
         }
     }
 
-    /// Counts what shows that the agent lives: whole frames, comments, blank lines.
-    fn signs(&self) -> u64 {
-        self.signs + self.unframer.as_ref().map_or(0, Unframer::beats)
+    /// Counts the agent's activity: complete frames, comments, blank lines.
+    fn heartbeats(&self) -> u64 {
+        self.heartbeats + self.unframer.as_ref().map_or(0, Unframer::beats)
     }
 
     fn begin(&mut self, framing: Framing) {
@@ -284,15 +297,15 @@ impl Cutter {
         }
     }
 
-    /// Takes as many whole frames as one append has room for, and what stands in the way of the next.
+    /// Returns the complete frames up to the limit of one append, and the error that stopped it.
     fn take(&mut self) -> (FrameBatch, Option<FramingError>) {
         let mut batch = FrameBatch::default();
         let Some(unframer) = &mut self.unframer else { return (batch, None) };
         while batch.len() < limits::BATCH_FRAMES && batch.bytes() < limits::BATCH_BYTES {
             let next = unframer.next();
             if next.is_some() {
-                self.uncut = None;
-                self.signs += 1;
+                self.unframed_start = None;
+                self.heartbeats += 1;
             }
             match next {
                 Some(Ok(frame)) => batch.push(frame.line, frame.name, frame.data),
@@ -304,9 +317,9 @@ impl Cutter {
     }
 }
 
-/// Reads the beginning of a body that is no stream.
-async fn beginning(body: Incoming, agent: &HttpAgent) -> Bytes {
-    let mut body = Limited::new(body, limits::AGENT_REFUSAL_BYTES);
+/// Reads the start of a body that is not a stream.
+async fn read_start(body: Incoming, agent: &HttpAgent) -> Bytes {
+    let mut body = Limited::new(body, limits::AGENT_ERROR_BYTES);
     let mut read = Vec::new();
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -315,7 +328,7 @@ async fn beginning(body: Incoming, agent: &HttpAgent) -> Bytes {
             }
         }
     };
-    // What has come until then says enough.
+    // What arrived before the timeout is enough.
     let _ = timeout(agent.connect_time, reading).await;
     read.into()
 }
@@ -325,8 +338,8 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn failed(code: &str, message: String) -> Over {
-    Over::Failed(Box::new(retryable(ErrorInfo::coded(code, message))))
+fn failed(code: &str, message: String) -> StreamEnd {
+    StreamEnd::Failed(Box::new(retryable(ErrorInfo::coded(code, message))))
 }
 
 fn retryable(error: ErrorInfo) -> ErrorInfo {

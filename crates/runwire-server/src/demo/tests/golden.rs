@@ -1,4 +1,4 @@
-//! One run of each agent, as a listing to be read.
+//! Golden files: one run of each agent, as a readable listing.
 //!
 //! `RUNWIRE_WRITE_GOLDEN=1 cargo nextest run -p runwire-server demo` writes them anew.
 
@@ -7,35 +7,35 @@ use std::fmt::Write;
 use runwire_model::event::{Body, Decision, Event};
 use serde_json::{Value, json};
 
-use super::stage::{Answer, Cast, Played, play};
-use crate::demo::Step;
+use super::harness::{Scenario, ScenarioResult, ScriptedAnswer, run_scenario};
+use crate::demo::ScriptStep;
 
 #[test]
 fn a_run_of_each_agent_reads_well() {
-    let filled = |values| Answer::new(Decision::Submitted, Some(values));
+    let filled = |values| ScriptedAnswer::new(Decision::Submitted, Some(values));
     let chinese = [
         filled(json!({"name": "林小雨", "email": "lin@example.com", "transport": "train"})),
-        Answer::new(Decision::Approved, None),
+        ScriptedAnswer::new(Decision::Approved, None),
     ];
-    let rejected = Answer::new(Decision::Rejected, None);
+    let rejected = ScriptedAnswer::new(Decision::Rejected, None);
     let english = [
         filled(json!({"name": "Lin", "email": "lin@example.com", "transport": "plane", "budget": 100})),
-        Answer { reason: Some("next month rather".into()), ..rejected },
+        ScriptedAnswer { reason: Some("next month rather".into()), ..rejected },
     ];
-    compare("demo.zh", &Cast { answers: &chinese, ..Cast::new("demo", "天气怎么样") });
+    compare("demo.zh", &Scenario { answers: &chinese, ..Scenario::new("demo", "天气怎么样") });
     compare(
         "demo.en",
-        &Cast { answers: &english, ..Cast::new("demo", "What is the weather like in Paris?") },
+        &Scenario { answers: &english, ..Scenario::new("demo", "What is the weather like in Paris?") },
     );
-    compare("thought-tree", &Cast::new("thought-tree", "用 4 7 8 8 算 24 点"));
-    compare("thought-graph", &Cast::new("thought-graph", "Where should we go this weekend?"));
-    compare("failing", &Cast::new("failing", "Export the quarterly report"));
-    compare("endless", &Cast { cancel_after: Some(25), ..Cast::new("endless", "go on") });
+    compare("thought-tree", &Scenario::new("thought-tree", "用 4 7 8 8 算 24 点"));
+    compare("thought-graph", &Scenario::new("thought-graph", "Where should we go this weekend?"));
+    compare("failing", &Scenario::new("failing", "Export the quarterly report"));
+    compare("endless", &Scenario { cancel_after: Some(25), ..Scenario::new("endless", "go on") });
 }
 
 #[track_caller]
-fn compare(name: &str, cast: &Cast<'_>) {
-    let shown = listing(cast, &play(cast));
+fn compare(name: &str, scenario: &Scenario<'_>) {
+    let shown = listing(scenario, &run_scenario(scenario));
     let path = format!("{}/src/demo/tests/golden/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("RUNWIRE_WRITE_GOLDEN").is_some() {
         std::fs::write(&path, &shown).unwrap();
@@ -45,14 +45,14 @@ fn compare(name: &str, cast: &Cast<'_>) {
 }
 
 /// Lists the steps with the time at human pace; pieces of one text are one line, a bar between them.
-fn listing(cast: &Cast<'_>, played: &Played) -> String {
-    let mut shown = format!("{}: {}\n{} events\n\n", cast.agent, cast.message, played.told.len());
-    let (mut millis, mut answers) = (0, cast.answers.iter());
+fn listing(scenario: &Scenario<'_>, result: &ScenarioResult) -> String {
+    let mut shown = format!("{}: {}\n{} events\n\n", scenario.agent, scenario.message, result.emitted.len());
+    let (mut millis, mut answers) = (0, scenario.answers.iter());
     let mut before: Option<&str> = None;
-    for step in &played.steps {
+    for step in &result.steps {
         match step {
-            Step::Pause(pause) => millis += pause.as_millis(),
-            Step::Emit(event) => match (piece(event), before) {
+            ScriptStep::Pause(pause) => millis += pause.as_millis(),
+            ScriptStep::Emit(event) => match (piece(event), before) {
                 (Some((kind, text)), Some(last)) if kind == last => write!(shown, "|{text}").unwrap(),
                 (Some((kind, text)), _) => {
                     write!(shown, "\n{}{kind}  {text}", time(millis)).unwrap();
@@ -63,7 +63,7 @@ fn listing(cast: &Cast<'_>, played: &Played) -> String {
                     before = None;
                 }
             },
-            Step::Ask { interaction_id } => {
+            ScriptStep::Ask { interaction_id } => {
                 let answer = answers.next().map_or("cancelled".to_owned(), |answer| {
                     let values =
                         answer.values.as_ref().map(|values| format!(" {values}")).unwrap_or_default();
@@ -73,7 +73,7 @@ fn listing(cast: &Cast<'_>, played: &Played) -> String {
                 });
                 write!(shown, "\n        >>> {interaction_id}: {answer}").unwrap();
             }
-            Step::End => shown.push('\n'),
+            ScriptStep::End => shown.push('\n'),
         }
     }
     shown

@@ -1,30 +1,30 @@
-//! What the demo agents promise, tried on whole runs through decoder, guard and encoders.
+//! Tests of the demo agents: whole runs through decoder, guard and encoders.
 
 mod golden;
+mod harness;
 mod properties;
-mod stage;
 
 use runwire_model::Json;
 use runwire_model::dialect::{Dialect, Fidelity};
 use runwire_model::event::{Body, Decision, InteractionKind};
 use serde_json::{Value, json};
 
-use super::{Script, Step, agents};
-use stage::{Answer, Cast, play};
+use super::{Script, ScriptStep, agents};
+use harness::{Scenario, ScriptedAnswer, run_scenario};
 
-fn approved() -> Answer {
-    Answer::new(Decision::Approved, None)
+fn approved() -> ScriptedAnswer {
+    ScriptedAnswer::new(Decision::Approved, None)
 }
 
-fn filled_in(values: Value) -> Answer {
-    Answer::new(Decision::Submitted, Some(values))
+fn filled_in(values: Value) -> ScriptedAnswer {
+    ScriptedAnswer::new(Decision::Submitted, Some(values))
 }
 
-/// Plays the demo to its end, and tells its last text.
+/// Runs the demo to its end and returns its last text.
 #[track_caller]
-fn reply(message: &str, answers: &[Answer]) -> String {
-    let played = play(&Cast { answers, ..Cast::new("demo", message) });
-    match &played.last().body {
+fn reply(message: &str, answers: &[ScriptedAnswer]) -> String {
+    let result = run_scenario(&Scenario { answers, ..Scenario::new("demo", message) });
+    match &result.last().body {
         Body::RunCompleted(completed) => completed.reply.clone().unwrap(),
         other => panic!("ended with {other:?}"),
     }
@@ -48,8 +48,8 @@ fn every_agent_has_a_name_and_words_in_both_languages() {
 fn the_demo_shows_everything() {
     for message in ["天气怎么样", "What is the weather like?"] {
         let answers = [filled_in(json!({"name": "Lin", "email": "lin@example.com"})), approved()];
-        let played = play(&Cast { answers: &answers, ..Cast::new("demo", message) });
-        let told = |name: &str| played.told.iter().filter(|event| event.body.type_name() == name).count();
+        let result = run_scenario(&Scenario { answers: &answers, ..Scenario::new("demo", message) });
+        let told = |name: &str| result.emitted.iter().filter(|event| event.body.type_name() == name).count();
         for name in [
             "run.started",
             "state.snapshot",
@@ -71,28 +71,28 @@ fn the_demo_shows_everything() {
         }
         assert_eq!(told("tool.called"), 4);
         assert_eq!(told("interaction.requested"), 2);
-        let blocks = played.told.iter().filter_map(|event| match &event.body {
+        let blocks = result.emitted.iter().filter_map(|event| match &event.body {
             Body::Data(data) => Some(data.data_type.as_str()),
             _ => None,
         });
         assert_eq!(blocks.collect::<Vec<_>>(), ["dataframe", "chart"]);
-        let text = played.frames(Dialect::Text, Fidelity::Native);
+        let text = result.frames(Dialect::Text, Fidelity::Native);
         let text: String = text.iter().map(|(_, data)| String::from_utf8_lossy(data)).collect();
         assert_eq!(
             text.matches(if message.is_ascii() { "### Booked" } else { "### 已预订" }).count(),
             1,
             "{text}"
         );
-        assert!((100..=200).contains(&played.told.len()), "{} events", played.told.len());
-        assert!((20..=40).contains(&played.pauses.as_secs()), "{:?}", played.pauses);
+        assert!((100..=200).contains(&result.emitted.len()), "{} events", result.emitted.len());
+        assert!((20..=40).contains(&result.pauses.as_secs()), "{:?}", result.pauses);
     }
 }
 
 #[test]
 fn two_tools_of_the_demo_are_open_at_once() {
-    let played = play(&Cast::new("demo", "hello"));
+    let result = run_scenario(&Scenario::new("demo", "hello"));
     let (mut open, mut most) = (0, 0);
-    for event in &played.told {
+    for event in &result.emitted {
         match &event.body {
             Body::ToolStarted(_) => open += 1,
             Body::ToolFinished(_) => open -= 1,
@@ -116,15 +116,18 @@ fn the_language_of_the_message_is_the_language_of_the_answer() {
 #[test]
 fn each_answer_leads_its_own_way() {
     let form = || filled_in(json!({"name": "Lin", "email": "lin@example.com"}));
-    let say = |decision, reason: &str| Answer { reason: Some(reason.into()), ..Answer::new(decision, None) };
+    let say = |decision, reason: &str| ScriptedAnswer {
+        reason: Some(reason.into()),
+        ..ScriptedAnswer::new(decision, None)
+    };
     let replies = [
         (vec![form(), approved()], "Booked"),
         (vec![form(), say(Decision::Rejected, "too dear")], "You did not approve the booking (“too dear”)."),
-        (vec![form(), Answer::new(Decision::Submitted, None)], "You did not approve the booking."),
-        (vec![form(), Answer::new(Decision::Cancelled, None)], "The booking was called off."),
-        (vec![form(), Answer::new(Decision::Expired, None)], "Nobody approved the booking in time."),
-        (vec![Answer::new(Decision::Cancelled, None)], "The form was put aside"),
-        (vec![Answer::new(Decision::Expired, None)], "Nobody filled in the form in time"),
+        (vec![form(), ScriptedAnswer::new(Decision::Submitted, None)], "You did not approve the booking."),
+        (vec![form(), ScriptedAnswer::new(Decision::Cancelled, None)], "The booking was called off."),
+        (vec![form(), ScriptedAnswer::new(Decision::Expired, None)], "Nobody approved the booking in time."),
+        (vec![ScriptedAnswer::new(Decision::Cancelled, None)], "The form was put aside"),
+        (vec![ScriptedAnswer::new(Decision::Expired, None)], "Nobody filled in the form in time"),
     ];
     for (answers, expected) in replies {
         let reply = reply("weather", &answers);
@@ -162,8 +165,8 @@ fn values_that_fit_no_schema_are_defaults() {
 #[test]
 fn the_form_is_a_schema_that_takes_its_own_defaults() {
     for message in ["天气怎么样", "weather"] {
-        let played = play(&Cast::new("demo", message));
-        let asked = played.told.iter().find_map(|event| match &event.body {
+        let result = run_scenario(&Scenario::new("demo", message));
+        let asked = result.emitted.iter().find_map(|event| match &event.body {
             Body::InteractionRequested(asked) if asked.kind == InteractionKind::Form => Some(asked),
             _ => None,
         });
@@ -200,13 +203,13 @@ fn the_form_is_a_schema_that_takes_its_own_defaults() {
 #[test]
 fn a_tree_goes_back_once_and_follows_the_best_score() {
     for message in ["", "make 24 from 3 3 8 8", "用 1 5 5 5 算 24"] {
-        let played = play(&Cast::new("thought-tree", message));
-        let count = |name: &str| played.told.iter().filter(|event| event.body.type_name() == name).count();
+        let result = run_scenario(&Scenario::new("thought-tree", message));
+        let count = |name: &str| result.emitted.iter().filter(|event| event.body.type_name() == name).count();
         assert_eq!(count("tot.backtracked"), 1);
         assert_eq!((count("tot.expanded"), count("tot.evaluated")), (5, 5));
         let list = |json: &Json| json.to_value().unwrap().as_array().unwrap().clone();
         let mut grown = 0;
-        for event in &played.told {
+        for event in &result.emitted {
             match &event.body {
                 Body::TotExpanded(expanded) => grown = list(&expanded.candidates).len(),
                 Body::TotEvaluated(judged) => {
@@ -223,10 +226,10 @@ fn a_tree_goes_back_once_and_follows_the_best_score() {
 
 #[test]
 fn a_graph_finishes_every_node_that_it_starts() {
-    let played = play(&Cast::new("thought-graph", "compare"));
+    let result = run_scenario(&Scenario::new("thought-graph", "compare"));
     let mut open = std::collections::BTreeSet::new();
     let (mut failed, mut done) = (0, 0);
-    for event in &played.told {
+    for event in &result.emitted {
         match &event.body {
             Body::GotNodeStarted(node) => assert!(open.insert(node.node_id.clone()), "{node:?}"),
             Body::GotNodeCompleted(node) => done += usize::from(open.remove(&node.node_id)),
@@ -239,8 +242,8 @@ fn a_graph_finishes_every_node_that_it_starts() {
 
 #[test]
 fn a_failure_says_what_to_do() {
-    let played = play(&Cast::new("failing", "report"));
-    let Body::RunFailed(failed) = &played.last().body else { panic!("{:?}", played.last()) };
+    let result = run_scenario(&Scenario::new("failing", "report"));
+    let Body::RunFailed(failed) = &result.last().body else { panic!("{:?}", result.last()) };
     assert_eq!(failed.error.code.as_deref(), Some("export_quota_exceeded"));
     assert_eq!(failed.error.retryable, Some(true));
     assert!(failed.error.message.contains("retry the run"), "{}", failed.error.message);
@@ -251,14 +254,14 @@ fn an_endless_run_holds_no_more_after_a_million_steps_and_ends_when_it_is_cancel
     let mut script = Script::new("endless", "go", "r").unwrap();
     let mut most = 0;
     for _ in 0..1_000_000 {
-        assert!(matches!(script.next(), Step::Emit(_) | Step::Pause(_)));
-        most = most.max(script.teller.waiting());
+        assert!(matches!(script.next(), ScriptStep::Emit(_) | ScriptStep::Pause(_)));
+        most = most.max(script.writer.queued());
     }
     assert!(most < 100, "{most} steps wait");
     script.cancel();
-    let Step::Emit(event) = script.next() else { panic!("no event") };
+    let ScriptStep::Emit(event) = script.next() else { panic!("no event") };
     assert_eq!(event.body.type_name(), "run.cancelled");
-    assert_eq!(script.next(), Step::End);
+    assert_eq!(script.next(), ScriptStep::End);
 }
 
 #[test]
@@ -267,12 +270,12 @@ fn an_endless_run_never_gathers_more_text_than_a_run_may() {
     let mut bytes = 0;
     loop {
         match script.next() {
-            Step::Emit(event) => match event.body {
+            ScriptStep::Emit(event) => match event.body {
                 Body::TextDelta(delta) => bytes += delta.content.len() as u64,
                 Body::RunStatus(_) => break,
                 _ => {}
             },
-            Step::Pause(_) => {}
+            ScriptStep::Pause(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -280,28 +283,28 @@ fn an_endless_run_never_gathers_more_text_than_a_run_may() {
 }
 
 #[test]
-fn a_question_is_asked_until_its_own_answer_comes() {
+fn an_interaction_stays_open_until_its_own_answer_comes() {
     let mut script = Script::new("demo", "weather", "r").unwrap();
     let asked = loop {
-        if let Step::Ask { interaction_id } = script.next() {
+        if let ScriptStep::Ask { interaction_id } = script.next() {
             break interaction_id;
         }
     };
-    assert_eq!(script.next(), Step::Ask { interaction_id: asked.clone() });
-    let answer = Answer::new(Decision::Cancelled, None);
+    assert_eq!(script.next(), ScriptStep::Ask { interaction_id: asked.clone() });
+    let answer = ScriptedAnswer::new(Decision::Cancelled, None);
     assert!(!script.answer(&answer.to("another")));
-    assert_eq!(script.next(), Step::Ask { interaction_id: asked.clone() });
+    assert_eq!(script.next(), ScriptStep::Ask { interaction_id: asked.clone() });
     assert!(script.answer(&answer.to(&asked)));
     assert!(!script.answer(&answer.to(&asked)));
-    assert!(matches!(script.next(), Step::Emit(_) | Step::Pause(_)));
+    assert!(matches!(script.next(), ScriptStep::Emit(_) | ScriptStep::Pause(_)));
 }
 
 #[test]
 fn a_cancel_after_the_end_changes_nothing() {
     let mut script = Script::new("failing", "report", "r").unwrap();
-    while script.next() != Step::End {}
+    while script.next() != ScriptStep::End {}
     script.cancel();
-    assert_eq!(script.next(), Step::End);
+    assert_eq!(script.next(), ScriptStep::End);
 }
 
 #[test]
@@ -311,13 +314,13 @@ fn ids_differ_between_the_runs_of_a_thread() {
         let mut ids = std::collections::BTreeSet::new();
         loop {
             match script.next() {
-                Step::Emit(event) => match event.body {
+                ScriptStep::Emit(event) => match event.body {
                     Body::TextStarted(text) => assert!(ids.insert(text.message_id)),
                     Body::ThinkingStarted(thought) => assert!(ids.insert(thought.message_id)),
                     Body::ToolCalled(call) => assert!(ids.insert(call.call_id)),
                     _ => {}
                 },
-                Step::End => return ids,
+                ScriptStep::End => return ids,
                 _ => {}
             }
         }

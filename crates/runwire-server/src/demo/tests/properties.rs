@@ -1,4 +1,4 @@
-//! Whatever is asked and answered: a run that the guard takes, that ends once, and that every dialect can say.
+//! Property tests: for any message and answers, the guard accepts the run, it ends once, and every dialect encodes it.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use runwire_model::run::{Authority, RunState};
 use runwire_model::window::Window;
 use serde_json::{Value, json};
 
-use super::stage::{Answer, Cast, Played, RUN, THREAD, play};
+use super::harness::{RUN, Scenario, ScenarioResult, ScriptedAnswer, THREAD, run_scenario};
 
 /// The same runs every time; `PROPTEST_CASES` asks for other ones, and for as many as it says.
 fn config() -> ProptestConfig {
@@ -33,7 +33,7 @@ fn messages() -> impl Strategy<Value = String> {
     prop_oneof![2 => any, 1 => prop::sample::select(known.to_vec()).prop_map(str::to_owned)]
 }
 
-fn answers() -> impl Strategy<Value = Vec<Answer>> {
+fn answers() -> impl Strategy<Value = Vec<ScriptedAnswer>> {
     let decision = prop::sample::select(Decision::ALL.to_vec());
     let values = prop_oneof![
         Just(None),
@@ -46,12 +46,12 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
     ];
     let reason = prop::option::of(prop::collection::vec(any::<char>(), 0..200).prop_map(String::from_iter));
     let answer = (decision, values, reason);
-    let answer = answer.prop_map(|(decision, values, reason)| Answer { decision, values, reason });
+    let answer = answer.prop_map(|(decision, values, reason)| ScriptedAnswer { decision, values, reason });
     prop::collection::vec(answer, 0..3)
 }
 
 /// Everything but the endless agent runs with and without a cancel.
-fn casts() -> impl Strategy<Value = (&'static str, String, Vec<Answer>, Option<usize>)> {
+fn scenarios() -> impl Strategy<Value = (&'static str, String, Vec<ScriptedAnswer>, Option<usize>)> {
     let agent =
         prop::sample::select(vec!["demo", "demo", "thought-tree", "thought-graph", "failing", "endless"]);
     (agent, messages(), answers(), prop::option::of(0usize..300)).prop_map(
@@ -66,20 +66,20 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn every_run_is_taken_ends_once_and_can_be_told_in_every_dialect(
-        (agent, message, answers, cancel_after) in casts()
+    fn every_run_is_accepted_ends_once_and_can_be_encoded_in_every_dialect(
+        (agent, message, answers, cancel_after) in scenarios()
     ) {
-        let cast = Cast { agent, message: &message, answers: &answers, cancel_after };
-        let played = play(&cast);
+        let scenario = Scenario { agent, message: &message, answers: &answers, cancel_after };
+        let result = run_scenario(&scenario);
         for dialect in Dialect::ALL {
             for fidelity in [Fidelity::Native, Fidelity::Full] {
-                judge(&played, dialect, fidelity);
+                judge(&result, dialect, fidelity);
             }
         }
         for dialect in Dialect::READABLE {
-            read_back(&played, dialect);
+            read_back(&result, dialect);
         }
-        prop_assert_eq!(play(&cast).steps, played.steps, "the same again differs");
+        prop_assert_eq!(run_scenario(&scenario).steps, result.steps, "the same again differs");
     }
 }
 
@@ -97,10 +97,10 @@ fn schema(dialect: Dialect) -> &'static Validator {
     &schemas[dialect.name()]
 }
 
-/// Judges every frame by the schema of its dialect.
+/// Validates every frame against the schema of its dialect.
 #[track_caller]
-fn judge(played: &Played, dialect: Dialect, fidelity: Fidelity) {
-    let frames = played.frames(dialect, fidelity);
+fn judge(result: &ScenarioResult, dialect: Dialect, fidelity: Fidelity) {
+    let frames = result.frames(dialect, fidelity);
     if dialect == Dialect::Text {
         assert!(frames.iter().all(|(_, data)| std::str::from_utf8(data).is_ok()));
         return;
@@ -132,10 +132,10 @@ fn without_tokens(event: &Event, dialect: Dialect) -> Event {
     event
 }
 
-fn read_back(played: &Played, dialect: Dialect) {
+fn read_back(result: &ScenarioResult, dialect: Dialect) {
     let (mut state, mut window) = (RunState::new(THREAD, RUN), Window::default());
     let (mut decoder, mut events) = (Decoder::new(dialect), Vec::new());
-    for (at, (name, data)) in played.frames(dialect, Fidelity::Full).iter().enumerate() {
+    for (at, (name, data)) in result.frames(dialect, Fidelity::Full).iter().enumerate() {
         let (seq, mut entries) = (at as u64 + 1, Vec::new());
         let opened = decoder.open(name.as_deref(), data).unwrap();
         let mut weave = Weave::new(&mut state, &window, Authority::Server, dialect, seq, &mut entries);
@@ -147,7 +147,7 @@ fn read_back(played: &Played, dialect: Dialect) {
     // social-app shows no figures of the back end, whatever the fidelity.
     let shown = |event: &&Event| dialect != Dialect::SocialApp || !matches!(event.body, Body::Usage(_));
     let told: Vec<Event> =
-        played.events().filter(shown).map(|event| without_tokens(event, dialect)).collect();
+        result.events().filter(shown).map(|event| without_tokens(event, dialect)).collect();
     // Questions that an end settles look like answered ones when they are read one by one.
     if let [.., Event { body: Body::RunResumed(_), .. }, _] = events.as_slice()
         && !matches!(told.as_slice(), [.., Event { body: Body::RunResumed(_), .. }, _])

@@ -1,14 +1,14 @@
-//! The plan, its price, the approval, and what each decision leads to.
+//! The scenes of the plan, its price, the approval, and each decision.
 
 use runwire_model::Json;
 use runwire_model::event::{Decision, ErrorInfo, InteractionKind, InteractionRequested, InteractionResolved};
 use serde_json::json;
 
-use super::super::Then;
-use super::super::facts::quoted;
-use super::super::teller::Teller;
-use super::super::tool::Call;
-use super::form::{Plan, Transport, interest};
+use super::super::Transition;
+use super::super::cities::quoted;
+use super::super::script_writer::ScriptWriter;
+use super::super::tool_call::ScriptToolCall;
+use super::form::{Plan, TravelMode, interest};
 use super::{Trip, finish, part};
 
 /// The approval's id.
@@ -24,9 +24,9 @@ struct Price {
 impl Price {
     fn of(trip: &Trip, plan: &Plan) -> Self {
         let travel = match plan.transport {
-            Transport::Train => trip.fare * plan.travellers,
-            Transport::Plane => trip.fare * 2 * plan.travellers,
-            Transport::Car => trip.fare * 3,
+            TravelMode::Train => trip.fare * plan.travellers,
+            TravelMode::Plane => trip.fare * 2 * plan.travellers,
+            TravelMode::Car => trip.fare * 3,
         };
         let night = trip.fare + if plan.breakfast { 12 * plan.travellers } else { 0 };
         Self {
@@ -42,7 +42,7 @@ impl Price {
 }
 
 /// Makes a plan of what was filled in, and asks whether to book it.
-pub(super) fn ask(t: &mut Teller, trip: Trip, mut plan: Plan) -> Then {
+pub(super) fn ask(t: &mut ScriptWriter, trip: Trip, mut plan: Plan) -> Transition {
     t.begin_step("plan");
     let (currency, wanted) = (trip.city.currency, Price::of(&trip, &plan).total());
     let budget = plan.budget;
@@ -68,7 +68,7 @@ pub(super) fn ask(t: &mut Teller, trip: Trip, mut plan: Plan) -> Then {
             &t.words(" It stays over the budget; I say so and ask.", "仍然超出预算，需要说明并请你确认。");
     }
     t.think("analyzing", &thought);
-    let day = plan.departure.clone().unwrap_or_else(|| trip.best.label.told(t.language).to_owned());
+    let day = plan.departure.clone().unwrap_or_else(|| trip.best.label.in_language(t.language).to_owned());
     t.patch(&json!([
         {"op": "replace", "path": "/stage", "value": "planned"},
         {"op": "replace", "path": "/plan", "value": {
@@ -84,7 +84,7 @@ pub(super) fn ask(t: &mut Teller, trip: Trip, mut plan: Plan) -> Then {
     });
     t.begin_step("book");
     let purpose = t.words("Books and pays for the trip", "预订并支付行程");
-    let call = Call::make(t, "book_trip", &arguments, purpose);
+    let call = ScriptToolCall::call(t, "book_trip", &arguments, purpose);
     let title = t.words("Book this trip?", "确认预订？");
     let reason = match beyond(total) {
         true => t.words("This spends money, and more than the budget.", "此操作会产生费用，并且超出预算。"),
@@ -101,7 +101,7 @@ pub(super) fn ask(t: &mut Teller, trip: Trip, mut plan: Plan) -> Then {
         ..Default::default()
     });
     let booking = Booking { plan, price, day, dropped, call };
-    Then::ask(ID, move |t, answer| decided(t, trip, booking, answer))
+    Transition::ask(ID, move |t, answer| decided(t, trip, booking, answer))
 }
 
 /// A booking that waits for its approval.
@@ -111,13 +111,13 @@ struct Booking {
     day: String,
     /// Whether the hotel was left out to keep within the budget.
     dropped: bool,
-    call: Call,
+    call: ScriptToolCall,
 }
 
-fn decided(t: &mut Teller, trip: Trip, booking: Booking, answer: &InteractionResolved) -> Then {
+fn decided(t: &mut ScriptWriter, trip: Trip, booking: Booking, answer: &InteractionResolved) -> Transition {
     let code = match answer.decision {
         Decision::Approved => return book(t, &trip, booking),
-        // An answer to something else than what was asked is no permission to spend money.
+        // Any other decision is no permission to spend money.
         Decision::Submitted | Decision::Rejected => "rejected",
         Decision::Cancelled => "cancelled",
         Decision::Expired => "expired",
@@ -138,7 +138,7 @@ fn decided(t: &mut Teller, trip: Trip, booking: Booking, answer: &InteractionRes
     part(t, &trip, &why)
 }
 
-fn book(t: &mut Teller, trip: &Trip, booking: Booking) -> Then {
+fn book(t: &mut ScriptWriter, trip: &Trip, booking: Booking) -> Transition {
     let Booking { plan, price, day, dropped, call } = booking;
     call.start(t);
     for (percent, en, zh) in
@@ -148,7 +148,7 @@ fn book(t: &mut Teller, trip: &Trip, booking: Booking) -> Then {
         call.progress(t, percent, message);
         t.pause(900);
     }
-    let reference = format!("RW-{:05}", t.draw.between(10_000, 99_999));
+    let reference = format!("RW-{:05}", t.rng.between(10_000, 99_999));
     call.print(t, format!("confirmed {reference}\n"));
     call.succeed(t, &json!({"reference": reference, "total": price.total()}), 1900);
     t.patch(&json!([
@@ -161,7 +161,7 @@ fn book(t: &mut Teller, trip: &Trip, booking: Booking) -> Then {
 }
 
 fn confirmation(
-    t: &Teller,
+    t: &ScriptWriter,
     trip: &Trip,
     plan: &Plan,
     price: &Price,

@@ -1,18 +1,18 @@
-//! The form of the demo, and what a person filled in.
+//! The form of the `demo` agent, and its parsed answer.
 
 use runwire_model::Json;
 use runwire_model::event::{InteractionKind, InteractionRequested};
 use serde_json::{Value, json};
 
-use super::super::facts::quoted;
-use super::super::teller::Teller;
+use super::super::cities::quoted;
+use super::super::script_writer::ScriptWriter;
 use super::Trip;
 
 /// The form's id.
 pub(super) const ID: &str = "trip";
 
 /// Asks for what the plan needs.
-pub(super) fn ask(t: &mut Teller, trip: &Trip) {
+pub(super) fn ask(t: &mut ScriptWriter, trip: &Trip) {
     let title = t.words("Plan the trip", "安排行程");
     let city = trip.city.name;
     let description = t.words(
@@ -34,7 +34,7 @@ pub(super) fn ask(t: &mut Teller, trip: &Trip) {
     });
 }
 
-fn schema(t: &Teller, trip: &Trip) -> Value {
+fn schema(t: &ScriptWriter, trip: &Trip) -> Value {
     let currency = trip.city.currency;
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -69,9 +69,9 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
             "transport": {
                 "type": "string", "default": "train",
                 "oneOf": [
-                    Transport::Train.choice(t),
-                    Transport::Plane.choice(t),
-                    Transport::Car.choice(t),
+                    TravelMode::Train.choice(t),
+                    TravelMode::Plane.choice(t),
+                    TravelMode::Car.choice(t),
                 ],
                 "title": t.words("Transport", "交通方式"),
             },
@@ -107,12 +107,12 @@ fn schema(t: &Teller, trip: &Trip) -> Value {
     })
 }
 
-/// What a person may like, and its Chinese name.
+/// Interests, with their Chinese names.
 const INTERESTS: [(&str, &str); 4] =
     [("food", "美食"), ("nature", "自然"), ("museums", "博物馆"), ("shopping", "购物")];
 
-/// Gives the word for an interest that a person reads.
-pub(super) fn interest(t: &Teller, value: &str) -> String {
+/// Returns the label of an interest.
+pub(super) fn interest(t: &ScriptWriter, value: &str) -> String {
     let known = INTERESTS.iter().find(|(interest, _)| *interest == value);
     t.words(value, known.map_or(value, |(_, chinese)| chinese))
 }
@@ -124,13 +124,13 @@ fn choice(value: &str, title: String) -> Value {
 
 /// How to travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum TravelMode {
     Train,
     Plane,
     Car,
 }
 
-impl Transport {
+impl TravelMode {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -139,8 +139,8 @@ impl Transport {
         }
     }
 
-    /// Gives the word for it that a person reads.
-    pub(super) fn name(self, t: &Teller) -> String {
+    /// Returns its label.
+    pub(super) fn name(self, t: &ScriptWriter) -> String {
         match self {
             Self::Train => t.words("train", "火车"),
             Self::Plane => t.words("plane", "飞机"),
@@ -148,12 +148,12 @@ impl Transport {
         }
     }
 
-    fn choice(self, t: &Teller) -> Value {
+    fn choice(self, t: &ScriptWriter) -> Value {
         choice(self.word(), self.name(t))
     }
 }
 
-/// What a person filled in, with the form's defaults for the rest.
+/// The answered values, with the form's defaults for missing ones.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) name: String,
@@ -161,7 +161,7 @@ pub(super) struct Plan {
     pub(super) departure: Option<String>,
     pub(super) travellers: i64,
     pub(super) budget: Option<f64>,
-    pub(super) transport: Transport,
+    pub(super) transport: TravelMode,
     pub(super) interests: Vec<String>,
     pub(super) insured: bool,
     pub(super) nights: i64,
@@ -169,7 +169,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads the values. Whoever delivers them has checked them; what does not fit all the same is a default.
+    /// Parses the values, which were validated before; invalid ones become defaults.
     pub(super) fn read(values: Option<&Json>) -> Self {
         let values = values.and_then(|values| values.to_value().ok()).unwrap_or_default();
         let text = |pointer: &str| {
@@ -195,9 +195,9 @@ impl Plan {
             travellers: number("/travellers", 1, 9, 2),
             budget: values.pointer("/budget").and_then(Value::as_f64),
             transport: match text("/transport").as_deref() {
-                Some("plane") => Transport::Plane,
-                Some("car") => Transport::Car,
-                _ => Transport::Train,
+                Some("plane") => TravelMode::Plane,
+                Some("car") => TravelMode::Car,
+                _ => TravelMode::Train,
             },
             interests: interests.unwrap_or_else(|| vec!["food".to_owned()]),
             insured: yes("/insurance", false),

@@ -1,19 +1,20 @@
-//! Two tools in parallel, an error that is retried, a table and a chart.
+//! The scene with two parallel tools, a retried error, a table and a chart.
 
 use runwire_model::Json;
 use runwire_model::event::{Data, ErrorInfo, Level, Notice, ToolArgsDelta, ToolArgsStarted};
 use serde_json::json;
 
-use super::super::facts::Language;
-use super::super::teller::Teller;
-use super::super::tool::Call;
+use super::super::cities::Language;
+use super::super::script_writer::ScriptWriter;
+use super::super::tool_call::ScriptToolCall;
 use super::Trip;
 
-pub(super) fn tell(t: &mut Teller, trip: &Trip) {
+pub(super) fn scene(t: &mut ScriptWriter, trip: &Trip) {
     t.begin_step("gather");
     let forecast = call_forecast(t, trip);
     let purpose = t.words("Looks for places to go", "查找可去的地方");
-    let places = Call::make(t, "find_places", &json!({"city": trip.city.id, "limit": 3}), purpose.clone());
+    let places =
+        ScriptToolCall::call(t, "find_places", &json!({"city": trip.city.id, "limit": 3}), purpose.clone());
     forecast.start(t);
     places.start(t);
     t.pause(1000);
@@ -37,14 +38,17 @@ pub(super) fn tell(t: &mut Teller, trip: &Trip) {
     let call_id = forecast.id.clone();
     forecast.succeed(t, &json!({"city": trip.city.id, "days": days}), 2400);
     show(t, trip, call_id);
-    let again = Call::make(t, "find_places", &json!({"city": trip.city.id, "limit": 3, "try": 2}), purpose);
+    let again =
+        ScriptToolCall::call(t, "find_places", &json!({"city": trip.city.id, "limit": 3, "try": 2}), purpose);
     again.start(t);
     t.pause(600);
     let ranking = t.words("ranking by weather", "按天气排序");
     again.progress(t, 60, ranking);
     t.pause(1200);
-    let found =
-        trip.city.places.map(|(name, roofed)| json!({"name": name.told(t.language), "roofed": roofed}));
+    let found = trip
+        .city
+        .places
+        .map(|(name, roofed)| json!({"name": name.in_language(t.language), "roofed": roofed}));
     again.succeed(t, &json!({"places": found}), 900);
     t.patch(&json!([
         {"op": "replace", "path": "/stage", "value": "gathered"},
@@ -54,9 +58,9 @@ pub(super) fn tell(t: &mut Teller, trip: &Trip) {
     t.end_step();
 }
 
-/// Calls the forecast with arguments that arrive in pieces, as models write them.
-fn call_forecast(t: &mut Teller, trip: &Trip) -> Call {
-    let call = Call { id: t.id("call"), name: "weather_forecast" };
+/// Calls the forecast with streamed arguments.
+fn call_forecast(t: &mut ScriptWriter, trip: &Trip) -> ScriptToolCall {
+    let call = ScriptToolCall { id: t.id("call"), name: "weather_forecast" };
     t.emit(ToolArgsStarted { call_id: call.id.clone(), name: Some(call.name.to_owned()), message_id: None });
     for delta in
         [format!("{{\"city\":\"{}\"", trip.city.id), ",\"days\":5,\"unit\":".into(), "\"celsius\"}".into()]
@@ -65,11 +69,11 @@ fn call_forecast(t: &mut Teller, trip: &Trip) -> Call {
         t.pause(120);
     }
     let purpose = t.words("Fetches the forecast", "查询天气预报");
-    call.tell(t, &json!({"city": trip.city.id, "days": 5, "unit": "celsius"}), purpose);
+    call.emit(t, &json!({"city": trip.city.id, "days": 5, "unit": "celsius"}), purpose);
     call
 }
 
-fn timeout(t: &Teller) -> ErrorInfo {
+fn timeout(t: &ScriptWriter) -> ErrorInfo {
     ErrorInfo {
         code: Some("upstream_timeout".into()),
         kind: Some("timeout".into()),
@@ -83,8 +87,8 @@ fn timeout(t: &Teller) -> ErrorInfo {
     }
 }
 
-/// Tells of an error that the run survives.
-fn warn(t: &mut Teller, error: ErrorInfo) {
+/// Emits a warning for an error that does not fail the run.
+fn warn(t: &mut ScriptWriter, error: ErrorInfo) {
     t.emit(Notice {
         level: Level::Error,
         domain: error.domain,
@@ -98,15 +102,15 @@ fn warn(t: &mut Teller, error: ErrorInfo) {
 }
 
 /// Shows the forecast as a table and as a chart.
-fn show(t: &mut Teller, trip: &Trip, call_id: String) {
-    let (language, city) = (t.language, trip.city.name.told(t.language));
+fn show(t: &mut ScriptWriter, trip: &Trip, call_id: String) {
+    let (language, city) = (t.language, trip.city.name.in_language(t.language));
     let columns = match language {
         Language::English => ["Day", "Sky", "Low °C", "High °C", "Rain %"],
         Language::Chinese => ["日期", "天气", "最低 °C", "最高 °C", "降雨 %"],
     };
-    let rows = trip
-        .days
-        .map(|day| json!([day.label.told(language), day.sky.told(language), day.low, day.high, day.rain]));
+    let rows = trip.days.map(|day| {
+        json!([day.label.in_language(language), day.sky.in_language(language), day.low, day.high, day.rain])
+    });
     let name = t.words(format!("Forecast for {city}"), format!("{city}天气预报"));
     let about = t.words("Five days, from two stations", "未来五天，综合两个气象站");
     t.emit(Data {
@@ -123,7 +127,7 @@ fn show(t: &mut Teller, trip: &Trip, call_id: String) {
         data: Json::from_value(&json!({
             "type": "line",
             "name": title,
-            "labels": trip.days.map(|day| day.label.told(language)),
+            "labels": trip.days.map(|day| day.label.in_language(language)),
             "series": [
                 {"name": high, "data": trip.days.map(|day| day.high)},
                 {"name": low, "data": trip.days.map(|day| day.low)},

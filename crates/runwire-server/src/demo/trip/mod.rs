@@ -1,4 +1,4 @@
-//! `demo`: plans a day out, and shows everything that a run can show on the way.
+//! The script of `demo`: plans a day out, and shows everything that a run can show on the way.
 //!
 //! | scene | file | shows |
 //! |---|---|---|
@@ -14,12 +14,12 @@ mod gather;
 use runwire_model::event::{Decision, InteractionResolved};
 use serde_json::json;
 
-use super::facts::{CITIES, City, Day, Language, driest};
-use super::teller::Teller;
-use super::{Ending, Then};
+use super::cities::{CITIES, City, Day, Language, driest};
+use super::script_writer::ScriptWriter;
+use super::{ScriptEnding, Transition};
 use form::Plan;
 
-/// What the run is about.
+/// The data of the run.
 struct Trip {
     city: &'static City,
     days: [Day; 5],
@@ -35,21 +35,23 @@ impl Trip {
         let mut places = self.city.places;
         places.sort_by_key(|(_, roofed)| *roofed != wet);
         places
-            .map(|(name, roofed)| format!("{} {}", if roofed { "🏛️" } else { "🌿" }, name.told(language)))
+            .map(|(name, roofed)| {
+                format!("{} {}", if roofed { "🏛️" } else { "🌿" }, name.in_language(language))
+            })
             .into()
     }
 }
 
-pub(super) fn opening(t: &mut Teller) -> Then {
+pub(super) fn opening(t: &mut ScriptWriter) -> Transition {
     let named = City::named_in(&t.message);
-    let drawn = t.draw.between(0, CITIES.len() as i64 - 1) as usize;
+    let drawn = t.rng.between(0, CITIES.len() as i64 - 1) as usize;
     let city = named.unwrap_or(&CITIES[drawn]);
-    let days = city.forecast(&mut t.draw);
-    let trip = Trip { city, days, best: driest(&days), fare: t.draw.between(6, 24) * 5 };
+    let days = city.forecast(&mut t.rng);
+    let trip = Trip { city, days, best: driest(&days), fare: t.rng.between(6, 24) * 5 };
     t.begin();
     t.snapshot(&json!({"stage": "understanding", "city": city.id, "forecast": null, "plan": null}));
     t.begin_step("understand");
-    let asked = t.asked();
+    let asked = t.quoted_message();
     let (en, zh) = (city.name.en, city.name.zh);
     let place = match named {
         Some(_) => t.words(format!("It names {en}."), format!("消息里提到了{zh}。")),
@@ -62,13 +64,13 @@ pub(super) fn opening(t: &mut Teller) -> Then {
     t.think("reasoning", &thought);
     t.usage();
     t.end_step();
-    Then::scene(|t| {
-        gather::tell(t, &trip);
-        Then::scene(|t| suggest(t, trip))
+    Transition::scene(|t| {
+        gather::scene(t, &trip);
+        Transition::scene(|t| suggest(t, trip))
     })
 }
 
-fn suggest(t: &mut Teller, trip: Trip) -> Then {
+fn suggest(t: &mut ScriptWriter, trip: Trip) -> Transition {
     t.begin_step("suggest");
     t.patch(&json!([{"op": "replace", "path": "/stage", "value": "asking"}]));
     let (city, today, best) = (trip.city.name, trip.days[0], trip.best);
@@ -89,14 +91,14 @@ fn suggest(t: &mut Teller, trip: Trip) -> Then {
     t.usage();
     t.end_step();
     form::ask(t, &trip);
-    Then::ask(form::ID, move |t, answer| filled_in(t, trip, answer))
+    Transition::ask(form::ID, move |t, answer| filled_in(t, trip, answer))
 }
 
-fn filled_in(t: &mut Teller, trip: Trip, answer: &InteractionResolved) -> Then {
+fn filled_in(t: &mut ScriptWriter, trip: Trip, answer: &InteractionResolved) -> Transition {
     let why = match answer.decision {
         Decision::Submitted | Decision::Approved => {
             let plan = Plan::read(answer.values.as_ref());
-            return Then::scene(move |t| booking::ask(t, trip, plan));
+            return Transition::scene(move |t| booking::ask(t, trip, plan));
         }
         Decision::Rejected | Decision::Cancelled => {
             t.words("The form was put aside, so I booked nothing.", "表单已取消，没有预订任何东西。")
@@ -110,7 +112,7 @@ fn filled_in(t: &mut Teller, trip: Trip, answer: &InteractionResolved) -> Then {
 }
 
 /// Ends a run in which nothing was booked.
-fn part(t: &mut Teller, trip: &Trip, why: &str) -> Then {
+fn part(t: &mut ScriptWriter, trip: &Trip, why: &str) -> Transition {
     let (city, best) = (trip.city.name, trip.best);
     let reply = t.words(
         format!(
@@ -127,11 +129,11 @@ fn part(t: &mut Teller, trip: &Trip, why: &str) -> Then {
     finish(t, reply)
 }
 
-/// Tells the final answer and ends the run.
-fn finish(t: &mut Teller, reply: String) -> Then {
+/// Emits the final text and ends the run.
+fn finish(t: &mut ScriptWriter, reply: String) -> Transition {
     t.begin_step("answer");
     t.say(&reply);
     t.usage();
     t.end_step();
-    Then::End(Ending::Completed { reply })
+    Transition::End(ScriptEnding::Completed { reply })
 }

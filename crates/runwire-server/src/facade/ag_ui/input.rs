@@ -1,4 +1,4 @@
-//! The official `RunAgentInput`, as far as the server looks into it.
+//! Parses the fields of AG-UI's `RunAgentInput` that the server needs.
 
 use runwire_model::Json;
 use runwire_model::json::{FieldError, Object};
@@ -6,26 +6,26 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::facade::start::missing_field;
+use crate::facade::start_run::missing_field;
 use crate::ids;
 use crate::problem::Problem;
 
-/// What the client sends to start a run, or to go on with one.
+/// The request to start or resume a run.
 #[derive(Debug)]
 pub(super) struct RunInput {
     pub(super) thread: String,
     pub(super) run: String,
-    /// What the person asked: the last message, if it is a person's.
+    /// The last message, if its role is user.
     pub(super) message: Option<String>,
-    /// What the client calls that message.
+    /// The client's id of that message.
     pub(super) message_id: Option<String>,
-    /// Answers to the questions that the thread's run waits for.
+    /// Answers to the open interactions of the thread's run.
     pub(super) resume: Vec<ResumeEntry>,
-    /// All of it, for the agent.
+    /// The whole body, for the agent.
     pub(super) whole: Json,
 }
 
-/// An answer to one question.
+/// The answer to one interaction.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResumeEntry {
@@ -35,7 +35,7 @@ pub(super) struct ResumeEntry {
     pub(super) payload: Option<Json>,
 }
 
-/// What became of a question at the client.
+/// The status of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ResumeStatus {
@@ -44,7 +44,7 @@ pub(super) enum ResumeStatus {
 }
 
 impl RunInput {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     pub(super) fn read(whole: Json) -> Result<Self, Problem> {
         let wrong = |error: FieldError| Problem::new("bad_body", error.to_string());
         let Some(mut fields) = Object::of_json(&whole) else {
@@ -63,7 +63,7 @@ impl RunInput {
                 .with("field", "messages")
         })?;
         let last = last.unwrap_or_default();
-        let message = said_by_person(&last);
+        let message = user_text(&last);
         let message_id = last["id"].as_str().filter(|id| message.is_some() && ids::check("id", id).is_ok());
         let message_id = message_id.map(ToOwned::to_owned);
         let resume = match fields.take_present("resume") {
@@ -79,8 +79,8 @@ impl RunInput {
     }
 }
 
-/// Finds the text of a person's message, which may have parts.
-fn said_by_person(message: &Value) -> Option<String> {
+/// Returns the text of a user message, whose content may have parts.
+fn user_text(message: &Value) -> Option<String> {
     match message.get("content").filter(|_| message["role"] == "user")? {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_message_is_what_was_asked_if_a_person_said_it() {
+    fn the_last_message_is_the_input_if_its_role_is_user() {
         let asked = |messages: &str| {
             read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message
         };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_keeps_the_clients_own_id() {
+    fn the_input_message_keeps_the_clients_own_id() {
         let id = |messages: &str| {
             read(&format!(r#"{{"threadId":"t","runId":"r","messages":{messages}}}"#)).unwrap().message_id
         };
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_input_is_refused() {
+    fn invalid_inputs_are_refused() {
         for wrong in [
             r#"{"runId":"r"}"#,
             r#"{"threadId":"t"}"#,

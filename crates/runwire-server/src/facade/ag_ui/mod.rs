@@ -1,8 +1,8 @@
-//! AG-UI: the official client starts runs, answers their questions, and attaches to whatever a thread's run is doing.
+//! The façade of AG-UI: the official client starts runs, answers interactions, and attaches to a thread's newest run.
 
 mod input;
 mod resume;
-mod retell;
+mod run_id_rewriter;
 
 use std::sync::Arc;
 
@@ -17,40 +17,40 @@ use runwire_model::Json;
 use runwire_model::dialect::Dialect;
 use runwire_model::record::{ChatMessage, Earlier};
 
-use super::start::{self, From, agent_of, ask, newest_run};
-use crate::agents::conversation::abridged;
-use crate::feed::Reader;
-use crate::ids::{self, ThreadAt};
+use super::start_run::{self, StartAt, agent_of, newest_run, read_params};
+use crate::agents::ag_ui_messages::abridge_input;
+use crate::feed::FeedReader;
+use crate::ids::{self, ThreadParam};
 use crate::json_body::JsonBody;
 use crate::problem::Problem;
-use crate::read::{answer, last_event_id, retold};
-use crate::{Wire, limits};
+use crate::read::{last_event_id, respond, rewritten_stream};
+use crate::{AppState, limits};
 use input::RunInput;
 
-pub(super) fn routes() -> Router<Arc<Wire>> {
+pub(super) fn routes() -> Router<Arc<AppState>> {
     Router::new().route("/ag-ui/{agent}", post(run)).route("/ag-ui/{agent}/{thread}", get(attach))
 }
 
-/// Tells the present of the thread's newest run, then follows it to its end or its next question.
+/// Sends a snapshot of the thread's newest run, then follows it to its end or next interaction.
 async fn attach(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Path((agent, _)): Path<(String, String)>,
-    ThreadAt(thread): ThreadAt,
+    ThreadParam(thread): ThreadParam,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    has_agent(&wire, &thread, agent).await?;
-    let run = newest_run(&wire, &thread).await?;
+    check_agent(&state, &thread, agent).await?;
+    let run = newest_run(&state, &thread).await?;
     let after = last_event_id(&parts.headers)?;
-    let from = after.map_or(From::Present, |after| From::Cursor(Some(after)));
+    let from = after.map_or(StartAt::Snapshot, |after| StartAt::Cursor(Some(after)));
     let run = RunKey { tenant: thread.tenant, id: run.run_id.into() };
-    let ask = ask(&wire, Dialect::AgUi, from);
-    let reader = ask.read_run(&wire, &run).await?.map(Reader::one_response);
-    answer(wire, ask, reader).await
+    let params = read_params(&state, Dialect::AgUi, from);
+    let reader = params.read_run(&state, &run).await?.map(FeedReader::until_first_response);
+    respond(state, params, reader).await
 }
 
-/// Refuses the name of an agent that the server does not have, unless a run of the thread is labelled so.
-async fn has_agent(wire: &Wire, thread: &ThreadKey, agent: String) -> Result<(), Problem> {
-    if wire.agents.exists(&agent) {
+/// Refuses an unknown agent, unless a run of the thread has that label.
+async fn check_agent(state: &AppState, thread: &ThreadKey, agent: String) -> Result<(), Problem> {
+    if state.agents.exists(&agent) {
         return Ok(());
     }
     let query = RunQuery {
@@ -60,15 +60,15 @@ async fn has_agent(wire: &Wire, thread: &ThreadKey, agent: String) -> Result<(),
         limit: 1,
         ..RunQuery::default()
     };
-    match wire.log.runs(query).await?.is_empty() {
-        true => Err(wire.agents.unknown(&agent)),
+    match state.log.runs(query).await?.is_empty() {
+        true => Err(state.agents.unknown_agent(&agent)),
         false => Ok(()),
     }
 }
 
-/// Starts a run, or goes on with one that waits for the answers in `resume`.
+/// Starts a run, or resumes one with the answers in `resume`.
 async fn run(
-    State(wire): State<Arc<Wire>>,
+    State(state): State<Arc<AppState>>,
     Path(agent): Path<String>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<Json, { limits::CONVERSATION_BYTES }>,
@@ -77,44 +77,48 @@ async fn run(
     for (name, id) in [("threadId", &input.thread), ("runId", &input.run)] {
         ids::check(name, id)?;
     }
-    let agent = agent_of(&wire, Some(agent))?;
+    let agent = agent_of(&state, Some(agent))?;
     let tenant = crate::auth::tenant_of(&headers);
     let thread = ThreadKey { tenant: tenant.clone(), id: input.thread.as_str().into() };
-    let shown = input.run.clone();
+    let client_run_id = input.run.clone();
     let (run, from) = match input.resume.is_empty() {
-        true => begin(&wire, &thread, agent, input).await?,
-        false => resume::resume(&wire, &thread, &input.resume).await?,
+        true => begin(&state, &thread, agent, input).await?,
+        false => resume::resume(&state, &thread, &input.resume).await?,
     };
-    let reader = match ask(&wire, Dialect::AgUi, from).read_run(&wire, &run).await? {
+    let reader = match read_params(&state, Dialect::AgUi, from).read_run(&state, &run).await? {
         Some(reader) => Some(reader),
-        // Nothing follows: its end is told with everything else.
-        None => ask(&wire, Dialect::AgUi, From::Present).read_run(&wire, &run).await?,
+        // Nothing follows: send a snapshot, which includes the end.
+        None => read_params(&state, Dialect::AgUi, StartAt::Snapshot).read_run(&state, &run).await?,
     };
     let reader = reader.ok_or_else(|| Problem::new("internal", "a run has no present"))?;
-    Ok(retold(&wire, reader.one_response(), retell::as_run(shown)))
+    Ok(rewritten_stream(
+        &state,
+        reader.until_first_response(),
+        run_id_rewriter::rewrite_run_id(client_run_id),
+    ))
 }
 
-/// Starts a run; one that has this id already is attached to, since only its answer can have got lost.
+/// Starts a run; attaches if a run of this id exists, which means that the response was lost and the client retries.
 async fn begin(
-    wire: &Wire,
+    state: &AppState,
     thread: &ThreadKey,
     agent: String,
     input: RunInput,
-) -> Result<(RunKey, From), Problem> {
+) -> Result<(RunKey, StartAt), Problem> {
     let key = RunKey { tenant: thread.tenant.clone(), id: input.run.as_str().into() };
-    match wire.log.run(&key).await {
+    match state.log.run(&key).await {
         Ok(run) if run.thread_id == *thread.id && run.agent.as_ref() == Some(&agent) => {
-            return Ok((key, From::Present));
+            return Ok((key, StartAt::Snapshot));
         }
         Ok(run) => return Err(LogError::RunExists(run.run_id).into()),
         Err(LogError::RunUnknown(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let mut known = messages_of(wire, thread).await?;
-    // A message that is sent again is another one to the thread, which has each id once.
-    let message_id = input.message_id.filter(|id| known.iter().all(|message| message.id != *id));
+    let mut messages = messages_of(state, thread).await?;
+    // A repeated message gets a new id: ids are unique in a thread.
+    let message_id = input.message_id.filter(|id| messages.iter().all(|message| message.id != *id));
     if let (Some(id), Some(content)) = (message_id.clone(), input.message.clone()) {
-        known.push(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() });
+        messages.push(ChatMessage { id, role: "user".into(), content, ..ChatMessage::default() });
     }
     let run = NewRun {
         tenant: thread.tenant.to_string(),
@@ -123,19 +127,19 @@ async fn begin(
         agent: Some(agent),
         message: input.message,
         message_id,
-        input: Some(abridged(input.whole, &known, limits::INPUT_BYTES)),
+        input: Some(abridge_input(input.whole, &messages, limits::INPUT_BYTES)),
         ..NewRun::default()
     };
-    let (key, created) = start::start(wire, run).await?;
-    Ok((key, if created.new { From::Cursor(None) } else { From::Present }))
+    let (key, created) = start_run::start(state, run).await?;
+    Ok((key, if created.new { StartAt::Cursor(None) } else { StartAt::Snapshot }))
 }
 
-/// Tells the messages of a thread, which may not be there yet.
-async fn messages_of(wire: &Wire, thread: &ThreadKey) -> Result<Vec<ChatMessage>, Problem> {
-    let head = match wire.log.thread(thread).await {
-        Ok(known) => known.head,
+/// Returns the messages of a thread; none if it does not exist yet.
+async fn messages_of(state: &AppState, thread: &ThreadKey) -> Result<Vec<ChatMessage>, Problem> {
+    let head = match state.log.thread(thread).await {
+        Ok(info) => info.head,
         Err(LogError::ThreadUnknown(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    Ok(wire.log.before(thread, head + 1).await?.messages())
+    Ok(state.log.before(thread, head + 1).await?.messages())
 }

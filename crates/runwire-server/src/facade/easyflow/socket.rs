@@ -18,30 +18,30 @@ use tokio::task::JoinHandle;
 
 use super::{chat_run, conversation_in};
 use crate::auth::tenant_of;
-use crate::facade::refusal::easyflow_frame;
-use crate::facade::start::{Fields, From, agent_in_query, ask};
-use crate::feed::{Next, Reader};
-use crate::listener::Place;
-use crate::metrics::{Framing, OpenReader};
+use crate::facade::error_frame::easyflow_frame;
+use crate::facade::start_run::{BodyFields, StartAt, agent_in_query, read_params};
+use crate::feed::{FeedReader, Next};
+use crate::listener::ConnectionPermit;
+use crate::metrics::{OpenReader, ReaderTransport};
 use crate::problem::Problem;
-use crate::socket::{self, Outbox};
-use crate::{Wire, limits};
+use crate::websocket::{self, Outbox};
+use crate::{AppState, limits};
 
 pub(super) async fn upgrade(
-    State(wire): State<Arc<Wire>>,
-    Extension(place): Extension<Place>,
+    State(state): State<Arc<AppState>>,
+    Extension(permit): Extension<ConnectionPermit>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let (tenant, agent) = (tenant_of(&headers), agent_in_query(query.as_deref())?);
-    let of = wire.clone();
-    let session = |out| Session { wire: of, tenant, agent, out, runs: HashMap::new() };
-    socket::open(&wire, place, &headers, upgrade, session)
+    let of = state.clone();
+    let session = |out| ChatSocket { state: of, tenant, agent, out, runs: HashMap::new() };
+    websocket::open(&state, permit, &headers, upgrade, session)
 }
 
-struct Session {
-    wire: Arc<Wire>,
+struct ChatSocket {
+    state: Arc<AppState>,
     tenant: Arc<str>,
     /// The agent of chats that name none.
     agent: Option<String>,
@@ -50,14 +50,14 @@ struct Session {
     runs: HashMap<String, JoinHandle<()>>,
 }
 
-impl socket::Session for Session {
-    async fn take(&mut self, text: &str) -> bool {
-        let mut fields = match Fields::of_message(text) {
+impl websocket::MessageHandler for ChatSocket {
+    async fn handle(&mut self, text: &str) -> bool {
+        let mut fields = match BodyFields::of_message(text) {
             Ok(fields) => fields,
             Err(problem) => return self.refuse(problem).await,
         };
         if fields.has("form_id") || fields.has("formId") {
-            let answer = super::answer_message(&self.wire, &self.tenant, fields).await;
+            let answer = super::answer_message(&self.state, &self.tenant, fields).await;
             return self.say(answer).await;
         }
         let conversation = match conversation_in(&mut fields) {
@@ -83,29 +83,30 @@ impl socket::Session for Session {
     }
 }
 
-impl Session {
+impl ChatSocket {
     /// Queues a message; false means that the socket is gone.
     async fn say(&self, text: String) -> bool {
         self.out.send(Message::Text(text.into())).await.is_ok()
     }
 
     /// Starts a run or attaches to one; a run that is sent already is sent anew from its present.
-    async fn chat(&mut self, conversation: Option<String>, fields: Fields) -> Result<(), Problem> {
+    async fn chat(&mut self, conversation: Option<String>, fields: BodyFields) -> Result<(), Problem> {
         self.runs.retain(|_, sending| !sending.is_finished());
         if self.runs.len() >= limits::SUBSCRIPTIONS {
             let detail = format!("a socket has at most {} runs", limits::SUBSCRIPTIONS);
             return Err(Problem::new("too_many_subscriptions", detail));
         }
         let agent = self.agent.clone();
-        let (run, begun) = chat_run(&self.wire, &self.tenant, agent, conversation.clone(), fields).await?;
-        let from = if begun { From::Cursor(None) } else { From::Present };
-        let Some(reader) = ask(&self.wire, Dialect::EasyflowChat, from).read_run(&self.wire, &run).await?
+        let (run, begun) = chat_run(&self.state, &self.tenant, agent, conversation.clone(), fields).await?;
+        let from = if begun { StartAt::Cursor(None) } else { StartAt::Snapshot };
+        let Some(reader) =
+            read_params(&self.state, Dialect::EasyflowChat, from).read_run(&self.state, &run).await?
         else {
             return Ok(());
         };
-        let open = self.wire.metrics.reader(Framing::WebSocket);
+        let open = self.state.metrics.reader(ReaderTransport::WebSocket);
         let conversation = conversation.unwrap_or_default();
-        let sending = tokio::spawn(send(reader.patient(), conversation, self.out.clone(), open));
+        let sending = tokio::spawn(send(reader.wait_out_outages(), conversation, self.out.clone(), open));
         if let Some(before) = self.runs.insert(run.id.to_string(), sending) {
             before.abort();
         }
@@ -114,7 +115,7 @@ impl Session {
 }
 
 /// Sends the frames of a run to its end.
-async fn send(mut reader: Reader, conversation: String, out: Outbox, _open: OpenReader) {
+async fn send(mut reader: FeedReader, conversation: String, out: Outbox, _open: OpenReader) {
     let problem = loop {
         match reader.next().await {
             Ok(Next::Frames { segment, from, to }) => {

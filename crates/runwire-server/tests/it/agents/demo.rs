@@ -1,10 +1,10 @@
-//! The built-in agents, told to their end.
+//! The built-in demo agents.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};
 
-use super::stage::{Watched, count};
-use crate::harness::{Served, patient};
+use super::fake_agents::{RunAssertions, count};
+use crate::harness::{Served, within_timeout};
 
 async fn serving() -> Served {
     Served::with(|config| config.agents = demos(true)).await
@@ -12,7 +12,7 @@ async fn serving() -> Served {
 
 /// Answers whatever the run asks, until it has ended.
 async fn answer_all(served: &Served, run: &str) -> Value {
-    patient(async {
+    within_timeout(async {
         loop {
             let info = served.get(&format!("/v1/runs/{run}")).await.json();
             if info["ended_at"].is_string() {

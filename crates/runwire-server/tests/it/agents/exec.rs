@@ -1,13 +1,13 @@
-//! Programs that behave, and programs that do not.
+//! Agents that are programs: input, output, exit, cancel.
 
 use std::time::Duration;
 
 use runwire_server::Config;
 use serde_json::{Value, json};
 
-use super::stage::{Watched, count};
+use super::fake_agents::{RunAssertions, count};
 use super::with_program;
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -32,7 +32,7 @@ async fn run_of(script: &str) -> (Value, Vec<Value>) {
 
 /// Asserts that no process is left that carries a mark in its command line.
 async fn no_process_left(mark: &str) {
-    patient(async {
+    within_timeout(async {
         while processes(mark) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -55,7 +55,7 @@ fn mark(test: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_program_is_told_its_input_and_its_output_is_the_run() {
+async fn a_program_gets_its_input_and_its_output_is_the_run() {
     let script = r#"read line; echo "{\"type\":\"run_start\",\"message\":\"other\"}"
         echo "{\"type\":\"message_chunk\",\"content\":\"$RUNWIRE_MESSAGE \",\"id\":\"n\"}"
         case "$line" in *'"type":"run.started"'*'"k":[1]'*) echo '{"type":"message_chunk","content":"heard","id":"n"}';; esac"#;
@@ -113,7 +113,7 @@ async fn a_program_that_floods_nonsense_is_stopped_with_the_first_of_it() {
     let (run, events) = run_of(&format!("yes nonsense {mark}")).await;
     assert_eq!((&run["status"], &run["error"]["code"]), (&"failed".into(), &"agent_garbled".into()));
     assert!(run["error"]["message"].as_str().unwrap().contains("line 1: "), "{run}");
-    assert_eq!(count(&events, "foreign"), runwire_server::limits::AGENT_STRAYS);
+    assert_eq!(count(&events, "foreign"), runwire_server::limits::AGENT_UNREADABLE_FRAMES);
     no_process_left(&mark).await;
 }
 
@@ -124,7 +124,7 @@ async fn a_program_that_floods_frames_can_be_cancelled() {
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     served.until_records("r", 5000).await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
-    let run = patient(async {
+    let run = within_timeout(async {
         loop {
             let run = served.get("/v1/runs/r").await.json();
             if run["ended_at"].is_string() {
@@ -140,7 +140,7 @@ async fn a_program_that_floods_frames_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_told_and_the_run_goes_on() {
+async fn a_too_long_line_becomes_a_warning_and_the_run_continues() {
     let script = r#"head -c 3000000 /dev/zero | tr '\0' x; echo; echo '{"reply":"still here"}'"#;
     let (run, events) = run_of(script).await;
     assert_eq!(run["status"], "completed");
@@ -203,7 +203,7 @@ async fn an_answer_reaches_the_program_on_its_standard_input() {
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_person_is_asked_ends_the_program_too() {
+async fn a_cancel_during_an_open_interaction_ends_the_program_too() {
     let mark = mark(5);
     let script = format!(
         r#"echo '{{"type":"tool_approval","name":"rm","arguments":{{}},"call_id":"c1"}}'; sleep {mark}"#
@@ -218,7 +218,7 @@ async fn a_cancel_while_a_person_is_asked_ends_the_program_too() {
 }
 
 #[tokio::test]
-async fn a_program_that_has_said_the_end_and_stays_is_ended() {
+async fn a_program_that_ends_its_run_and_keeps_running_is_stopped() {
     let mark = mark(6);
     let (run, _) =
         run_of(&format!(r#"echo '{{"reply":"bye"}}'; echo '{{"reply":"twice"}}'; sleep {mark}"#)).await;

@@ -1,11 +1,11 @@
-//! Programs that hold on to what they should let go of, and programs that cannot hear.
+//! Faulty programs: held pipes, ignored signals, floods.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::stage::{Watched, exec_agent};
-use crate::harness::{Served, patient};
+use super::fake_agents::{RunAssertions, exec_agent};
+use crate::harness::{Served, within_timeout};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -31,7 +31,7 @@ fn processes(mark: &str) -> Vec<i32> {
 }
 
 async fn none_left(mark: &str) {
-    patient(async {
+    within_timeout(async {
         while !processes(mark).is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -87,7 +87,7 @@ async fn a_program_that_stands_still_is_killed_when_it_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_floods_standard_error_without_a_line_end_hurts_nobody() {
+async fn a_program_that_floods_standard_error_without_a_line_end_does_no_harm() {
     let mark = mark(4);
     let script =
         format!(r#"echo '{{"type":"run_start"}}'; : {mark}; head -c 20000000 /dev/zero >&2; echo; exit 7"#);

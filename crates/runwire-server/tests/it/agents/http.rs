@@ -1,4 +1,4 @@
-//! HTTP agents that behave, and HTTP agents that do not.
+//! HTTP agents: requests, streams, cancel.
 
 use std::time::Duration;
 
@@ -7,14 +7,16 @@ use runwire_server::agents::HttpAgent;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use super::stage::{Asked, HttpStage, Watched, begin_sse, chunk, count, sse, until_closed, whole};
-use crate::harness::{Served, patient};
+use super::fake_agents::{
+    FakeHttpAgent, ReceivedRequest, RunAssertions, begin_sse, chunk, count, sse, until_closed, whole,
+};
+use crate::harness::{Served, within_timeout};
 
 const SHORT: Duration = Duration::from_millis(200);
 const HELLO: &str = "{\"type\":\"run_start\",\"message\":\"x\"}\n{\"type\":\"message_chunk\",\"content\":\"hello\",\"id\":\"n\"}\n{\"reply\":\"hello\"}";
 
-async fn serving(stage: &HttpStage, dialect: Dialect, change: impl FnOnce(&mut HttpAgent)) -> Served {
-    let agent = stage.agent_with(dialect, change);
+async fn serving(fake: &FakeHttpAgent, dialect: Dialect, change: impl FnOnce(&mut HttpAgent)) -> Served {
+    let agent = fake.agent_with(dialect, change);
     Served::with(|config| {
         config.agents = vec![agent];
         config.agent_grace = SHORT;
@@ -30,11 +32,11 @@ async fn start(served: &Served) {
 /// Runs a loom agent to the end of its run.
 async fn run_of<F, R>(answer: F) -> (Value, Vec<Value>)
 where
-    F: Fn(Asked, TcpStream) -> R + Send + Sync + 'static,
+    F: Fn(ReceivedRequest, TcpStream) -> R + Send + Sync + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    let stage = HttpStage::start(answer).await;
-    let served = serving(&stage, Dialect::Loom, |agent| {
+    let fake = FakeHttpAgent::start(answer).await;
+    let served = serving(&fake, Dialect::Loom, |agent| {
         (agent.answer_time, agent.silence_time) = (Duration::from_secs(5), SHORT);
     })
     .await;
@@ -44,7 +46,7 @@ where
 }
 
 #[tokio::test]
-async fn each_dialect_is_asked_in_its_own_form() {
+async fn each_dialect_gets_requests_in_its_own_format() {
     let forms = [
         (Dialect::Agio, json!({"query": "天气 怎么样?"})),
         (Dialect::StreamingEngine, json!({"session_id": "t", "content": "天气 怎么样?"})),
@@ -55,15 +57,15 @@ async fn each_dialect_is_asked_in_its_own_form() {
         ),
     ];
     for (dialect, expected) in forms {
-        let stage = HttpStage::telling("").await;
-        let served = serving(&stage, dialect, |agent| {
+        let fake = FakeHttpAgent::telling("").await;
+        let served = serving(&fake, dialect, |agent| {
             agent.headers = vec![("authorization".parse().unwrap(), "Bearer key".parse().unwrap())];
             agent.url.push_str("?q={message}");
         })
         .await;
         start(&served).await;
         assert_eq!(served.closed("r").await["error"]["code"], "agent_empty");
-        let asked = stage.asked().remove(0);
+        let asked = fake.asked().remove(0);
         assert_eq!(asked.body, expected);
         assert_eq!(asked.path, "/run?q=%E5%A4%A9%E6%B0%94%20%E6%80%8E%E4%B9%88%E6%A0%B7%3F");
         assert!(asked.head.contains("authorization: Bearer key"), "{}", asked.head);
@@ -72,7 +74,7 @@ async fn each_dialect_is_asked_in_its_own_form() {
 
 #[tokio::test]
 async fn an_ag_ui_agent_gets_the_whole_conversation() {
-    let stage = HttpStage::start(|asked, mut stream| async move {
+    let fake = FakeHttpAgent::start(|asked, mut stream| async move {
         let run = asked.body["runId"].as_str().unwrap().to_owned();
         let frames = format!(
             "{{\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"{run}\"}}\n\
@@ -85,13 +87,13 @@ async fn an_ag_ui_agent_gets_the_whole_conversation() {
         sse(&mut stream, &frames).await;
     })
     .await;
-    let served = serving(&stage, Dialect::AgUi, |_| {}).await;
+    let served = serving(&fake, Dialect::AgUi, |_| {}).await;
     for run in ["r1", "r2"] {
         let body = json!({"run_id": run, "thread_id": "t", "agent": "a", "message": "hello"});
         served.post("/v1/runs", &body.to_string()).await;
         assert_eq!(served.closed(run).await["status"], "completed");
     }
-    let asked = stage.asked();
+    let asked = fake.asked();
     let input = &asked[1].body;
     assert_eq!((&input["threadId"], &input["runId"]), (&"t".into(), &"r2".into()));
     let roles: Vec<_> =
@@ -190,11 +192,11 @@ async fn an_agent_that_stalls_fails_its_run() {
     })
     .await;
     assert_eq!(run["error"]["code"], "agent_silent");
-    let stage = HttpStage::start(|_, mut stream| async move { until_closed(&mut stream).await }).await;
-    let served = serving(&stage, Dialect::Loom, |agent| agent.answer_time = SHORT).await;
+    let fake = FakeHttpAgent::start(|_, mut stream| async move { until_closed(&mut stream).await }).await;
+    let served = serving(&fake, Dialect::Loom, |agent| agent.answer_time = SHORT).await;
     start(&served).await;
     assert_eq!(served.closed("r").await["error"]["code"], "agent_silent");
-    assert_eq!(stage.asked().len(), 1, "an agent that may be at work is not asked twice");
+    assert_eq!(fake.asked().len(), 1, "an agent that may be at work is not asked twice");
 }
 
 #[tokio::test]
@@ -227,7 +229,7 @@ async fn the_first_end_counts_and_a_stream_that_goes_on_is_left() {
 async fn an_agent_that_never_ends_is_cut_off_when_it_is_cancelled() {
     let (closed, was_closed) = tokio::sync::watch::channel(false);
     let closed = std::sync::Arc::new(closed);
-    let stage = HttpStage::start(move |_, mut stream| {
+    let fake = FakeHttpAgent::start(move |_, mut stream| {
         let closed = closed.clone();
         async move {
             begin_sse(&mut stream).await;
@@ -237,20 +239,20 @@ async fn an_agent_that_never_ends_is_cut_off_when_it_is_cancelled() {
         }
     })
     .await;
-    let served = serving(&stage, Dialect::Loom, |_| {}).await;
+    let served = serving(&fake, Dialect::Loom, |_| {}).await;
     start(&served).await;
     served.until_status("r", "running").await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
     assert_eq!(served.closed("r").await["status"], "cancelled");
     let mut was_closed = was_closed;
-    patient(was_closed.wait_for(|closed| *closed)).await.unwrap();
+    within_timeout(was_closed.wait_for(|closed| *closed)).await.unwrap();
 }
 
 #[tokio::test]
-async fn an_agent_with_a_cancel_url_is_told_and_may_end_its_run_itself() {
+async fn an_agent_with_a_cancel_url_gets_the_request_and_may_end_its_run_itself() {
     let (cancel, _) = tokio::sync::broadcast::channel::<()>(4);
     let cancel = std::sync::Arc::new(cancel);
-    let stage = HttpStage::start(move |asked: Asked, mut stream| {
+    let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
         let cancel = cancel.clone();
         async move {
             if asked.path == "/cancel" {
@@ -266,8 +268,8 @@ async fn an_agent_with_a_cancel_url_is_told_and_may_end_its_run_itself() {
         }
     })
     .await;
-    let url = stage.url.replace("/run", "/cancel");
-    let served = serving(&stage, Dialect::Loom, |agent| agent.cancel_url = Some(url)).await;
+    let url = fake.url.replace("/run", "/cancel");
+    let served = serving(&fake, Dialect::Loom, |agent| agent.cancel_url = Some(url)).await;
     start(&served).await;
     served.until_status("r", "running").await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
@@ -276,7 +278,7 @@ async fn an_agent_with_a_cancel_url_is_told_and_may_end_its_run_itself() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
+async fn a_busy_agent_is_retried_and_one_that_refuses_is_not() {
     let tries = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = tries.clone();
     let (run, _) = run_of(move |_, mut stream| {
@@ -290,33 +292,33 @@ async fn an_agent_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     })
     .await;
     assert_eq!((&run["status"], tries.load(std::sync::atomic::Ordering::SeqCst)), (&"completed".into(), 2));
-    let stage = HttpStage::start(|_, mut stream| async move {
+    let fake = FakeHttpAgent::start(|_, mut stream| async move {
         whole(&mut stream, "401 Unauthorized", "text/plain", "who?").await
     })
     .await;
-    let served = serving(&stage, Dialect::Loom, |_| {}).await;
+    let served = serving(&fake, Dialect::Loom, |_| {}).await;
     start(&served).await;
     assert_eq!(served.closed("r").await["error"]["message"], "the agent answered 401 Unauthorized: who?");
-    assert_eq!(stage.asked().len(), 1);
+    assert_eq!(fake.asked().len(), 1);
 }
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_fails_its_run() {
-    let stage = HttpStage::telling("").await;
-    let served = serving(&stage, Dialect::Loom, |agent| agent.url = "http://127.0.0.1:1/x".into()).await;
+    let fake = FakeHttpAgent::telling("").await;
+    let served = serving(&fake, Dialect::Loom, |agent| agent.url = "http://127.0.0.1:1/x".into()).await;
     start(&served).await;
     assert_eq!(served.closed("r").await["error"]["code"], "agent_unreachable");
 }
 
 #[tokio::test]
 async fn a_server_that_stops_ends_the_runs_of_its_streams() {
-    let stage = HttpStage::start(|_, mut stream| async move {
+    let fake = FakeHttpAgent::start(|_, mut stream| async move {
         begin_sse(&mut stream).await;
         chunk(&mut stream, "data: {\"type\":\"run_start\"}\n\n").await;
         until_closed(&mut stream).await;
     })
     .await;
-    let served = serving(&stage, Dialect::Loom, |_| {}).await;
+    let served = serving(&fake, Dialect::Loom, |_| {}).await;
     start(&served).await;
     served.until_status("r", "running").await;
     let served = served.restarted().await;

@@ -3,14 +3,16 @@
 use runwire_model::dialect::Dialect;
 use serde_json::json;
 
-use super::stage::{Asked, HttpStage, Watched, begin_sse, chunk, count, sse, until_closed, whole};
-use crate::harness::{Served, patient};
+use super::fake_agents::{
+    FakeHttpAgent, ReceivedRequest, RunAssertions, begin_sse, chunk, count, sse, until_closed, whole,
+};
+use crate::harness::{Served, within_timeout};
 
 const ASKS: &str = "{\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\",\"outcome\":{\"type\":\"interrupt\",\"interrupts\":[{\"id\":\"i1\",\"reason\":\"input_required\",\"message\":\"Who?\",\"responseSchema\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"}},\"required\":[\"name\"]}}]}}";
 
 /// An AG-UI agent that asks for a name, and greets it.
-pub(crate) async fn greeter() -> HttpStage {
-    HttpStage::start(|asked: Asked, mut stream| async move {
+pub(crate) async fn greeter() -> FakeHttpAgent {
+    FakeHttpAgent::start(|asked: ReceivedRequest, mut stream| async move {
         let Some(resumed) = asked.body["resume"].as_array() else { return sse(&mut stream, ASKS).await };
         let run = asked.body["runId"].as_str().unwrap();
         let name = resumed[0]["payload"]["name"].as_str().unwrap_or("nobody");
@@ -33,8 +35,8 @@ async fn start(served: &Served) {
 
 #[tokio::test]
 async fn an_interrupt_is_resumed_and_its_stream_continues_the_same_run() {
-    let stage = greeter().await;
-    let agent = stage.agent(Dialect::AgUi);
+    let fake = greeter().await;
+    let agent = fake.agent(Dialect::AgUi);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     let answered = served
@@ -45,7 +47,7 @@ async fn an_interrupt_is_resumed_and_its_stream_continues_the_same_run() {
     assert_eq!(served.texts("r").await, "hello Ada");
     let events = served.happened("r").await;
     assert_eq!((count(&events, "run.started"), count(&events, "run.resumed")), (1, 1));
-    let resumed = &stage.asked()[1].body;
+    let resumed = &fake.asked()[1].body;
     assert_eq!(
         resumed["resume"],
         json!([{"interruptId": "i1", "status": "resolved", "payload": {"name": "Ada"}}])
@@ -55,9 +57,9 @@ async fn an_interrupt_is_resumed_and_its_stream_continues_the_same_run() {
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_server_and_its_answer_still_reaches_the_agent() {
-    let stage = greeter().await;
-    let agent = stage.agent(Dialect::AgUi);
+async fn an_interaction_outlives_the_server_and_its_answer_reaches_the_agent() {
+    let fake = greeter().await;
+    let agent = fake.agent(Dialect::AgUi);
     let again = agent.clone();
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
@@ -68,9 +70,9 @@ async fn a_question_outlives_the_server_and_its_answer_still_reaches_the_agent()
 }
 
 #[tokio::test]
-async fn an_answer_that_the_agent_was_not_told_is_told_after_a_restart() {
-    let stage = greeter().await;
-    let agent = stage.agent(Dialect::AgUi);
+async fn an_answer_that_the_agent_did_not_get_is_sent_after_a_restart() {
+    let fake = greeter().await;
+    let agent = fake.agent(Dialect::AgUi);
     let again = agent.clone();
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
@@ -94,30 +96,30 @@ fn said(text: &str) -> String {
 
 #[tokio::test]
 async fn a_form_is_answered_at_the_answer_url_and_that_stream_continues_the_run() {
-    let stage = HttpStage::start(|asked: Asked, mut stream| async move {
+    let fake = FakeHttpAgent::start(|asked: ReceivedRequest, mut stream| async move {
         match asked.path.as_str() {
             "/answer" => sse(&mut stream, &said(asked.body["values"]["name"].as_str().unwrap())).await,
             _ => sse(&mut stream, FORM).await,
         }
     })
     .await;
-    let url = stage.url.replace("/run", "/answer");
-    let agent = stage.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
+    let url = fake.url.replace("/run", "/answer");
+    let agent = fake.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     served.post("/v1/runs/r/interactions/f1", r#"{"decision":"submitted","values":{"name":"Di"}}"#).await;
     assert_eq!(served.closed("r").await["status"], "completed");
     assert_eq!(served.texts("r").await, "Di");
-    let told = &stage.asked()[1].body;
+    let told = &fake.asked()[1].body;
     assert_eq!((&told["conversation_id"], &told["form_id"]), (&"t".into(), &"f1".into()));
     assert_eq!(told["decision"], "submitted");
 }
 
 #[tokio::test]
-async fn a_stream_that_stays_open_over_a_question_goes_on_after_the_answer() {
+async fn a_stream_that_stays_open_over_an_interaction_continues_after_the_answer() {
     let (answer, _) = tokio::sync::broadcast::channel::<String>(4);
     let answer = std::sync::Arc::new(answer);
-    let stage = HttpStage::start(move |asked: Asked, mut stream| {
+    let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
         let answer = answer.clone();
         async move {
             if asked.path == "/answer" {
@@ -135,8 +137,8 @@ async fn a_stream_that_stays_open_over_a_question_goes_on_after_the_answer() {
         }
     })
     .await;
-    let url = stage.url.replace("/run", "/answer");
-    let agent = stage.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
+    let url = fake.url.replace("/run", "/answer");
+    let agent = fake.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     served.post("/v1/runs/r/interactions/f1", r#"{"decision":"submitted","values":{"name":"Ed"}}"#).await;
@@ -145,9 +147,9 @@ async fn a_stream_that_stays_open_over_a_question_goes_on_after_the_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_told_fails_the_run_and_says_what_is_missing() {
-    let stage = HttpStage::telling(FORM).await;
-    let agent = stage.agent(Dialect::EasyflowChat);
+async fn an_answer_that_cannot_be_sent_fails_the_run_and_says_what_is_missing() {
+    let fake = FakeHttpAgent::telling(FORM).await;
+    let agent = fake.agent(Dialect::EasyflowChat);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     served.post("/v1/runs/r/interactions/f1", r#"{"decision":"submitted","values":{}}"#).await;
@@ -157,9 +159,9 @@ async fn an_answer_that_cannot_be_told_fails_the_run_and_says_what_is_missing() 
 }
 
 #[tokio::test]
-async fn a_cancel_while_a_person_is_asked_ends_the_run_at_once() {
-    let stage = greeter().await;
-    let agent = stage.agent(Dialect::AgUi);
+async fn a_cancel_during_an_open_interaction_ends_the_run_at_once() {
+    let fake = greeter().await;
+    let agent = fake.agent(Dialect::AgUi);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     assert_eq!(served.post("/v1/runs/r/cancel", "").await.json()["status"], "cancelled");
@@ -168,14 +170,14 @@ async fn a_cancel_while_a_person_is_asked_ends_the_run_at_once() {
         .post("/v1/runs/r/interactions/i1", r#"{"decision":"submitted","values":{"name":"x"}}"#)
         .await
         .problem(409, "run_closed");
-    assert_eq!(stage.asked().len(), 1);
+    assert_eq!(fake.asked().len(), 1);
 }
 
 #[tokio::test]
-async fn a_stream_that_is_lost_while_a_person_is_asked_costs_nothing() {
+async fn a_stream_lost_during_an_open_interaction_does_no_harm() {
     let (gone, mut was_gone) = tokio::sync::watch::channel(false);
     let gone = std::sync::Arc::new(gone);
-    let stage = HttpStage::start(move |asked: Asked, mut stream| {
+    let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
         let gone = gone.clone();
         async move {
             if asked.path == "/answer" {
@@ -188,14 +190,14 @@ async fn a_stream_that_is_lost_while_a_person_is_asked_costs_nothing() {
         }
     })
     .await;
-    let url = stage.url.replace("/run", "/answer");
-    let agent = stage.agent_with(Dialect::EasyflowChat, |agent| {
+    let url = fake.url.replace("/run", "/answer");
+    let agent = fake.agent_with(Dialect::EasyflowChat, |agent| {
         agent.answer_url = Some(url);
         agent.silence_time = std::time::Duration::from_millis(50);
     });
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
-    patient(was_gone.wait_for(|gone| *gone)).await.unwrap();
+    within_timeout(was_gone.wait_for(|gone| *gone)).await.unwrap();
     assert_eq!(served.get("/v1/runs/r").await.json()["status"], "suspended");
     served.post("/v1/runs/r/interactions/f1", r#"{"decision":"submitted","values":{"name":"Flo"}}"#).await;
     assert_eq!(served.closed("r").await["status"], "completed");
@@ -204,15 +206,15 @@ async fn a_stream_that_is_lost_while_a_person_is_asked_costs_nothing() {
 
 #[tokio::test]
 async fn an_agent_that_takes_the_answer_and_says_nothing_more_fails_its_run() {
-    let stage = HttpStage::start(|asked: Asked, mut stream| async move {
+    let fake = FakeHttpAgent::start(|asked: ReceivedRequest, mut stream| async move {
         match asked.path.as_str() {
             "/answer" => whole(&mut stream, "200 OK", "application/json", r#"{"ok":true}"#).await,
             _ => sse(&mut stream, FORM).await,
         }
     })
     .await;
-    let url = stage.url.replace("/run", "/answer");
-    let agent = stage.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
+    let url = fake.url.replace("/run", "/answer");
+    let agent = fake.agent_with(Dialect::EasyflowChat, |agent| agent.answer_url = Some(url));
     let served = Served::with(|config| config.agents = vec![agent]).await;
     start(&served).await;
     served.post("/v1/runs/r/interactions/f1", r#"{"decision":"submitted","values":{}}"#).await;

@@ -1,4 +1,4 @@
-//! HTTP agents that break what an HTTP agent can break: one end, what came is kept, and words that help.
+//! Faulty HTTP agents: the run ends once, keeps the received frames, and has a helpful error.
 
 use std::time::Duration;
 
@@ -7,13 +7,15 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::stage::{Asked, HttpStage, Watched, begin_sse, chunk, count, until_closed, whole};
+use super::fake_agents::{
+    FakeHttpAgent, ReceivedRequest, RunAssertions, begin_sse, chunk, count, until_closed, whole,
+};
 use crate::harness::Served;
 
 const SHORT: Duration = Duration::from_millis(200);
 
-async fn serving(stage: &HttpStage) -> Served {
-    let agent = stage.agent_with(Dialect::Loom, |agent| {
+async fn serving(fake: &FakeHttpAgent) -> Served {
+    let agent = fake.agent_with(Dialect::Loom, |agent| {
         (agent.answer_time, agent.silence_time) = (Duration::from_secs(5), SHORT);
     });
     Served::with(|config| {
@@ -26,11 +28,11 @@ async fn serving(stage: &HttpStage) -> Served {
 /// Runs an agent to the end of its run, which it must have once.
 async fn run_of<F, R>(answer: F) -> (Value, Vec<Value>)
 where
-    F: Fn(Asked, TcpStream) -> R + Send + Sync + 'static,
+    F: Fn(ReceivedRequest, TcpStream) -> R + Send + Sync + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    let stage = HttpStage::start(answer).await;
-    let served = serving(&stage).await;
+    let fake = FakeHttpAgent::start(answer).await;
+    let served = serving(&fake).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a","message":"hi"}"#).await;
     let run = served.closed("r").await;
     (run, served.happened("r").await)
@@ -49,7 +51,7 @@ fn failed(run: &Value, code: &str, words: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_are_whole_wherever_the_network_cuts_them() {
     let frames = "event: x\r\ndata: {\"type\":\"message_chunk\",\"content\":\"晴 ☀\",\"id\":\"n\"}\r\n\r\n: ping\n\ndata: {\"reply\":\"晴 ☀\"}\n\n";
-    let stage = HttpStage::start(move |asked: Asked, mut stream| async move {
+    let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| async move {
         let cut: usize = asked.body["message"].as_str().unwrap().parse().unwrap();
         begin_sse(&mut stream).await;
         let bytes = frames.as_bytes();
@@ -69,7 +71,7 @@ async fn frames_are_whole_wherever_the_network_cuts_them() {
         let _ = stream.write_all(b"0\r\n\r\n").await;
     })
     .await;
-    let served = serving(&stage).await;
+    let served = serving(&fake).await;
     for cut in (0..frames.len()).step_by(3) {
         let run = format!("r{cut}");
         served.post("/v1/runs", &format!(r#"{{"run_id":"{run}","agent":"a","message":"{cut}"}}"#)).await;
@@ -98,7 +100,7 @@ async fn an_answer_without_anything_in_it_says_that_it_is_empty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_stream_of_events_is_named() {
+async fn a_response_that_is_no_event_stream_is_reported() {
     for (media, body, words) in [
         ("text/html; charset=utf-8", "<h1>Sign in</h1>", &["text/html", "Sign in"][..]),
         ("image/png", "\u{1}PNG", &["image/png"]),
@@ -122,7 +124,7 @@ async fn what_is_no_stream_of_events_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redirect_is_told_and_not_followed() {
+async fn a_redirect_is_reported_and_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let location = format!("http://{}/steal", elsewhere.local_addr().unwrap());
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
@@ -200,7 +202,7 @@ async fn what_never_ends_is_silence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
+async fn an_error_that_is_no_frame_is_reported_with_the_agents_message() {
     for media in ["application/json", "application/x-ndjson", "text/plain"] {
         let (run, _) = run_of(move |_, mut stream| async move {
             whole(&mut stream, "200 OK", media, r#"{"error":"model overloaded"}"#).await;
@@ -211,10 +213,10 @@ async fn an_error_that_is_no_frame_is_told_in_the_words_of_the_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_not_there_is_told_with_its_place_and_without_secrets() {
+async fn an_unreachable_agent_is_reported_with_its_host_and_without_secrets() {
     let at = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = format!("http://{at}/run?key=secret");
-    let agent = HttpStage::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
+    let agent = FakeHttpAgent::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     let run = served.closed("r").await;
@@ -248,7 +250,7 @@ async fn an_address_that_speaks_no_tls_says_so() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         }
     });
-    let agent = HttpStage::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
+    let agent = FakeHttpAgent::telling("").await.agent_with(Dialect::Loom, |agent| agent.url = url);
     let served = Served::with(|config| config.agents = vec![agent]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     let run = served.closed("r").await;
@@ -256,7 +258,7 @@ async fn an_address_that_speaks_no_tls_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_stream_without_events_is_told_with_what_stands_in_it() {
+async fn an_event_stream_without_events_is_reported_with_its_text() {
     for (text, says) in [
         ("<html><body>proxy error</body></html>", "proxy error"),
         (": ping\n\n{\"type\":\"run_start\"}\n{\"reply\":\"x\"}\n", "run_start"),
@@ -286,11 +288,11 @@ async fn an_answer_of_which_nothing_can_be_read_is_no_success() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
+async fn an_agent_that_ignores_a_cancel_request_is_cut_off() {
     // It takes note, refuses, or does not even answer.
     for says in ["202 Accepted", "500 Internal Server Error", ""] {
         let (closed, mut was_closed) = tokio::sync::watch::channel(false);
-        let stage = HttpStage::start(move |asked: Asked, mut stream| {
+        let fake = FakeHttpAgent::start(move |asked: ReceivedRequest, mut stream| {
             let closed = closed.clone();
             async move {
                 match asked.path.as_str() {
@@ -306,7 +308,7 @@ async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
             }
         })
         .await;
-        let agent = stage.agent_with(Dialect::Loom, |agent| {
+        let agent = fake.agent_with(Dialect::Loom, |agent| {
             agent.cancel_url = Some(agent.url.replace("/run", "/cancel"));
         });
         let served = Served::with(|config| {
@@ -319,6 +321,6 @@ async fn an_agent_that_is_told_to_stop_and_goes_on_is_cut_off() {
         served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
         assert_eq!(served.closed("r").await["status"], "cancelled", "{says}");
         assert_eq!(served.happened("r").await.last().unwrap()["reason"], "enough", "{says}");
-        crate::harness::patient(was_closed.wait_for(|closed| *closed)).await.unwrap();
+        crate::harness::within_timeout(was_closed.wait_for(|closed| *closed)).await.unwrap();
     }
 }

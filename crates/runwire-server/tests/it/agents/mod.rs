@@ -1,14 +1,14 @@
-//! Agents that the server starts: whatever they do, a run has one end, a message that helps, and leaves no process.
+//! Agents that the server runs: each run ends once, with a helpful error, and leaves no process.
 
 mod demo;
 mod exec;
 mod exec_faults;
+pub(crate) mod fake_agents;
 mod http;
 pub(crate) mod http_answers;
 mod http_faults;
 mod recovery;
-mod secure;
-pub(crate) mod stage;
+mod tls;
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use runwire_server::{Config, problem};
 use serde_json::json;
 
 use crate::harness::Served;
-use stage::{Watched, exec_agent};
+use fake_agents::{RunAssertions, exec_agent};
 
 /// A server with a program as its only agent, called `a`.
 fn with_program(config: &mut Config, script: &str) {
@@ -53,7 +53,7 @@ async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
 }
 
 #[tokio::test]
-async fn a_label_that_looks_like_an_agent_is_told_and_a_run_that_nobody_writes_says_so() {
+async fn a_label_similar_to_an_agent_gets_a_hint_and_a_run_without_a_producer_fails() {
     let options = runwire_log::sqlite::Options { lease: Duration::from_millis(50), ..Default::default() };
     let served = Served::with_store(options, |config| config.agents = demos(true)).await;
     let hint_of = async |run: &str, agent: &str| {
@@ -120,7 +120,7 @@ async fn a_run_that_is_open_or_has_no_agent_is_not_retried() {
 }
 
 #[tokio::test]
-async fn who_finds_no_turn_waits_pending_and_can_be_cancelled() {
+async fn a_run_without_a_permit_waits_pending_and_can_be_cancelled() {
     let served = Served::with(|config| {
         with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
         config.agents_at_once = 1;
@@ -144,7 +144,7 @@ async fn who_finds_no_turn_waits_pending_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one_ends() {
+async fn open_runs_are_limited_and_an_ended_run_releases_its_permit() {
     let served = Served::with(|config| {
         with_program(config, r#"echo '{"type":"run_start"}'; sleep 60"#);
         (config.agents_at_once, config.agents_open) = (1, 2);
@@ -169,7 +169,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
     assert_eq!(served.post("/v1/runs", r#"{"agent":"other"}"#).await.status.as_u16(), 201);
     served.post("/v1/runs/r1/cancel", "").await;
     served.closed("r1").await;
-    crate::harness::patient(async {
+    crate::harness::within_timeout(async {
         while served.post("/v1/runs", third).await.status.as_u16() != 201 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -180,7 +180,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
 }
 
 #[test]
-fn a_default_that_no_agent_is_called_is_refused_at_the_start() {
+fn an_unknown_default_agent_is_refused_at_startup() {
     let directory = tempfile::tempdir().unwrap();
     let log = runwire_log::sqlite::Sqlite::open(&directory.path().join("runwire.db"), Default::default());
     let config = Config { agents: demos(true), default_agent: Some("nobody".into()), ..Config::default() };

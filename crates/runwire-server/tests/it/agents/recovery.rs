@@ -1,9 +1,9 @@
-//! Runs of agents that an earlier server has left when it died.
+//! Recovery of orphaned runs after a server died.
 
 use runwire_log::{Append, FrameBatch, NewRun, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 
-use super::stage::{HttpStage, Watched, exec_agent};
+use super::fake_agents::{FakeHttpAgent, RunAssertions, exec_agent};
 use crate::harness::Served;
 
 /// A store as a server leaves it that dies while its agent is at work.
@@ -23,7 +23,7 @@ async fn a_program_that_went_with_its_server_leaves_a_run_that_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_program_that_is_gone_waits_for_nobody() {
+async fn an_interaction_of_a_dead_program_is_closed() {
     let served =
         left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
     served.until_status("r", "suspended").await;
@@ -34,11 +34,11 @@ async fn a_question_of_a_program_that_is_gone_waits_for_nobody() {
 #[tokio::test]
 async fn a_stream_that_went_with_its_server_leaves_a_run_that_ends_at_once() {
     let served = left_behind("{\"type\":\"run_start\"}\n").await;
-    let stage = HttpStage::telling("").await;
-    let agent = stage.agent(Dialect::Loom);
+    let fake = FakeHttpAgent::telling("").await;
+    let agent = fake.agent(Dialect::Loom);
     let served = served.restarted_with(|config| config.agents = vec![agent]).await;
     assert_eq!(served.closed("r").await["error"]["code"], "producer_lost");
-    assert!(stage.asked().is_empty());
+    assert!(fake.asked().is_empty());
 }
 
 #[tokio::test]
@@ -92,22 +92,22 @@ async fn the_runs_of_every_tenant_are_taken_up() {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        let run = crate::harness::patient(ended).await;
+        let run = crate::harness::within_timeout(ended).await;
         assert_eq!(run.summary.error.unwrap().code.as_deref(), Some("producer_lost"), "{key:?}");
     }
 }
 
 #[tokio::test]
-async fn a_run_that_was_cancelled_before_its_server_died_is_not_asked_again() {
+async fn a_run_that_was_cancelled_before_its_server_died_is_not_resumed() {
     let served =
         left_behind("{\"type\":\"tool_approval\",\"name\":\"x\",\"arguments\":{},\"call_id\":\"c\"}\n").await;
     served.post("/v1/runs/r/interactions/c", r#"{"decision":"approved"}"#).await;
     served.post("/v1/runs/r/cancel", r#"{"reason":"enough"}"#).await;
-    let stage = HttpStage::telling("{\"reply\":\"went on\"}").await;
-    let agent = stage.agent_with(Dialect::Loom, |agent| agent.answer_url = Some(agent.url.clone()));
+    let fake = FakeHttpAgent::telling("{\"reply\":\"went on\"}").await;
+    let agent = fake.agent_with(Dialect::Loom, |agent| agent.answer_url = Some(agent.url.clone()));
     let served = served.restarted_with(|config| config.agents = vec![agent]).await;
     assert_eq!(served.closed("r").await["status"], "cancelled");
-    assert!(stage.asked().is_empty());
+    assert!(fake.asked().is_empty());
 }
 
 /// A store as a server leaves it that dies before its agent has said anything.

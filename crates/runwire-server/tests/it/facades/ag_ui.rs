@@ -1,4 +1,4 @@
-//! AG-UI: requests that are repeated, answers that do not cover everything, reloads at every moment.
+//! The façade of AG-UI: retries, partial answers, reloads.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn a_repeated_request_attaches_to_its_run_and_starts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_input_while_a_question_is_open_is_refused() {
+async fn new_input_during_an_open_interaction_is_refused() {
     let served = serving().await;
     with_two_questions(&served).await;
     let busy = served.post("/ag-ui/demo", &input("r2", "hi").to_string()).await.problem(409, "thread_busy");
@@ -106,7 +106,7 @@ async fn a_resume_goes_on_where_the_client_stopped_under_the_id_of_its_request()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_missed_something_while_it_was_asked_gets_the_present() {
+async fn a_client_that_missed_records_before_its_answer_gets_a_snapshot() {
     let served = serving().await;
     with_two_questions(&served).await;
     let late = "{\"type\":\"text.delta\",\"message_id\":\"m\",\"content\":\"meanwhile\"}\n";
@@ -133,7 +133,7 @@ async fn an_answer_after_a_restart_goes_on_with_the_same_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_run_agent_input_is_refused() {
+async fn an_invalid_run_agent_input_is_refused() {
     let served = serving().await;
     for body in ["{}", r#"{"threadId":"t"}"#, r#"{"threadId":"t","runId":"r","messages":1}"#, "[]"] {
         served.post("/ag-ui/demo", body).await.problem(400, "bad_body");
@@ -163,7 +163,7 @@ async fn only_an_agent_of_the_server_or_of_the_thread_can_be_attached_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_keeps_the_clients_own_id_wherever_it_is_told() {
+async fn a_message_keeps_the_clients_own_id_in_every_dialect() {
     let served = serving().await;
     served.post("/ag-ui/failing", &input("r", "hi").to_string()).await;
     let start = frames(&served.get("/v1/runs/r/events?dialect=ag-ui&follow=false").await)[0].clone();
@@ -194,7 +194,7 @@ async fn a_message_keeps_the_clients_own_id_wherever_it_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_conversation_is_taken_and_only_what_the_thread_does_not_know_is_stored() {
     let reply = "x".repeat(200 << 10);
-    let agent = crate::agents::stage::HttpStage::telling(
+    let agent = crate::agents::fake_agents::FakeHttpAgent::telling(
         "{\"type\":\"RUN_STARTED\",\"threadId\":\"t\",\"runId\":\"r\"}\n{\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}",
     )
     .await;

@@ -1,4 +1,4 @@
-//! Agio, StreamingEngine and EasyFlow: which agent, which run, and refusals in their own shape.
+//! The façades of Agio, StreamingEngine and EasyFlow: agent, run, and error frames.
 
 use runwire_server::agents::demos;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn among_several_agents_one_must_be_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_agent_is_meant_where_nobody_names_one() {
+async fn the_default_agent_is_used_if_none_is_named() {
     let served = Served::with(|config| {
         config.agents = demos(true);
         config.default_agent = Some("failing".into());
@@ -76,7 +76,7 @@ async fn a_repeated_request_with_an_id_of_its_own_starts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_of_a_request_that_nobody_knows_are_handed_to_the_agent() {
+async fn unknown_fields_of_a_request_become_the_agents_input() {
     let served = serving().await;
     let body = r#"{"query":"hi","agent":"failing","run_id":"r","model":"m","top":[1.50]}"#;
     served.post("/agent/stream", body).await;

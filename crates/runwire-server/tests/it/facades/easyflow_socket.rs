@@ -102,7 +102,7 @@ async fn a_conversation_is_held_over_one_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_socket_refuses_is_told_and_it_stays_open() {
+async fn the_socket_stays_open_after_an_error() {
     let served = serving().await;
     served.get("/api/v1/bot/ws").await.problem(426, "not_a_websocket");
     let mut socket = connect(&served, "/api/v1/bot/ws").await;

@@ -1,4 +1,4 @@
-//! Loom's socket: bounds, repeats and leaving.
+//! The façade of Loom: limits, retries, disconnects.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::serving;
-use crate::harness::{Served, patient};
+use crate::harness::{Served, within_timeout};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 async fn connect(served: &Served, query: &str) -> Socket {
-    patient(connect_async(format!("ws://{}/loom{query}", served.address))).await.unwrap().0
+    within_timeout(connect_async(format!("ws://{}/loom{query}", served.address))).await.unwrap().0
 }
 
 async fn send(socket: &mut Socket, message: Value) {
@@ -20,7 +20,7 @@ async fn send(socket: &mut Socket, message: Value) {
 }
 
 async fn next(socket: &mut Socket) -> Value {
-    patient(async {
+    within_timeout(async {
         loop {
             if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
                 return serde_json::from_str(&text).unwrap();
@@ -83,7 +83,7 @@ async fn a_socket_that_closes_leaves_its_run_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
+async fn a_socket_stays_open_after_an_error() {
     let served = serving().await;
     served.get("/loom").await.problem(426, "not_a_websocket");
     let mut socket = connect(&served, "").await;
@@ -108,19 +108,19 @@ async fn what_a_socket_may_not_do_is_told_and_it_stays_open() {
     let foreign = foreign.header("connection", "upgrade").header("upgrade", "websocket");
     let foreign =
         foreign.header("sec-websocket-version", "13").header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
-    match patient(connect_async(foreign.body(()).unwrap())).await {
+    match within_timeout(connect_async(foreign.body(()).unwrap())).await {
         Err(Error::Http(answer)) => assert_eq!(answer.status().as_u16(), 403),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_are_answered_over_the_socket_that_started_the_run() {
+async fn interactions_are_answered_over_the_socket_that_started_the_run() {
     let served = Served::with(|config| {
         let script = r#"echo '{"type":"tool_approval","call_id":"c1","name":"pay","arguments":{"sum":1}}'
             echo '{"type":"tool_approval","call_id":"c2","name":"ship","arguments":{}}'
             read start; read first; read second; echo '{"reply":"done"}'"#;
-        config.agents = vec![crate::agents::stage::exec_agent(script)];
+        config.agents = vec![crate::agents::fake_agents::exec_agent(script)];
     })
     .await;
     let mut socket = connect(&served, "").await;
@@ -182,7 +182,7 @@ async fn questions_are_answered_over_the_socket_that_started_the_run() {
 async fn plain_frames_are_those_of_the_document() {
     let served = Served::with(|config| {
         let script = r#"read start; echo '{"type":"message_chunk","content":"hi","id":"agent"}'; echo '{"reply":"hi"}'"#;
-        config.agents = vec![crate::agents::stage::exec_agent(script)];
+        config.agents = vec![crate::agents::fake_agents::exec_agent(script)];
     })
     .await;
     let mut socket = connect(&served, "?frames=plain").await;

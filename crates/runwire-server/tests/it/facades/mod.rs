@@ -1,7 +1,7 @@
-//! Façades that start runs: what their clients may do wrong, lose and repeat. The clients themselves are in `oracles`.
+//! Façades: faulty requests, lost responses and retries. The real clients are tested in `oracles`.
 
 mod ag_ui;
-mod ag_ui_questions;
+mod ag_ui_interactions;
 mod chats;
 mod easyflow_socket;
 mod loom;

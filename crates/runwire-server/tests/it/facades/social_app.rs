@@ -1,4 +1,4 @@
-//! social-app: what its front end may see of runs that came from elsewhere.
+//! The façade of social-app: what it shows of runs in other dialects.
 
 use serde_json::{Value, json};
 

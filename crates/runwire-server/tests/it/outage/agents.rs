@@ -1,4 +1,4 @@
-//! Agents at work while the store is away.
+//! Agents during an outage of the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 
+use super::flaky_log::Outage;
 use super::serving;
-use super::unsteady::Away;
-use crate::agents::stage::{HttpStage, Watched, begin_sse, chunk, count, exec_agent};
-use crate::harness::{Served, patient};
+use crate::agents::fake_agents::{FakeHttpAgent, RunAssertions, begin_sse, chunk, count, exec_agent};
+use crate::harness::{Served, within_timeout};
 
 /// Events as any other run of the same script has them.
 fn told(mut events: Vec<Value>) -> Vec<Value> {
@@ -25,7 +25,7 @@ fn told(mut events: Vec<Value>) -> Vec<Value> {
 
 /// Approves what a run of the demo asks, and waits for its end.
 async fn approve_to_the_end(served: &Served, run: &str) {
-    patient(async {
+    within_timeout(async {
         loop {
             let info = served.get(&format!("/v1/runs/{run}")).await.json();
             if info["ended_at"].is_string() {
@@ -56,20 +56,20 @@ async fn a_demo_goes_on_after_outages_as_if_there_had_been_none() {
 
     let (served, store) = serving(|config| config.agents = demos(true)).await;
     // It is not even begun when nothing can be read.
-    store.go(Away::Reads);
+    store.fail(Outage::Reads);
     assert_eq!(served.post("/v1/runs", DEMO).await.status, 201);
     store.until_refused("thread", 3).await;
-    store.come_back();
+    store.recover();
     for records in [2, 30] {
         served.until_records("r", records).await;
-        store.go(Away::Everything);
+        store.fail(Outage::Everything);
         store.until_refused("append", 4).await;
-        store.come_back();
+        store.recover();
     }
     // What was written is not written again because nobody said so.
-    store.go(Away::Acknowledgements);
+    store.fail(Outage::Acknowledgements);
     store.until_refused("acknowledgement", 3).await;
-    store.come_back();
+    store.recover();
     approve_to_the_end(&served, "r").await;
     assert_eq!(told(served.happened("r").await), expected);
 }
@@ -80,11 +80,11 @@ async fn a_form_that_is_open_during_an_outage_is_answered_after_it() {
     served.post("/v1/runs", DEMO).await;
     let asked = served.until_status("r", "suspended").await["interactions"][0].clone();
     let path = format!("/v1/runs/r/interactions/{}", asked["interaction_id"].as_str().unwrap());
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     store.until_refused("sweep", 2).await;
     let answer = json!({"decision": "cancelled"}).to_string();
     served.post(&path, &answer).await.problem(503, "store_unavailable");
-    store.come_back();
+    store.recover();
     assert_eq!(served.post(&path, &answer).await.status, 200);
     approve_to_the_end(&served, "r").await;
     assert_eq!(served.get("/v1/runs/r").await.json()["status"], "completed");
@@ -98,10 +98,10 @@ async fn a_program_whose_output_cannot_be_written_waits_and_loses_nothing() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(script)]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     served.until_records("r", 1).await;
-    store.go(Away::Writes);
+    store.fail(Outage::Writes);
     store.until_refused("append", 5).await;
     assert!(store.refused("append") < 20, "the store is not run over");
-    store.come_back();
+    store.recover();
     assert_eq!(served.closed("r").await["status"], "completed");
     let expected: String = (1..=3000).map(|number| format!("{number} ")).collect();
     assert_eq!(served.texts("r").await, expected);
@@ -113,10 +113,10 @@ async fn an_outage_is_not_taken_for_the_end_of_a_run() {
         case "$line" in *cancel_requested*) echo '{"type":"message_chunk","content":"bye","id":"n"}';; esac; exec sleep 60"#;
     let (served, store) = serving(|config| config.agents = vec![exec_agent(script)]).await;
     // Whoever follows the run, the agent's program and the server itself, begins with a look at it.
-    store.go_after(0, "read");
+    store.fail_after(0, "read");
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     store.until_refused("read", 6).await;
-    store.come_back();
+    store.recover();
     served.post("/v1/runs/r/events?dialect=loom", "{\"type\":\"run_start\"}\n").await.written(1, 0);
     assert_eq!(served.post("/v1/runs/r/cancel", "").await.status, 200);
     assert_eq!(served.closed("r").await["status"], "cancelled");
@@ -124,34 +124,34 @@ async fn an_outage_is_not_taken_for_the_end_of_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_whose_conversation_cannot_be_read_yet_is_told_later() {
-    let stage = crate::agents::http_answers::greeter().await;
-    let (served, store) = serving(|config| config.agents = vec![stage.agent(Dialect::AgUi)]).await;
+async fn an_answer_whose_conversation_cannot_be_read_yet_is_sent_later() {
+    let fake = crate::agents::http_answers::greeter().await;
+    let (served, store) = serving(|config| config.agents = vec![fake.agent(Dialect::AgUi)]).await;
     served.post("/v1/runs", r#"{"run_id":"r","thread_id":"t","agent":"a","message":"hi"}"#).await;
     served.until_status("r", "suspended").await;
-    store.go_after(0, "before");
+    store.fail_after(0, "before");
     let answer = r#"{"decision":"submitted","values":{"name":"Ada"}}"#;
     assert_eq!(served.post("/v1/runs/r/interactions/i1", answer).await.status, 200);
     store.until_refused("before", 3).await;
-    store.come_back();
+    store.recover();
     assert_eq!(served.closed("r").await["status"], "completed");
     assert_eq!(served.texts("r").await, "hello Ada");
-    assert_eq!(stage.asked().len(), 2, "it is told once");
+    assert_eq!(fake.asked().len(), 2, "it is told once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_ends_during_an_outage_ends_its_run_after_it() {
-    let stage = Stage::start().await;
+    let fake = Stage::start().await;
     let (served, store) =
-        serving(|config| config.agents = vec![stage.http.agent(Dialect::Loom), program_called("b")]).await;
+        serving(|config| config.agents = vec![fake.http.agent(Dialect::Loom), program_called("b")]).await;
     for (run, agent) in [("http", "a"), ("exec", "b")] {
         served.post("/v1/runs", &json!({"run_id": run, "agent": agent}).to_string()).await;
         served.until_records(run, 1).await;
     }
-    store.go(Away::Everything);
-    stage.goes_on.notify_one();
+    store.fail(Outage::Everything);
+    fake.goes_on.notify_one();
     store.until_refused("append", 6).await;
-    store.come_back();
+    store.recover();
     for run in ["http", "exec"] {
         let closed = served.closed(run).await;
         assert_eq!(closed["status"], "completed", "{closed}");
@@ -167,7 +167,7 @@ fn program_called(name: &str) -> runwire_server::agents::Agent {
 
 /// An HTTP agent that says `a`, waits, and says the rest.
 struct Stage {
-    http: HttpStage,
+    http: FakeHttpAgent,
     goes_on: Arc<Notify>,
 }
 
@@ -175,7 +175,7 @@ impl Stage {
     async fn start() -> Self {
         let goes_on = Arc::new(Notify::new());
         let waits = goes_on.clone();
-        let http = HttpStage::start(move |_, mut stream| {
+        let http = FakeHttpAgent::start(move |_, mut stream| {
             let waits = waits.clone();
             async move {
                 begin_sse(&mut stream).await;
@@ -200,9 +200,9 @@ async fn a_cancel_that_an_outage_refused_is_repeated_after_it() {
     let (served, store) = serving(|config| config.agents = vec![exec_agent(script)]).await;
     served.post("/v1/runs", r#"{"run_id":"r","agent":"a"}"#).await;
     served.until_records("r", 1).await;
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     served.post("/v1/runs/r/cancel", "").await.problem(503, "store_unavailable");
-    store.come_back();
+    store.recover();
     assert_eq!(served.post("/v1/runs/r/cancel", "").await.status, 200);
     assert_eq!(served.closed("r").await["status"], "cancelled");
 }
@@ -220,7 +220,7 @@ async fn a_server_can_stop_while_the_store_is_away() {
         served.post("/v1/runs", &json!({"run_id": agent, "agent": agent}).to_string()).await;
         served.until_records(agent, 2).await;
     }
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     store.until_refused("append", 2).await;
     served.stopped().await;
 }
@@ -258,7 +258,7 @@ async fn a_server_whose_run_another_has_taken_over_stops_its_program_and_writes_
         assert_eq!(store.append(append).await.unwrap().accepted, 0);
     }
     std::fs::write(&flag, "").unwrap();
-    patient(async {
+    within_timeout(async {
         while !ended.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

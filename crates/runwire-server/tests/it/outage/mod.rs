@@ -1,9 +1,9 @@
-//! A store that goes away and comes back: who is connected stays, who works goes on, nothing is lost or there twice.
+//! Outages of the store: connections stay open, work continues, nothing is lost or duplicated.
 
 mod agents;
-mod beginning;
+mod creating_runs;
+mod flaky_log;
 mod reading;
-mod unsteady;
 mod writing;
 
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use runwire_server::Config;
 
 use crate::harness::Served;
-use unsteady::{Away, Unsteady};
+use flaky_log::{FlakyLog, Outage};
 
 /// A server whose store can be told to be away.
-async fn serving(configure: impl FnOnce(&mut Config)) -> (Served, Arc<Unsteady>) {
-    Served::through(Unsteady::new, configure).await
+async fn serving(configure: impl FnOnce(&mut Config)) -> (Served, Arc<FlakyLog>) {
+    Served::through(FlakyLog::new, configure).await
 }
 
 #[tokio::test]
-async fn whoever_asks_during_an_outage_is_told_to_come_back_and_no_secret() {
+async fn requests_during_an_outage_get_503_without_secrets() {
     let (served, store) = serving(|_| {}).await;
     served.post("/v1/runs/r/events", &crate::harness::delta("a")).await.written(1, 0);
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     let asks = [
         served.get("/readyz").await,
         served.get("/v1/runs/r").await,
@@ -39,9 +39,9 @@ async fn whoever_asks_during_an_outage_is_told_to_come_back_and_no_secret() {
         assert!(!answer.text.contains("secret") && !answer.text.contains("postgres"), "{answer:?}");
     }
     // The store waits itself before it says so: nobody shall wait for it twice.
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     served.get_with("/v1/runs/r/events", &[crate::reading::SSE]).await.problem(503, "store_unavailable");
     assert_eq!(store.refused("run"), 1);
-    store.come_back();
+    store.recover();
     assert_eq!(served.get("/v1/runs/r").await.json()["counts"]["records"], 1);
 }

@@ -1,12 +1,12 @@
-//! Readers that were there before an outage stay through it, and miss nothing.
+//! Readers stay connected through an outage and miss nothing.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::flaky_log::Outage;
 use super::serving;
-use super::unsteady::Away;
-use crate::agents::stage::Watched;
+use crate::agents::fake_agents::RunAssertions;
 use crate::harness::{COMPLETED, delta};
 use crate::reading::{NDJSON, SSE};
 
@@ -14,20 +14,20 @@ use crate::reading::{NDJSON, SSE};
 async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     let (served, store) = serving(|config| config.keep_alive = Duration::from_millis(50)).await;
     served.post("/v1/runs/r/events?thread=t", &delta("a")).await.written(1, 0);
-    let mut lean = served.read("/v1/runs/r/events", &[SSE]).await;
+    let mut stream_of_run = served.read("/v1/runs/r/events", &[SSE]).await;
     let mut thread = served.read("/v1/threads/t/events?dialect=agio", &[SSE]).await;
     let mut lines = served.read("/v1/runs/r/events", &[NDJSON]).await;
     let mut socket = served.socket().await;
     socket.subscribe("s", json!({"run": "r"})).await;
-    for stream in [&mut lean, &mut thread] {
+    for stream in [&mut stream_of_run, &mut thread] {
         stream.comment("caught-up").await;
     }
     let first = lines.line().await.unwrap();
     let mut frames = socket.frames_until("caught_up").await;
 
-    store.go(Away::Everything);
+    store.fail(Outage::Everything);
     store.until_refused("sweep", 1).await;
-    for stream in [&mut lean, &mut thread] {
+    for stream in [&mut stream_of_run, &mut thread] {
         stream.comment("keep-alive").await;
         stream.comment("keep-alive").await;
     }
@@ -38,10 +38,10 @@ async fn readers_stay_connected_through_an_outage_and_go_on_after_it() {
     let refused = socket.hear().await.unwrap();
     assert_eq!((&refused["op"], &refused["code"]), (&json!("error"), &json!("store_unavailable")));
 
-    store.come_back();
+    store.recover();
     served.post("/v1/runs/r/events", &(delta("b") + COMPLETED)).await.written(2, 0);
     let expected = served.happened("r").await;
-    let rest: Vec<_> = lean.rest().await.iter().map(crate::reading::Event::json).collect();
+    let rest: Vec<_> = stream_of_run.rest().await.iter().map(crate::reading::Event::json).collect();
     assert_eq!(rest, expected[expected.len() - rest.len()..]);
     let told: Vec<Value> = std::iter::once(first)
         .chain(lines.lines().await)
@@ -68,11 +68,11 @@ async fn a_replay_that_an_outage_interrupts_goes_on_where_it_stopped() {
         ("/v1/runs/r/events?dialect=loom&compact=true", NDJSON),
     ] {
         let whole = served.read(path, &[accept]).await.rest_of_bytes().await;
-        store.go_after(3, "read");
+        store.fail_after(3, "read");
         let mut stream = served.read(path, &[accept]).await;
         let reading = tokio::spawn(async move { stream.rest_of_bytes().await });
         store.until_refused("read", 1).await;
-        store.come_back();
+        store.recover();
         let told = reading.await.unwrap();
         assert!(told.replace(": caught-up\n\n", "") == whole.replace(": caught-up\n\n", ""), "{path}");
     }
@@ -93,14 +93,14 @@ async fn the_readers_of_one_view_wait_for_the_store_together() {
     for reader in &mut readers {
         while !reader.event().await.unwrap().data.unwrap().contains("\"b\"") {}
     }
-    store.go(Away::Reads);
+    store.fail(Outage::Reads);
     // The whole text is asked for, whose beginning lies in the store.
     let finished = "{\"type\":\"text.finished\",\"message_id\":\"m1\"}\n";
     served.post("/v1/runs/r/events", &(finished.to_owned() + &delta("c") + COMPLETED)).await.written(3, 0);
     let asked = || store.refused("read") + store.refused("spans") + store.refused("checkpoint");
     store.until_refused("spans", 4).await;
     assert!(asked() < READERS / 2, "{READERS} readers have asked {} times", asked());
-    store.come_back();
+    store.recover();
     let expected = served.events("/v1/runs/r/events?dialect=agio", &[SSE]).await;
     for mut reader in readers {
         let rest = reader.rest().await;

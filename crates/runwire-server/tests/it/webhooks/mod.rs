@@ -1,9 +1,9 @@
-//! Webhooks: what is told, to whom, and that it is told in the end.
+//! Webhooks: messages, subscriptions, and at-least-once delivery.
 
-mod hostile;
-mod secure;
-mod standing;
+mod hostile_targets;
+mod status;
 mod target;
+mod tls;
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use runwire_log::Notice;
 use runwire_server::limits;
 use runwire_server::webhooks::NoticeKind;
 
-use crate::harness::{COMPLETED, Served, patient};
+use crate::harness::{COMPLETED, Served, within_timeout};
 use target::{Say, Target, status};
 
 const STARTED: &str = "{\"type\":\"run.started\"}\n";
@@ -31,7 +31,7 @@ async fn everything(served: &Served) {
 
 /// Waits until the log has of the webhook `w` what is hoped for.
 async fn until_log(served: &Served, hoped: impl Fn(&[Notice]) -> bool) -> Vec<Notice> {
-    patient(async {
+    within_timeout(async {
         loop {
             let notices = served.log.notices("w", 100).await.unwrap();
             if hoped(&notices) {
@@ -44,7 +44,7 @@ async fn until_log(served: &Served, hoped: impl Fn(&[Notice]) -> bool) -> Vec<No
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_of_questions_and_ends_in_signed_messages() {
+async fn a_webhook_gets_interactions_and_ends_in_signed_messages() {
     let target = Target::start(|_| status(204)).await;
     let mut webhook = target.webhook();
     webhook.base_url = "https://runwire.example.org/".into();
@@ -72,7 +72,7 @@ async fn a_webhook_is_told_of_questions_and_ends_in_signed_messages() {
 }
 
 #[tokio::test]
-async fn each_webhook_is_told_what_it_asked_for_and_nothing_else() {
+async fn each_webhook_gets_only_the_events_it_subscribed_to() {
     let (questions, ends) = (Target::start(|_| status(200)).await, Target::start(|_| status(200)).await);
     let (mut first, mut second) = (questions.webhook(), ends.webhook());
     first.events = vec![NoticeKind::InteractionRequested];
@@ -83,7 +83,7 @@ async fn each_webhook_is_told_what_it_asked_for_and_nothing_else() {
     ends.until(2).await;
     questions.until(1).await;
     for name in ["w", "ends"] {
-        patient(async { while !served.log.notices(name, 9).await.unwrap().is_empty() {} }).await;
+        within_timeout(async { while !served.log.notices(name, 9).await.unwrap().is_empty() {} }).await;
     }
     assert_eq!(
         questions.got().iter().map(target::Got::what).collect::<Vec<_>>(),
@@ -95,7 +95,7 @@ async fn each_webhook_is_told_what_it_asked_for_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_fails_is_told_again_as_the_same_message() {
+async fn a_failed_delivery_is_retried_as_the_same_message() {
     let answers = [500, 429, 404, 503];
     let target = Target::start(move |number| status(answers.get(number).copied().unwrap_or(200))).await;
     let webhook = target.webhook();
@@ -110,7 +110,7 @@ async fn what_fails_is_told_again_as_the_same_message() {
 }
 
 #[tokio::test]
-async fn a_restarted_server_tells_what_is_left_to_tell() {
+async fn a_restarted_server_delivers_what_is_queued() {
     // Nobody is there at first.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = Target::start(|_| status(200)).await;

@@ -1,4 +1,4 @@
-//! A server that webhooks are sent to, which can behave or not.
+//! A fake webhook target.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::harness::patient;
+use crate::harness::within_timeout;
 
 pub(super) const KEY: &str = "a secret that nobody guesses";
 
@@ -33,7 +33,7 @@ impl Got {
         &self.headers["webhook-id"]
     }
 
-    /// Tells type and run.
+    /// Returns type and run.
     pub(super) fn what(&self) -> String {
         let json = self.json();
         format!("{} {}", json["run_id"].as_str().unwrap(), json["type"].as_str().unwrap())
@@ -113,7 +113,7 @@ impl Target {
     /// Waits until so many messages have come.
     pub(super) async fn until(&self, count: usize) -> Vec<Got> {
         let mut counted = self.count.clone();
-        patient(counted.wait_for(|came| *came >= count)).await.unwrap();
+        within_timeout(counted.wait_for(|came| *came >= count)).await.unwrap();
         self.got()
     }
 }

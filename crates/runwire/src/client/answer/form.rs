@@ -1,7 +1,7 @@
 //! The fields of a form, derived from its JSON Schema, and the parsing of typed values.
 
 use runwire_client::Interaction;
-use runwire_server::interactions::Schema;
+use runwire_server::interactions::AnswerSchema;
 use serde_json::{Map, Value, json};
 
 use super::text::shown_value;
@@ -114,7 +114,7 @@ impl AnswerForm {
             }
         }
         // An error of compilation is found when the whole form is validated.
-        let found = Schema::compile(alone).and_then(|schema| schema.check(value)).unwrap_or_default();
+        let found = AnswerSchema::compile(alone).and_then(|schema| schema.check(value)).unwrap_or_default();
         let first = found.into_iter().next()?;
         Some(if first.pointer.is_empty() {
             first.message
@@ -125,7 +125,7 @@ impl AnswerForm {
 
     /// Validates all values; returns pointers and messages.
     pub(super) fn check(&self, values: &Value) -> Vec<(String, String)> {
-        let found = Schema::compile(self.root.clone()).and_then(|schema| schema.check(values));
+        let found = AnswerSchema::compile(self.root.clone()).and_then(|schema| schema.check(values));
         found.unwrap_or_default().into_iter().map(|wrong| (wrong.pointer, wrong.message)).collect()
     }
 }

@@ -1,0 +1,251 @@
+//! Streams served without hyper: most connections of a server that fans out are idle for minutes.
+//!
+//! hyper keeps a buffer of 8 KiB each way for the life of a connection, and the state machines of both HTTP
+//! versions. A reader that follows a run needs neither once its request is parsed: its frames are shared bytes in
+//! the feed. So the first request of a connection is peeked at before hyper sees it. If it asks for a stream that
+//! follows a run or thread, the connection is served here: with the same parameters, the same reader and the same
+//! frames, written to the socket as HTTP chunks.
+//!
+//! Peeking does not consume the request, so anything unusual (a partial head, a body, a pipelined request, an error,
+//! a response that is no stream) stays on the socket for hyper. Only an unavailable store is reported here: the
+//! request has waited for it long enough.
+
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
+use runwire_log::{RunKey, ThreadKey};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use super::stream::{StreamBody, headers};
+use super::{ReadParams, ResponseFormat};
+use crate::auth::tenant_of;
+use crate::facade::social_app;
+use crate::feed::{FeedReader, StreamFormat};
+use crate::ids::from_path_segment;
+use crate::metrics::RouteClass;
+use crate::problem::Problem;
+use crate::request_head::RequestHead;
+use crate::write::raw_http::write_problem;
+use crate::{AppState, hosts, limits};
+
+/// Upper bound for the bytes of a chunk's length line.
+const LENGTH_BYTES: usize = 18;
+
+/// A response that is written directly to the socket.
+pub(crate) struct RawStream {
+    /// Bytes to write before the next frames: first the response head, then the length of each chunk.
+    unsent: Vec<u8>,
+    /// The stream; none for an error response, which is all in `unsent`.
+    body: Option<StreamBody>,
+}
+
+/// Waits for the first bytes of a connection and leaves them on the socket; empty if it was closed.
+pub(crate) async fn peek(socket: &TcpStream) -> io::Result<Vec<u8>> {
+    // No buffer is allocated before there is something to read.
+    socket.readable().await?;
+    let mut bytes = vec![0; limits::PEEKED_BYTES];
+    let count = socket.peek(&mut bytes).await?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// Takes over a connection whose first bytes ask for a stream; otherwise leaves them on the socket.
+pub(crate) async fn open(
+    state: &Arc<AppState>,
+    socket: &TcpStream,
+    mut peeked: Vec<u8>,
+) -> io::Result<Option<RawStream>> {
+    let Some(request) = request_in(&peeked) else { return Ok(None) };
+    let local = socket.local_addr().ok().map(|local| local.ip());
+    let named = (request.version, &request.uri, &request.headers);
+    if hosts::check(&state.config.allowed_hosts, local, named).is_err() {
+        return Ok(None);
+    }
+    let reader = match reader_for(state, &request).await {
+        Ok(Some(reader)) => Ok(reader),
+        Err(problem) if problem.is_outage() => Err(problem),
+        Ok(None) | Err(_) => return Ok(None),
+    };
+    consume(socket, &mut peeked).await?;
+    let class = RouteClass::of(&request.method, request.uri.path());
+    state.metrics.count_request(class, reader.as_ref().map_or_else(Problem::status, |_| StatusCode::OK));
+    Ok(Some(match reader {
+        Ok(reader) => {
+            let body = StreamBody::new(state, StreamFormat::Sse, reader);
+            RawStream { unsent: head(body.start_header()), body: Some(body) }
+        }
+        Err(problem) => {
+            let mut unsent = Vec::new();
+            write_problem(&mut unsent, problem, "connection: close\r\n").await?;
+            RawStream { unsent, body: None }
+        }
+    }))
+}
+
+/// Parses a request that is complete, not pipelined, without a body, and needs nothing of hyper.
+fn request_in(bytes: &[u8]) -> Option<Parts> {
+    if !bytes.starts_with(b"GET /") {
+        return None;
+    }
+    match RequestHead::of(bytes) {
+        RequestHead::Whole(request, end)
+            if end == bytes.len() && !request.headers.contains_key(CONTENT_LENGTH) =>
+        {
+            Some(request)
+        }
+        _ => None,
+    }
+}
+
+/// Creates the reader of a request; none if the response is not a stream. Errors are left to hyper, too: the router
+/// gets to them again.
+async fn reader_for(state: &Arc<AppState>, request: &Parts) -> Result<Option<FeedReader>, Problem> {
+    let Some(path) = request.uri.path().strip_suffix("/events") else { return Ok(None) };
+    let named = |prefix| path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'));
+    let tenant = tenant_of(&request.headers);
+    if let Some(run) = named("/v1/runs/") {
+        let params = ReadParams::of_request(request)?;
+        let key = RunKey { tenant, id: from_path_segment("run", run)? };
+        let reader = if follows(&params) { params.read_run(state, &key).await? } else { None };
+        return Ok(reader.map(|reader| reader.limit(params.limit)));
+    }
+    let (params, thread) = match (named("/v1/threads/"), named(social_app::THREADS)) {
+        (Some(thread), _) => (ReadParams::of_request(request)?, thread),
+        (None, Some(thread)) => (social_app::events_params(state, request)?, thread),
+        (None, None) => return Ok(None),
+    };
+    if !follows(&params) {
+        return Ok(None);
+    }
+    let key = ThreadKey { tenant, id: from_path_segment("thread", thread)? };
+    let reader = params.read_thread(state, &key).await?;
+    Ok(Some(reader.limit(params.limit)))
+}
+
+/// Returns true if the response is a stream that follows. One that ends by itself would gain nothing here, and would
+/// lose its keep-alive connection.
+fn follows(params: &ReadParams) -> bool {
+    params.format == ResponseFormat::Stream(StreamFormat::Sse) && params.follow
+}
+
+/// Consumes the peeked bytes.
+async fn consume(socket: &TcpStream, mut seen: &mut [u8]) -> io::Result<()> {
+    while !seen.is_empty() {
+        match socket.try_read(seen) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => seen = &mut seen[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => socket.readable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes the response head.
+fn head(start: Option<(HeaderName, HeaderValue)>) -> Vec<u8> {
+    let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+    let mut field = |name: &str, value: &[u8]| {
+        for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+            head.extend_from_slice(piece);
+        }
+    };
+    for (name, value) in headers(StreamFormat::Sse).into_iter().chain(start) {
+        field(name.as_str(), value.as_bytes());
+    }
+    field("transfer-encoding", b"chunked");
+    // No second request is read from this socket.
+    field("connection", b"close");
+    field("date", httpdate::fmt_http_date(SystemTime::now()).as_bytes());
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+impl RawStream {
+    /// Writes the stream until it ends or the client disconnects.
+    pub(crate) async fn run(mut self, socket: TcpStream) -> io::Result<()> {
+        let Some(body) = &mut self.body else {
+            // Boxed because it is rare: inline it would add to the size of every idle reader.
+            Box::pin(write_all(&socket, [&self.unsent, b"", b""])).await?;
+            return SockRef::from(&socket).shutdown(Shutdown::Write);
+        };
+        loop {
+            let frames = tokio::select! {
+                biased;
+                frames = body.next() => frames,
+                () = client_leaves(&socket) => return Ok(()),
+            };
+            let Some(frames) = frames else { break };
+            write!(self.unsent, "{:X}\r\n", frames.len())?;
+            write_all(&socket, [&self.unsent, &frames, b"\r\n"]).await?;
+            self.unsent.clear();
+            self.unsent.shrink_to(LENGTH_BYTES);
+        }
+        write_all(&socket, [&self.unsent, b"0\r\n\r\n", b""]).await?;
+        SockRef::from(&socket).shutdown(Shutdown::Write)
+    }
+}
+
+/// Writes all pieces; backpressure of a slow client stops only its own stream here.
+async fn write_all(socket: &TcpStream, pieces: [&[u8]; 3]) -> io::Result<()> {
+    let mut slices = pieces.map(IoSlice::new);
+    let mut left = &mut slices[..];
+    IoSlice::advance_slices(&mut left, 0);
+    while !left.is_empty() {
+        match socket.try_write_vectored(left) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut left, count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => tokio::select! {
+                writable = socket.writable() => writable?,
+                () = client_leaves(socket) => return Err(ErrorKind::ConnectionAborted.into()),
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the client disconnects. One that sends more bytes counts as disconnected: none are expected.
+async fn client_leaves(socket: &TcpStream) {
+    while socket.readable().await.is_ok() {
+        match socket.try_read(&mut [0]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "GET /v1/runs/r/events?after=1 HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 2\r\n\r\n";
+
+    #[test]
+    fn a_complete_request_without_a_follower_is_parsed() {
+        let request = request_in(HEAD.as_bytes()).unwrap();
+        assert_eq!(request.uri, "/v1/runs/r/events?after=1");
+        assert_eq!(request.headers["host"], "x");
+        assert_eq!(request.headers["last-event-id"], "2");
+    }
+
+    #[test]
+    fn unusual_requests_are_left_to_hyper() {
+        let unusual = [
+            HEAD[..HEAD.len() - 1].to_owned(),
+            format!("{HEAD}G"),
+            HEAD.replace("GET", "HEAD"),
+            HEAD.replace("Host: x", "Content-Length: 0"),
+            HEAD.replace("Host: x", "Upgrade: h2c"),
+            String::new(),
+        ];
+        for head in unusual {
+            assert!(request_in(head.as_bytes()).is_none(), "{head}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Handlers of export and import: the complete records of a thread as NDJSON.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http_body_util::BodyExt;
+use runwire_log::moved::{Numbered, line};
+use runwire_log::{Exported, ImportFault, ImportProblem, Imported, LogError, Moved, Part, ThreadKey};
+use runwire_model::framing::Framing;
+use serde::Serialize;
+use tokio::task::JoinHandle;
+
+use super::import_lines::ImportLines;
+use crate::ids::{self, ThreadParam};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::write::drain_and_close;
+use crate::{AppState, content_type, limits};
+
+/// Exports a thread, or one of its runs, as lines for [`import`].
+pub(crate) async fn export(
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let mut query = Query::parse(query.as_deref());
+    let after = query.number("after", 0..=usize::MAX)?.map(|after| after as u64);
+    let part = Part { run: query.id("run")?, after };
+    query.finish()?;
+    let first = state.log.export(&thread, &part).await?;
+    let export = ExportStream { state, thread, part, page: Some(first) };
+    let body = futures_util::stream::try_unfold(export, |mut export| async move {
+        let lines = export.next().await?;
+        Ok::<_, io::Error>(lines.map(|lines| (lines, export)))
+    });
+    let mut response = Body::from_stream(body).into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// The body of an export, page by page.
+struct ExportStream {
+    state: Arc<AppState>,
+    thread: ThreadKey,
+    part: Part,
+    page: Option<Exported>,
+}
+
+impl ExportStream {
+    /// Returns the lines of the next page. An export that is cut off has no `end` line, and can be continued.
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let Some(Exported { pieces, next }) = self.page.take() else { return Ok(None) };
+        let mut lines = Vec::new();
+        for piece in &pieces {
+            line::write(&mut lines, piece);
+        }
+        if let Some(next) = next {
+            if *self.state.shutdown.borrow() {
+                return Err(io::Error::other("the server is stopping"));
+            }
+            self.part.after = Some(next);
+            let page = self.state.log.export(&self.thread, &self.part).await;
+            self.page = Some(page.map_err(|error| {
+                tracing::debug!(%error, "an export was cut");
+                io::Error::other("the export was cut")
+            })?);
+        }
+        Ok(Some(lines.into()))
+    }
+}
+
+/// Counts of an import; the response.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ImportSummary {
+    imported: u64,
+    skipped: u64,
+    last_seq: u64,
+    /// Whether the last line was `end`.
+    complete: bool,
+}
+
+/// Imports the lines of an exported thread.
+pub(crate) async fn import(
+    State(state): State<Arc<AppState>>,
+    ThreadParam(thread): ThreadParam,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    mut body: Body,
+) -> Response {
+    if let Err(problem) = check(query.as_deref(), &headers) {
+        drain_and_close(body);
+        return problem.into_response();
+    }
+    let mut importer = Importer::new(state, thread);
+    match importer.read(&mut body).await {
+        Ok(()) => Json(importer.summary).into_response(),
+        Err(problem) => {
+            drain_and_close(body);
+            // Counts the batch in flight, which becomes durable, too.
+            let _ = importer.finish_in_flight().await;
+            let ImportSummary { imported, skipped, last_seq, .. } = importer.summary;
+            let problem = problem.with("imported", imported).with("skipped", skipped);
+            problem.with("last_seq", last_seq).into_response()
+        }
+    }
+}
+
+fn check(query: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
+    Query::parse(query).finish()?;
+    match content_type::framing_of(headers)? {
+        None | Some(Framing::Ndjson) => Ok(()),
+        Some(_) => {
+            let detail = "lines are sent as `application/x-ndjson`";
+            Err(Problem::new("unsupported_media_type", detail).with("expected", vec!["application/x-ndjson"]))
+        }
+    }
+}
+
+/// Parses imported lines and submits them to the log in batches.
+struct Importer {
+    state: Arc<AppState>,
+    thread: ThreadKey,
+    lines: ImportLines,
+    items: Vec<Numbered>,
+    batch_bytes: usize,
+    /// The batch that the log imports while the next lines are read.
+    in_flight: Option<JoinHandle<Result<Imported, LogError>>>,
+    summary: ImportSummary,
+}
+
+impl Importer {
+    fn new(state: Arc<AppState>, thread: ThreadKey) -> Self {
+        let lines = ImportLines::default();
+        Self {
+            state,
+            thread,
+            lines,
+            items: Vec::new(),
+            batch_bytes: 0,
+            in_flight: None,
+            summary: ImportSummary::default(),
+        }
+    }
+
+    async fn read(&mut self, body: &mut Body) -> Result<(), Problem> {
+        let mut stopping = self.state.shutdown.clone();
+        let idle_timeout: Duration = self.state.config.body_idle;
+        loop {
+            let frame = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stops| *stops) => {
+                    return Err(Problem::new("shutting_down", "the server is stopping"));
+                }
+                frame = tokio::time::timeout(idle_timeout, body.frame()) => frame,
+            };
+            match frame {
+                Err(_) => return Err(Problem::new("body_idle", "no line came for too long")),
+                Ok(None) => break,
+                Ok(Some(Err(error))) => {
+                    return Err(Problem::new("body_broken", format!("the body broke off: {error}")));
+                }
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        self.lines.push(&bytes);
+                        self.parse_lines().await?;
+                    }
+                }
+            }
+        }
+        self.lines.finish();
+        self.parse_lines().await?;
+        self.submit_batch().await?;
+        self.finish_in_flight().await
+    }
+
+    async fn parse_lines(&mut self) -> Result<(), Problem> {
+        while let Some((number, text)) = self.lines.next()? {
+            let read = line::read(text).map_err(|bad| bad.to_string());
+            let piece = read.map_err(|reason| Problem::new("bad_record", reason).with("line", number))?;
+            if let Moved::Run(facts) = &piece {
+                ids::check("run_id", &facts.run_id).map_err(|problem| problem.with("line", number))?;
+            }
+            self.summary.complete = matches!(piece, Moved::End { .. });
+            self.batch_bytes += text.len();
+            self.items.push((number, piece));
+            if self.batch_bytes >= limits::IMPORT_BYTES || self.items.len() >= limits::IMPORT_LINES {
+                self.submit_batch().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits the collected items, after the batch in flight is durable.
+    async fn submit_batch(&mut self) -> Result<(), Problem> {
+        self.finish_in_flight().await?;
+        self.batch_bytes = 0;
+        let items = std::mem::take(&mut self.items);
+        if !items.is_empty() {
+            let (state, thread) = (self.state.clone(), self.thread.clone());
+            self.in_flight = Some(tokio::spawn(async move { state.log.import(&thread, items).await }));
+        }
+        Ok(())
+    }
+
+    /// Waits until the batch in flight is durable.
+    async fn finish_in_flight(&mut self) -> Result<(), Problem> {
+        let Some(in_flight) = self.in_flight.take() else { return Ok(()) };
+        let imported_batch = in_flight.await.map_err(|error| Problem::new("internal", error.to_string()))?;
+        let Imported { imported, skipped, head, fault } = imported_batch?;
+        self.summary.imported += imported;
+        self.summary.skipped += skipped;
+        self.summary.last_seq = head;
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+}
+
+impl From<ImportFault> for Problem {
+    fn from(fault: ImportFault) -> Self {
+        let code = fault.problem.code();
+        let detail = fault.problem.to_string();
+        let problem = match fault.problem {
+            ImportProblem::Gap { expected, got } => {
+                Self::new(code, detail).with("expected", expected).with("got", got)
+            }
+            ImportProblem::Conflict(_) | ImportProblem::Bad(_) => Self::new(code, detail),
+            ImportProblem::Log(error) => error.into(),
+        };
+        problem.with("line", fault.line)
+    }
+}

@@ -1,0 +1,173 @@
+//! The delivery worker of a webhook: takes due notices from the outbox in the log and delivers several at a time.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use runwire_log::{Notice, Told};
+
+use super::Webhooks;
+use super::attempt::{Outcome, attempt};
+use super::client::{self, WebhookHttpClient};
+use super::status::TrackedWebhook;
+use crate::limits;
+
+/// Maximum time between two polls of the outbox: its clock may be adjusted meanwhile.
+const POLL_TIME: Duration = Duration::from_secs(60);
+/// Time between two checks whether this node is on duty.
+const DUTY_POLL_TIME: Duration = Duration::from_secs(1);
+/// Delay before a retry after an error of the log.
+const STORE_RETRY_TIME: Duration = Duration::from_secs(1);
+
+/// Delivers notices to one webhook.
+pub(super) struct DeliveryWorker {
+    pub(super) webhooks: Arc<Webhooks>,
+    pub(super) tracked: Arc<TrackedWebhook>,
+}
+
+impl DeliveryWorker {
+    /// Runs until the log is closed; delivers only while this node is on duty.
+    pub(super) async fn run(self) {
+        let (log, webhook) = (&self.webhooks.log, self.tracked.webhook.clone());
+        let name = webhook.name.clone();
+        let client = match tokio::task::spawn_blocking(move || client::build(&webhook)).await {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => {
+                self.tracked.record_failure(&error, false);
+                return tracing::error!(webhook = name, %error, "no HTTP client can be built for a webhook");
+            }
+            Err(_) => return,
+        };
+        let mut noticed = log.noticed();
+        let mut in_flight = HashSet::new();
+        let mut deliveries = FuturesUnordered::new();
+        loop {
+            noticed.borrow_and_update();
+            let mut wait = POLL_TIME;
+            if !log.on_duty() {
+                wait = DUTY_POLL_TIME;
+            } else if self.tracked.is_gone() {
+                self.discard().await;
+            } else if in_flight.len() < limits::WEBHOOK_AT_ONCE {
+                // One more than can be in flight, to find one that is not.
+                match log.notices(&name, limits::WEBHOOK_AT_ONCE + 1).await {
+                    Err(error) => {
+                        tracing::warn!(webhook = name, %error, "cannot read the outbox of a webhook");
+                        wait = STORE_RETRY_TIME;
+                    }
+                    Ok(notices) => {
+                        for notice in notices {
+                            if in_flight.contains(&notice.number) {
+                                continue;
+                            }
+                            if !notice.wait.is_zero() {
+                                wait = wait.min(notice.wait);
+                                break;
+                            }
+                            if in_flight.len() == limits::WEBHOOK_AT_ONCE {
+                                break;
+                            }
+                            in_flight.insert(notice.number);
+                            deliveries.push(self.deliver(&client, notice));
+                        }
+                    }
+                }
+            }
+            tokio::select! {
+                Some(done) = deliveries.next() => {
+                    in_flight.remove(&done);
+                }
+                changed = noticed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// Attempts a delivery, records its outcome in the log, and returns the number of the notice.
+    async fn deliver(&self, client: &WebhookHttpClient, notice: Notice) -> u64 {
+        let outcome = attempt(client, &self.tracked.webhook, &notice).await;
+        let (webhook, run, event) = (&self.tracked.webhook.name, &*notice.run.id, notice.kind.name());
+        let attempts = notice.attempts + 1;
+        let told = match outcome {
+            Outcome::Delivered => {
+                tracing::debug!(webhook, run, event, attempts, "delivered a webhook message");
+                self.tracked.record_success();
+                Told::Done
+            }
+            Outcome::Gone => {
+                self.unsubscribe_gone().await;
+                Told::Done
+            }
+            Outcome::Failed { why, .. } if attempts >= limits::WEBHOOK_ATTEMPTS => {
+                tracing::error!(webhook, run, event, attempts, why, "gave up a webhook message");
+                self.tracked.record_failure(&why, true);
+                Told::Done
+            }
+            Outcome::Failed { why, wait } => {
+                let own = backoff(self.tracked.webhook.retry_time, notice.attempts, fastrand::f64());
+                // A webhook may ask for a longer delay, not for a shorter one.
+                let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_MAX_RETRY_TIME)));
+                tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "a webhook delivery failed");
+                self.tracked.record_failure(&why, false);
+                Told::Again(wait)
+            }
+        };
+        if let Err(error) = self.webhooks.log.told(notice.number, told).await {
+            tracing::warn!(webhook, run, event, %error, "cannot record a webhook delivery; it may be repeated");
+            tokio::time::sleep(STORE_RETRY_TIME).await;
+        }
+        notice.number
+    }
+
+    /// Deletes notices that other nodes have queued for a gone webhook: they do not know that it is gone.
+    async fn discard(&self) {
+        let (log, name) = (&self.webhooks.log, &self.tracked.webhook.name);
+        for notice in log.notices(name, limits::LIST_ITEMS).await.unwrap_or_default() {
+            if log.told(notice.number, Told::Done).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Unsubscribes a gone webhook: deletes its queue, and stops queueing for it.
+    async fn unsubscribe_gone(&self) {
+        if !self.tracked.record_gone() {
+            return;
+        }
+        let webhook = &self.tracked.webhook.name;
+        tracing::error!(
+            webhook,
+            "the webhook answered 410 Gone; it gets nothing more until the server restarts"
+        );
+        if let Err(error) = self.webhooks.subscribe().await {
+            tracing::warn!(webhook, %error, "cannot delete the queue of a gone webhook");
+        }
+    }
+}
+
+/// Returns the delay after a number of earlier attempts: exponential backoff with 20 % jitter.
+fn backoff(first: Duration, before: u32, jitter: f64) -> Duration {
+    let longest = limits::WEBHOOK_MAX_RETRY_TIME;
+    let wait = first.saturating_mul(3_u32.saturating_pow(before)).min(longest);
+    wait.mul_f64(0.8 + 0.4 * jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_attempts_take_about_a_day() {
+        let wait = |before| backoff(limits::WEBHOOK_RETRY_TIME, before, 0.5);
+        assert_eq!(wait(0), limits::WEBHOOK_RETRY_TIME);
+        let all: Duration = (0..limits::WEBHOOK_ATTEMPTS - 1).map(wait).sum();
+        assert!((20..28).contains(&(all.as_secs() / 3600)), "{all:?}");
+        assert!(wait(u32::MAX) <= limits::WEBHOOK_MAX_RETRY_TIME);
+    }
+}

@@ -1,0 +1,170 @@
+//! The runs and threads that a socket has written to: renews their leases, and forwards their signals to the socket.
+//!
+//! A producer that only writes has no subscription. So from its first write to a run on, it gets what an `exec` agent
+//! reads on its standard input: answers, cancel requests, and an end that it did not write itself.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::ws::Message;
+use runwire_log::{Log, LogError, RunInfo, RunKey, Target, ThreadKey};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::agents::signals::{RecordFollower, producer_frames_in};
+use crate::store_retry::{is_outage, retry_until_available};
+use crate::{AppState, limits};
+
+/// The written runs and threads, the newest last.
+pub(super) struct WrittenTargets {
+    log: Arc<dyn Log>,
+    out: mpsc::Sender<Message>,
+    shutdown: watch::Receiver<bool>,
+    targets: VecDeque<WrittenTarget>,
+}
+
+struct WrittenTarget {
+    target: Target,
+    forwarding: AbortHandle,
+}
+
+impl Drop for WrittenTarget {
+    fn drop(&mut self) {
+        self.forwarding.abort();
+    }
+}
+
+impl WrittenTargets {
+    pub(super) fn new(state: &AppState, out: mpsc::Sender<Message>) -> Self {
+        Self { log: state.log.clone(), out, shutdown: state.shutdown.clone(), targets: VecDeque::new() }
+    }
+
+    /// Adds a target after a write up to `last_seq`, and starts to forward its signals.
+    pub(super) async fn add(&mut self, target: &Target, last_seq: u64) {
+        if self.targets.iter().any(|written| written.target == *target) {
+            return;
+        }
+        let begun = signal_forwarder(&self.log, target, last_seq).await;
+        let forwarding = match begun {
+            Ok(Some(forwarder)) => tokio::spawn(forwarder.forward(self.out.clone())),
+            Err(error) if is_outage(&error) => {
+                let (log, out, shutdown) = (self.log.clone(), self.out.clone(), self.shutdown.clone());
+                let target = target.clone();
+                tokio::spawn(async move {
+                    if let Ok(Some(forwarder)) =
+                        retry_until_available(&shutdown, || signal_forwarder(&log, &target, last_seq)).await
+                    {
+                        forwarder.forward(out).await;
+                    }
+                })
+            }
+            // The run has ended, or is gone.
+            Ok(None) | Err(_) => return,
+        };
+        if self.targets.len() == limits::SUBSCRIPTIONS {
+            self.targets.pop_front();
+        }
+        self.targets
+            .push_back(WrittenTarget { target: target.clone(), forwarding: forwarding.abort_handle() });
+    }
+
+    /// Renews the leases of all targets.
+    pub(super) async fn renew_leases(&mut self) {
+        let mut at = 0;
+        while let Some(written) = self.targets.get(at) {
+            match self.renew(&written.target).await {
+                // An ended run is kept until its end was forwarded.
+                Ok(false) if written.forwarding.is_finished() => drop(self.targets.remove(at)),
+                Ok(_) => at += 1,
+                // The other renewals would fail, too. After an outage the store extends all leases.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Renews the leases of a target; returns false if it is closed. Fails only in an outage.
+    async fn renew(&self, target: &Target) -> Result<bool, LogError> {
+        let renewed = match target {
+            Target::Run(run) => self.log.heartbeat(run).await.map(|info| !info.status.is_closed()),
+            Target::Thread(thread) => self.renew_runs(thread).await.map(|()| true),
+            // Sockets do not write to a tenant.
+            Target::Tenant(_) => Ok(false),
+        };
+        renewed.or_else(|error| if is_outage(&error) { Err(error) } else { Ok(false) })
+    }
+
+    async fn renew_runs(&self, thread: &ThreadKey) -> Result<(), LogError> {
+        for run in self.log.thread(thread).await?.open_runs {
+            match self.log.heartbeat(&RunKey::new(thread.tenant.clone(), run)).await {
+                Err(error) if is_outage(&error) => return Err(error),
+                // The run may just have ended.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Creates the forwarder of a target that was written up to `last_seq`; none if the run has ended.
+async fn signal_forwarder(
+    log: &Arc<dyn Log>,
+    target: &Target,
+    last_seq: u64,
+) -> Result<Option<SignalForwarder>, LogError> {
+    let follow = |thread: &ThreadKey, run, after| {
+        let follower = RecordFollower::new(log.clone(), run, thread, after);
+        Some(SignalForwarder { follower, thread: thread.id.clone(), is_one_run: run.is_some() })
+    };
+    match target {
+        Target::Run(key) => {
+            let run = log.run(key).await?;
+            let thread = key.thread(run.thread_id.as_str());
+            let is_over = run.status.is_closed() && run.last_seq <= last_seq;
+            Ok(if is_over { None } else { follow(&thread, Some(key), replay_after(&run).min(last_seq)) })
+        }
+        Target::Thread(thread) => {
+            let mut after = last_seq;
+            for id in log.thread(thread).await?.open_runs {
+                let run = log.run(&RunKey::new(thread.tenant.clone(), id)).await?;
+                after = after.min(replay_after(&run));
+            }
+            Ok(follow(thread, None, after))
+        }
+        Target::Tenant(_) => Ok(None),
+    }
+}
+
+/// Returns the record after which signals are forwarded: a reconnecting producer gets earlier signals of the run again.
+fn replay_after(run: &RunInfo) -> u64 {
+    let has_signals = run.summary.cancel_requested || !run.summary.interactions.is_empty();
+    match run.first_seq {
+        Some(first) if has_signals => first.saturating_sub(1),
+        _ => run.last_seq,
+    }
+}
+
+/// Forwards the signals of a run, or of all runs of a thread, to a socket.
+struct SignalForwarder {
+    follower: RecordFollower,
+    thread: Arc<str>,
+    is_one_run: bool,
+}
+
+impl SignalForwarder {
+    async fn forward(mut self, out: mpsc::Sender<Message>) {
+        while let Some(records) = self.follower.records().await {
+            for stored in records {
+                for frame in producer_frames_in(&stored, &self.thread) {
+                    let run = serde_json::Value::from(&*stored.run);
+                    let text = format!(r#"{{"op":"signal","run":{run},"frame":{frame}}}"#);
+                    if out.send(Message::Text(text.into())).await.is_err() {
+                        return;
+                    }
+                }
+                if self.is_one_run && stored.is_terminal() {
+                    return;
+                }
+            }
+        }
+    }
+}
