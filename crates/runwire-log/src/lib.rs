@@ -42,7 +42,6 @@ pub mod append;
 pub mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-pub mod earlier;
 pub mod error;
 pub mod figures;
 pub mod info;
@@ -54,6 +53,7 @@ pub mod notice;
 pub mod postgres;
 mod reading;
 pub mod record;
+pub mod run_history;
 pub mod sqlite;
 pub mod tail;
 pub mod vitals;
@@ -69,7 +69,6 @@ use runwire_model::window::Window;
 use tokio::sync::watch;
 
 pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
-pub use earlier::{KnownState, Lookup, RecordSource};
 pub use error::{Breach, Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
@@ -83,6 +82,7 @@ pub use key::{RunKey, ThreadKey};
 pub use moved::{Exported, ImportFault, ImportProblem, Imported, Moved, Part};
 pub use notice::{Notice, NoticeKind, Subscriber, Told};
 pub use record::Stored;
+pub use run_history::{RecordSource, RunHistory, StateCache};
 pub use tail::{Head, Tail};
 pub use vitals::{Away, Dependency, Health, Vitals};
 

@@ -8,12 +8,12 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
 use super::{Done, Store, Tried, Work};
-use crate::earlier::RecordSource;
 use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
 use crate::key::RunKey;
 use crate::record::Stored;
+use crate::run_history::RecordSource;
 
 impl<S: Store> Work<S> {
     /// Takes answers together: all of them in one record, or none.

@@ -15,11 +15,11 @@ use super::lease::Lease;
 use super::producer::{self, Undecided};
 use super::{Done, Store, Tried, Work, mint};
 use crate::append::{Append, Appended, Check, FrameIn, Target};
-use crate::earlier::{KnownState, Lookup, RecordSource};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::record::Stored;
+use crate::run_history::{RecordSource, RunHistory, StateCache};
 
 /// Where a record comes from.
 #[derive(Default)]
@@ -230,13 +230,18 @@ impl<S: Store> Work<S> {
         &self,
         thread: &ThreadHead,
         run: &mut RunHead,
-        work: impl FnOnce(&mut runwire_model::run::RunState, &Lookup<'_>, u64, &mut Vec<Entry>) -> Result<T, E>,
+        work: impl FnOnce(
+            &mut runwire_model::run::RunState,
+            &RunHistory<'_>,
+            u64,
+            &mut Vec<Entry>,
+        ) -> Result<T, E>,
     ) -> Tried<S, Result<(T, Vec<Entry>), E>> {
         let seq = thread.seq + 1;
         let mut entries = Vec::new();
         let mut state = std::mem::take(&mut run.head.state);
         let source = self.source(thread);
-        let known = KnownState::default();
+        let known = StateCache::default();
         let worked = work(&mut state, &lookup(&source, run, seq, &known), seq, &mut entries);
         run.head.state = state;
         source.check()?;
@@ -411,10 +416,10 @@ fn lookup<'a>(
     source: &'a dyn RecordSource,
     run: &'a RunHead,
     next: u64,
-    known: &'a KnownState,
-) -> Lookup<'a> {
+    known: &'a StateCache,
+) -> RunHistory<'a> {
     let first_seq = run.first_seq.unwrap_or(next);
-    Lookup { source, run: &run.key.id, first_seq, current: None, state: known }
+    RunHistory { source, run: &run.key.id, first_seq, current: None, state: known }
 }
 
 fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {

@@ -15,7 +15,6 @@ use super::append::question_deadline;
 use super::heads::{Beginning, Request, RunHead, ThreadHead};
 use super::lease::Lease;
 use super::{Base, Done, Store, Tried, Work};
-use crate::earlier::RecordSource;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -23,6 +22,7 @@ use crate::moved::{
     ImportFault, ImportProblem, Imported, Moved, Numbered, RunFacts, ThreadFacts, TrimmedRun,
 };
 use crate::record::Stored;
+use crate::run_history::RecordSource;
 
 /// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
 pub(crate) const MOST: u64 = 1 << 53;

@@ -8,8 +8,8 @@ use runwire_model::window::Window;
 
 use super::heads::ThreadHead;
 use super::{Store, Tried, Work};
-use crate::earlier::RecordSource;
 use crate::record::Stored;
+use crate::run_history::RecordSource;
 
 /// The records of a thread as the verbs see them.
 pub(super) struct Source<'a, S: Store> {

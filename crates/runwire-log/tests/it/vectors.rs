@@ -10,8 +10,8 @@ use std::sync::Arc;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::moved::line;
 use runwire_log::{
-    Append, FrameBatch, KnownState, Log, Lookup, Moved, Part, RecordSource, RunKey, Stamp, Stored, Target,
-    ThreadKey,
+    Append, FrameBatch, Log, Moved, Part, RecordSource, RunHistory, RunKey, Stamp, StateCache, Stored,
+    Target, ThreadKey,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -295,20 +295,20 @@ fn same_frames(
 ) {
     let source = InLog { log, thread, records };
     let mut window = Window::default();
-    let mut encoders: HashMap<&str, (Encoder, Encoder, KnownState, u64)> = HashMap::new();
+    let mut encoders: HashMap<&str, (Encoder, Encoder, StateCache, u64)> = HashMap::new();
     for stored in records {
         let record = &stored.record;
         let (looking, keeping, state, first_seq) = encoders.entry(&stored.run).or_insert_with(|| {
             window.next_run(&stored.run);
             let encoder = Encoder::new(to, &*thread.id, &*stored.run, fidelity);
-            (encoder.clone(), encoder, KnownState::default(), record.seq)
+            (encoder.clone(), encoder, StateCache::default(), record.seq)
         });
         window.absorb(record);
         let mut kept = Frames::default();
         keeping.step(record, &window, &mut kept);
         let mut found = Frames::default();
         let run = &*stored.run;
-        let look = Lookup { source: &source, run, first_seq: *first_seq, current: Some(record), state };
+        let look = RunHistory { source: &source, run, first_seq: *first_seq, current: Some(record), state };
         looking.step(record, &look, &mut found);
         assert_eq!(shown(&found), shown(&kept), "{label} to {to} {fidelity:?}, seq {}", record.seq);
     }

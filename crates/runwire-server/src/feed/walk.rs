@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use runwire_log::{Form, KnownState, Log, LogError, Lookup, RecordSource, RunKey, Stored, ThreadKey};
+use runwire_log::{Form, Log, LogError, RecordSource, RunHistory, RunKey, StateCache, Stored, ThreadKey};
 use runwire_model::attach::Present;
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -56,7 +56,7 @@ struct RunWalk {
     from: u64,
     /// The last record after which the encoder's state was kept.
     kept: u64,
-    known: KnownState,
+    known: StateCache,
 }
 
 impl Walk {
@@ -87,7 +87,7 @@ impl Walk {
             let first_seq = span.first_seq;
             let encoder = encoder.in_thread(in_thread);
             let run_walk =
-                RunWalk { encoder, compactor: None, first_seq, from, kept, known: KnownState::default() };
+                RunWalk { encoder, compactor: None, first_seq, from, kept, known: StateCache::default() };
             walk.runs.insert(run, run_walk);
         }
         Ok(walk)
@@ -183,13 +183,13 @@ impl Walk {
             first_seq: seq,
             from: seq,
             kept: seq,
-            known: KnownState::default(),
+            known: StateCache::default(),
         });
         if seq < run.from {
             return Ok(());
         }
         let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
-        let lookup = Lookup {
+        let lookup = RunHistory {
             source: &source,
             run: &stored.run,
             first_seq: run.first_seq,
@@ -231,7 +231,7 @@ impl Walk {
             let Some(compactor) = &mut run.compactor else { continue };
             let current = page.iter().rfind(|stored| stored.record.seq <= seq && stored.run == *name);
             let source = PageSource { log: &*self.log, thread, page, failed: RefCell::default() };
-            let lookup = Lookup {
+            let lookup = RunHistory {
                 source: &source,
                 run: name,
                 first_seq: run.first_seq,

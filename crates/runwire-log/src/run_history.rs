@@ -1,4 +1,4 @@
-//! Looks up a run's earlier events by place, in whatever holds its records.
+//! Answers an encoder's or decoder's questions about a run's earlier events by scanning its stored records.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -11,37 +11,37 @@ use runwire_model::window::Window;
 
 use crate::record::Stored;
 
-/// Something that holds the records of a thread.
+/// A source of the stored records of one thread: a store, a batch or memory.
 pub trait RecordSource {
-    /// Shows the records after `seq`, in order, until it is told to stop.
+    /// Calls `visit` with the records after `seq`, in order, until it breaks.
     fn visit(&self, after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>);
 
-    /// Tells the thread's messages and state before a run began.
+    /// Returns the thread's messages and state before the run that begins at `first_seq`.
     fn before(&self, first_seq: u64) -> Window;
 }
 
-/// The thread's state after a record of a run, so that the next patch need not begin at the start.
+/// Caches the thread's state after a record of a run, so that the next patch is applied to it and not to the start.
 ///
-/// It belongs to one reader of one run, who goes forward.
+/// One cache serves one reader of one run, which only moves forward.
 #[derive(Debug, Clone, Default)]
-pub struct KnownState(RefCell<Option<(u64, Window)>>);
+pub struct StateCache(RefCell<Option<(u64, Window)>>);
 
-/// What a run has stored, as translation asks for it.
-pub struct Lookup<'a> {
-    /// Where the records are.
+/// The stored events of one run, as [`Earlier`] exposes them to translation.
+pub struct RunHistory<'a> {
+    /// The records of the run's thread.
     pub source: &'a dyn RecordSource,
     /// The run.
     pub run: &'a str,
     /// The run's first `seq`.
     pub first_seq: u64,
-    /// The record that is being encoded, if one is; it counts as stored and may be missing in the source.
+    /// The record that is being encoded, if any. It counts as stored, and the source may not have it yet.
     pub current: Option<&'a Record>,
-    /// What is known of the state already.
-    pub state: &'a KnownState,
+    /// The state after an earlier record.
+    pub state: &'a StateCache,
 }
 
-impl Lookup<'_> {
-    /// Shows the run's events from a place on, up to and including the current record.
+impl RunHistory<'_> {
+    /// Calls `visit` with the run's events from a place on, up to and including the current record.
     fn events(&self, from: Place, visit: &mut dyn FnMut(&Event) -> ControlFlow<()>) {
         let end = self.current.map_or(u64::MAX, |record| record.seq);
         let mut show = |record: &Record| {
@@ -49,7 +49,7 @@ impl Lookup<'_> {
             record.entries.iter().skip(skip).try_for_each(|entry| visit(&entry.event))
         };
         let mut stopped = false;
-        // What a run left unanswered is answered in the next: places may lie before the run.
+        // The next run may answer what an earlier one left open, so a place may lie before the run.
         let any_run = from.seq < self.first_seq;
         self.source.visit(from.seq.saturating_sub(1), &mut |stored| {
             if stored.record.seq >= end {
@@ -97,7 +97,7 @@ impl Lookup<'_> {
     }
 }
 
-impl Earlier for Lookup<'_> {
+impl Earlier for RunHistory<'_> {
     fn text(&self, start: Place, message_id: &str) -> String {
         let mut text = String::new();
         self.events(start, &mut |event| {
@@ -172,16 +172,16 @@ impl Earlier for Lookup<'_> {
 
     fn state(&self) -> Option<Json> {
         let upto = self.current.map_or(u64::MAX, |record| record.seq);
-        let mut known = self.state.0.borrow_mut();
-        let (from, mut window) = match known.take().filter(|(seq, _)| *seq <= upto) {
+        let mut cached = self.state.0.borrow_mut();
+        let (from, mut window) = match cached.take().filter(|(seq, _)| *seq <= upto) {
             Some((seq, window)) if seq == upto => {
                 let state = window.state();
-                *known = Some((seq, window));
+                *cached = Some((seq, window));
                 return state;
             }
-            Some(known) => known,
+            Some(cached) => cached,
             None => {
-                // Only the state is asked for: messages of earlier runs would weigh the fold down.
+                // Only the state is needed: folding the messages of earlier runs would cost time and memory.
                 let state = self.source.before(self.first_seq).state();
                 (self.first_seq.saturating_sub(1), Window::after(Vec::new(), state))
             }
@@ -197,7 +197,7 @@ impl Earlier for Lookup<'_> {
         });
         if let Some(current) = self.current {
             window.absorb(&state_events(current));
-            *known = Some((current.seq, window.clone()));
+            *cached = Some((current.seq, window.clone()));
         }
         window.state()
     }
@@ -214,7 +214,7 @@ fn fatal_notice(record: &Record, index: u32) -> Option<Notice> {
     }
 }
 
-/// Keeps of a record what changes the thread's state.
+/// Copies a record with only the events that change the thread's state.
 fn state_events(record: &Record) -> Record {
     let is_state = |event: &Event| {
         matches!(event.body, Body::StateSnapshot(_) | Body::StateUpdated(_) | Body::StatePatched(_))
