@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::redis::{Following, Links, RedisTail};
-use super::{Figures, Parcel, Sighting};
+use super::{Figures, Parcel, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;
@@ -21,7 +21,7 @@ pub(crate) struct Desk {
     inner: Mutex<Inner>,
     pub(super) wake: Notify,
     redis: Option<RedisTail>,
-    sighting: Mutex<Sighting>,
+    poller_status: Mutex<PollerStatus>,
     pub(super) head_checks: AtomicU64,
     pub(super) heals: AtomicU64,
     pub(super) healed: AtomicU64,
@@ -99,7 +99,11 @@ impl Desk {
             inner: Mutex::default(),
             wake: Notify::new(),
             redis,
-            sighting: Mutex::new(Sighting { up: true, since: std::time::Instant::now(), error: None }),
+            poller_status: Mutex::new(PollerStatus {
+                up: true,
+                since: std::time::Instant::now(),
+                error: None,
+            }),
             head_checks: AtomicU64::new(0),
             heals: AtomicU64::new(0),
             healed: AtomicU64::new(0),
@@ -259,15 +263,15 @@ impl Desk {
     }
 
     /// Notes whether the store can be looked into.
-    pub(super) fn sighted(&self, error: Option<String>) {
-        let mut sighting = self.sighting.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn set_poller_status(&self, error: Option<String>) {
+        let mut poller_status = self.poller_status.lock().unwrap_or_else(PoisonError::into_inner);
         let up = error.is_none();
-        if sighting.up != up {
-            (sighting.up, sighting.since) = (up, std::time::Instant::now());
+        if poller_status.up != up {
+            (poller_status.up, poller_status.since) = (up, std::time::Instant::now());
             tracing::info!(up, error, "looking into the store for readers changed");
         }
         if error.is_some() {
-            sighting.error = error;
+            poller_status.error = error;
         }
     }
 
@@ -279,7 +283,7 @@ impl Desk {
         };
         Figures {
             tail: self.redis.as_ref().map(RedisTail::health),
-            sight: self.sighting.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            poller: self.poller_status.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             followed,
             unknown,
             head_checks: self.head_checks.load(Relaxed),

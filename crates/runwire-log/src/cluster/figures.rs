@@ -10,7 +10,7 @@ pub struct Figures {
     /// How the tail over Redis is; nothing where there is none.
     pub tail: Option<Health>,
     /// How the looks into the store go.
-    pub sight: Sighting,
+    pub poller: PollerStatus,
     /// Threads that are followed because they are being read.
     pub followed: usize,
     /// Threads that somebody waits for and that the store does not have yet, or was not asked for.
@@ -25,7 +25,7 @@ pub struct Figures {
 
 /// How the looks into the store go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
+pub struct PollerStatus {
     /// Whether the last look succeeded.
     pub up: bool,
     /// Since when they do, or do not.

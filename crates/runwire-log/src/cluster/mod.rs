@@ -14,20 +14,20 @@
 
 mod desk;
 mod ears;
-mod eyes;
 mod figures;
+mod head_poller;
 mod parcel;
 mod readers;
 pub mod redis;
-mod sight;
+mod store_probe;
 
 use std::fmt;
 
 pub(crate) use desk::{Desk, Place};
-pub use figures::{Figures, Sighting};
+pub use figures::{Figures, PollerStatus};
 pub(crate) use parcel::Parcel;
 pub(crate) use readers::Readers;
-pub(crate) use sight::{Located, Moved, Opener, Read, Sight};
+pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 
 /// Where the live tail is.
 #[derive(Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 
 use super::desk::Desk;
 use super::redis::{RedisTail, TailError};
-use super::{Figures, Opener, TailOptions, ears, eyes};
+use super::{Figures, ProbeOpener, TailOptions, ears, head_poller};
 use crate::key::ThreadKey;
 use crate::tail::Tail;
 
@@ -24,14 +24,14 @@ impl Readers {
         runtime: &Handle,
         tail: Option<&TailOptions>,
         generation: &str,
-        opener: Opener,
+        opener: ProbeOpener,
     ) -> Result<Self, TailError> {
         // What is begun here begins its own tasks.
         let _within = runtime.enter();
         let opened = tail.map(|tail| RedisTail::open(&tail.url, tail.trust.as_deref(), generation));
         let (redis, arrivals) = opened.transpose()?.unzip();
         let desk = Arc::new(Desk::new(redis));
-        let mut tasks = vec![runtime.spawn(eyes::watch(desk.clone(), opener)).abort_handle()];
+        let mut tasks = vec![runtime.spawn(head_poller::run(desk.clone(), opener)).abort_handle()];
         if let Some(arrivals) = arrivals {
             tasks.push(runtime.spawn(ears::listen(desk.clone(), arrivals)).abort_handle());
         }

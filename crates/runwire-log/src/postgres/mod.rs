@@ -30,7 +30,7 @@ mod read;
 mod retention;
 mod rows;
 mod schema;
-mod sight;
+mod store_probe;
 mod tables;
 mod take_up;
 mod tls;
@@ -133,7 +133,7 @@ impl Postgres {
         let tails = Arc::new(Tails::default());
         let noticed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
-        let cluster = sight::follow(&address, options.tail.as_ref(), &nodes.generation)?;
+        let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
         let (desk, meter_here) = (cluster.desk().clone(), meter.clone());
         let listeners = Listeners { tails: tails.clone(), desk, noticed: noticed.clone(), meter: meter_here };
         let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());

@@ -14,7 +14,7 @@ use super::failure::Db;
 use super::read::Reader;
 use super::rows::{number, whole_number};
 use super::tables::Names;
-use crate::cluster::{Located, Moved, Read, Readers, Sight, TailOptions};
+use crate::cluster::{HeadChange, Readers, RecordsAfter, StoreProbe, TailOptions, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
@@ -28,7 +28,7 @@ pub(super) fn follow(
 ) -> Result<Readers, OpenError> {
     let runtime = Handle::try_current().map_err(|error| OpenError::Unusable(error.to_string()))?;
     let address = address.clone();
-    let opener = move || -> Result<Box<dyn Sight>, LogError> {
+    let opener = move || -> Result<Box<dyn StoreProbe>, LogError> {
         Ok(Box::new(Reader::new(Connection::open(&address)?)))
     };
     Ok(Readers::open(&runtime, tail, generation, Arc::new(opener))?)
@@ -45,8 +45,8 @@ struct Chunks {
     records: Option<Vec<Numbered>>,
 }
 
-impl Sight for Reader {
-    fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<Located>>, LogError> {
+impl StoreProbe for Reader {
+    fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<ThreadLocation>>, LogError> {
         let tenants: Vec<&str> = threads.iter().map(|key| &*key.tenant).collect();
         let names: Vec<&str> = threads.iter().map(|key| &*key.id).collect();
         let sql = "SELECT asked.place, thread.id, thread.head, thread.deleted_at IS NOT NULL \
@@ -54,7 +54,7 @@ impl Sight for Reader {
                    JOIN thread USING (tenant, name)";
         let mut located = vec![None; threads.len()];
         for row in self.connection.query(sql, &[&tenants, &names])? {
-            let found = Located { number: row.get(1), head: number(&row, 2), deleted: row.get(3) };
+            let found = ThreadLocation { number: row.get(1), head: number(&row, 2), deleted: row.get(3) };
             if let Some(place) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
                 *place = Some(found);
             }
@@ -62,17 +62,18 @@ impl Sight for Reader {
         Ok(located)
     }
 
-    fn moved(&mut self, heads: &[(i64, u64)]) -> Result<Vec<Moved>, LogError> {
+    fn changed_heads(&mut self, heads: &[(i64, u64)]) -> Result<Vec<HeadChange>, LogError> {
         let (threads, heads) = columns(heads);
         let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL \
                    FROM unnest($1::bigint[], $2::bigint[]) AS known (id, head) JOIN thread USING (id) \
                    WHERE thread.head <> known.head OR thread.deleted_at IS NOT NULL";
         let rows = self.connection.query(sql, &[&threads, &heads])?;
-        let moved = |row: &Row| Moved { number: row.get(0), head: number(row, 1), deleted: row.get(2) };
-        Ok(rows.iter().map(moved).collect())
+        let changed =
+            |row: &Row| HeadChange { number: row.get(0), head: number(row, 1), deleted: row.get(2) };
+        Ok(rows.iter().map(changed).collect())
     }
 
-    fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<Read>, LogError> {
+    fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<RecordsAfter>, LogError> {
         let found = self.chunks_after(after)?;
         let records = found.values().filter_map(|chunks| chunks.records.as_ref()).flatten();
         let unnamed = records.map(|read| read.run).filter(|run| !self.names.contains_key(run));
@@ -82,7 +83,7 @@ impl Sight for Reader {
             // A run that has no name is no reason to stop the others: whoever reads it is told.
             let records =
                 records.and_then(|records| records.into_iter().map(|one| named(&self.names, one)).collect());
-            Read { number, head, deleted, records }
+            RecordsAfter { number, head, deleted, records }
         });
         Ok(read.collect())
     }

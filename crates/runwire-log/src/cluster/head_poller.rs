@@ -1,6 +1,6 @@
-//! What is looked up in the store for readers: where threads are, how far they are, and what is missing of them.
+//! What is polled up in the store for readers: where threads are, how far they are, and what is missing of them.
 //!
-//! One look at a time, over one connection: whatever is due is looked up together.
+//! One look at a time, over one connection: whatever is due is polled up together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::desk::{Desk, Want};
-use super::sight::{Located, Moved, Opener, Read, Sight};
+use super::store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::tail::Tail;
 
 /// Looks whenever something is due, until it is aborted.
-pub(super) async fn watch(desk: Arc<Desk>, opener: Opener) {
+pub(super) async fn run(desk: Arc<Desk>, opener: ProbeOpener) {
     let mut links = desk.links();
-    let mut eyes = Eyes::new(desk, opener);
+    let mut poller = HeadPoller::new(desk, opener);
     loop {
-        let due = eyes.due();
+        let due = poller.due();
         let is_due = async {
             match due {
                 Some(due) => sleep_until(due).await,
@@ -35,44 +35,44 @@ pub(super) async fn watch(desk: Arc<Desk>, opener: Opener) {
             }
         };
         tokio::select! {
-            () = is_due => eyes.look().await,
+            () = is_due => poller.poll().await,
             // Something new may be due.
-            () = eyes.desk.wake.notified() => {}
+            () = poller.desk.wake.notified() => {}
             // What went by meanwhile is found now, rather than with the next look.
             is_open = link => {
-                eyes.next_check = Instant::now();
+                poller.next_check = Instant::now();
                 links = links.filter(|_| is_open);
             }
         }
     }
 }
 
-struct Eyes {
+struct HeadPoller {
     desk: Arc<Desk>,
-    opener: Opener,
+    opener: ProbeOpener,
     /// The connection, while it works.
-    sight: Option<Box<dyn Sight>>,
-    /// When all heads are looked at next.
+    probe: Option<Box<dyn StoreProbe>>,
+    /// When all heads are polled at next.
     next_check: Instant,
     /// Until when Redis is not trusted, because it has failed to tell of something.
-    doubted_until: Instant,
+    distrust_redis_until: Instant,
     /// How long to wait after the next failure.
     pause: Duration,
     /// Nothing is tried before this.
     not_before: Instant,
 }
 
-/// What is to be looked up together.
+/// What is to be polled up together.
 #[derive(Default)]
-struct Errand {
+struct Lookup {
     locate: Vec<(ThreadKey, Arc<Tail>)>,
     /// How far the threads are known to be.
     heads: HashMap<i64, (Arc<Tail>, u64)>,
-    read: Vec<Missing>,
+    read: Vec<MissingRecords>,
 }
 
 /// A thread that something is missing of.
-struct Missing {
+struct MissingRecords {
     number: i64,
     tail: Arc<Tail>,
     after: u64,
@@ -82,31 +82,31 @@ struct Missing {
 }
 
 /// What was found.
-struct Found {
-    located: Vec<Option<Located>>,
-    moved: Vec<Moved>,
-    read: Vec<Read>,
+struct LookupResult {
+    located: Vec<Option<ThreadLocation>>,
+    changed: Vec<HeadChange>,
+    read: Vec<RecordsAfter>,
 }
 
-impl Errand {
+impl Lookup {
     /// Looks it all up, and waits for it.
-    fn run(&self, sight: &mut dyn Sight) -> Result<Found, LogError> {
+    fn run(&self, probe: &mut dyn StoreProbe) -> Result<LookupResult, LogError> {
         let keys: Vec<_> = self.locate.iter().map(|(key, _)| key.clone()).collect();
         let heads: Vec<_> = self.heads.iter().map(|(number, (_, head))| (*number, *head)).collect();
         let after: Vec<_> = self.read.iter().map(|missing| (missing.number, missing.after)).collect();
-        Ok(Found {
-            located: if keys.is_empty() { Vec::new() } else { sight.locate(&keys)? },
-            moved: if heads.is_empty() { Vec::new() } else { sight.moved(&heads)? },
-            read: if after.is_empty() { Vec::new() } else { sight.read(&after)? },
+        Ok(LookupResult {
+            located: if keys.is_empty() { Vec::new() } else { probe.locate(&keys)? },
+            changed: if heads.is_empty() { Vec::new() } else { probe.changed_heads(&heads)? },
+            read: if after.is_empty() { Vec::new() } else { probe.read(&after)? },
         })
     }
 }
 
-impl Eyes {
-    fn new(desk: Arc<Desk>, opener: Opener) -> Self {
+impl HeadPoller {
+    fn new(desk: Arc<Desk>, opener: ProbeOpener) -> Self {
         let now = Instant::now();
         let pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
-        Self { desk, opener, sight: None, next_check: now, doubted_until: now, pause, not_before: now }
+        Self { desk, opener, probe: None, next_check: now, distrust_redis_until: now, pause, not_before: now }
     }
 
     /// Tells when there is something to look up.
@@ -116,33 +116,33 @@ impl Eyes {
         due.map(|due| due.max(self.not_before))
     }
 
-    async fn look(&mut self) {
-        let errand = self.errand();
-        if errand.locate.is_empty() && errand.heads.is_empty() && errand.read.is_empty() {
+    async fn poll(&mut self) {
+        let lookup = self.lookup();
+        if lookup.locate.is_empty() && lookup.heads.is_empty() && lookup.read.is_empty() {
             return;
         }
-        let (sight, opener) = (self.sight.take(), self.opener.clone());
+        let (probe, opener) = (self.probe.take(), self.opener.clone());
         let begun = Instant::now();
-        let looking = tokio::task::spawn_blocking(move || {
-            let sight = sight.map_or_else(|| opener(), Ok);
-            let looked = sight.and_then(|mut sight| {
-                let found = errand.run(&mut *sight)?;
-                Ok((sight, found))
+        let polling = tokio::task::spawn_blocking(move || {
+            let probe = probe.map_or_else(|| opener(), Ok);
+            let polled = probe.and_then(|mut probe| {
+                let found = lookup.run(&mut *probe)?;
+                Ok((probe, found))
             });
-            (errand, looked)
+            (lookup, polled)
         });
         // Only a panic, or the end of the runtime, keeps it from coming back.
-        let Ok((errand, looked)) = looking.await else { return self.failed("a look was broken off".into()) };
-        match looked {
-            Ok((sight, found)) => {
-                self.sight = Some(sight);
+        let Ok((lookup, polled)) = polling.await else { return self.failed("a look was broken off".into()) };
+        match polled {
+            Ok((probe, found)) => {
+                self.probe = Some(probe);
                 self.pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
-                self.desk.sighted(None);
-                self.take(errand, found);
+                self.desk.set_poller_status(None);
+                self.apply(lookup, found);
                 self.next_check(begun);
             }
             Err(error) => {
-                for missing in &errand.read {
+                for missing in &lookup.read {
                     let want = if missing.was_untold { Want::Untold } else { Want::Now };
                     self.desk.want(missing.number, want);
                 }
@@ -151,11 +151,11 @@ impl Eyes {
         }
     }
 
-    fn errand(&self) -> Errand {
+    fn lookup(&self) -> Lookup {
         let locate = self.desk.unknown();
         let read = self.desk.wanted().into_iter().filter_map(|(number, tail, was_untold)| {
             let (after, told) = tail.missing()?;
-            Some(Missing { number, tail, after, told, was_untold })
+            Some(MissingRecords { number, tail, after, told, was_untold })
         });
         let read = read.collect();
         let places = if self.next_check <= Instant::now() { self.desk.places() } else { Vec::new() };
@@ -164,11 +164,11 @@ impl Eyes {
             Some((number, (tail, newest)))
         });
         let heads = heads.collect();
-        Errand { locate, heads, read }
+        Lookup { locate, heads, read }
     }
 
-    fn take(&mut self, errand: Errand, found: Found) {
-        for ((key, tail), located) in errand.locate.iter().zip(&found.located) {
+    fn apply(&mut self, lookup: Lookup, found: LookupResult) {
+        for ((key, tail), located) in lookup.locate.iter().zip(&found.located) {
             match located {
                 Some(located) if located.deleted => tail.delete(),
                 Some(located) => self.desk.place(located.number, tail, located.head),
@@ -176,21 +176,21 @@ impl Eyes {
             }
             self.desk.looked_for(key, tail, located.is_some());
         }
-        self.desk.head_checks.fetch_add(u64::from(!errand.heads.is_empty()), Relaxed);
-        for moved in found.moved {
-            if let Some((tail, known)) = errand.heads.get(&moved.number) {
-                self.take_moved(tail, *known, moved);
+        self.desk.head_checks.fetch_add(u64::from(!lookup.heads.is_empty()), Relaxed);
+        for changed in found.changed {
+            if let Some((tail, known)) = lookup.heads.get(&changed.number) {
+                self.apply_head_change(tail, *known, changed);
             }
         }
         for read in found.read {
-            let Some(missing) = errand.read.iter().find(|missing| missing.number == read.number) else {
+            let Some(missing) = lookup.read.iter().find(|missing| missing.number == read.number) else {
                 continue;
             };
-            self.take_read(missing, read);
+            self.apply_records(missing, read);
         }
     }
 
-    fn take_moved(&self, tail: &Tail, known: u64, Moved { number, head, deleted }: Moved) {
+    fn apply_head_change(&self, tail: &Tail, known: u64, HeadChange { number, head, deleted }: HeadChange) {
         if head < known {
             tracing::warn!(number, known, head, "the store has lost records that were shown");
             tail.set_back(head);
@@ -204,12 +204,12 @@ impl Eyes {
         }
     }
 
-    fn take_read(&mut self, missing: &Missing, read: Read) {
-        let Missing { number, tail, after, told, was_untold } = missing;
+    fn apply_records(&mut self, missing: &MissingRecords, read: RecordsAfter) {
+        let MissingRecords { number, tail, after, told, was_untold } = missing;
         if read.head > *after {
             self.desk.heals.fetch_add(1, Relaxed);
             if *was_untold && self.desk.is_told() {
-                self.doubted_until = Instant::now() + Duration::from_millis(2 * limits::HEADS_MILLIS);
+                self.distrust_redis_until = Instant::now() + Duration::from_millis(2 * limits::HEADS_MILLIS);
             }
         }
         match read.records {
@@ -230,20 +230,20 @@ impl Eyes {
         }
     }
 
-    /// Sets when all heads are looked at next, if they were now: not sooner than the look took.
+    /// Sets when all heads are polled at next, if they were now: not sooner than the look took.
     fn next_check(&mut self, begun: Instant) {
         let now = Instant::now();
         if self.next_check > begun {
             return;
         }
-        let is_alone = !self.desk.is_told() || now < self.doubted_until;
-        let millis = if is_alone { limits::HEADS_ALONE_MILLIS } else { limits::HEADS_MILLIS };
+        let polls_fast = !self.desk.is_told() || now < self.distrust_redis_until;
+        let millis = if polls_fast { limits::HEADS_ALONE_MILLIS } else { limits::HEADS_MILLIS };
         self.next_check = (begun + Duration::from_millis(millis)).max(now + (now - begun));
     }
 
     fn failed(&mut self, error: String) {
-        self.desk.sighted(Some(error));
-        self.sight = None;
+        self.desk.set_poller_status(Some(error));
+        self.probe = None;
         let now = Instant::now();
         self.not_before = now + self.pause;
         self.pause = (2 * self.pause).min(Duration::from_millis(limits::LOOK_RETRY_MILLIS));

@@ -8,7 +8,7 @@ use crate::record::Stored;
 
 /// A thread that was looked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Located {
+pub(crate) struct ThreadLocation {
     pub(crate) number: i64,
     pub(crate) head: u64,
     pub(crate) deleted: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Located {
 
 /// A thread that is not where it was said to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct HeadChange {
     pub(crate) number: i64,
     pub(crate) head: u64,
     pub(crate) deleted: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Moved {
 
 /// What a thread has after a record.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct RecordsAfter {
     pub(crate) number: i64,
     /// The thread's last record, as the read saw it.
     pub(crate) head: u64,
@@ -34,16 +34,16 @@ pub(crate) struct Read {
 }
 
 /// Looks into the store, and waits for it: each look is short, and is committed work only.
-pub(crate) trait Sight: Send + 'static {
+pub(crate) trait StoreProbe: Send + 'static {
     /// Looks for threads by name; tells of each in the order asked, as far as it exists.
-    fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<Located>>, LogError>;
+    fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<ThreadLocation>>, LogError>;
 
     /// Tells which threads are not at these heads, or deleted.
-    fn moved(&mut self, heads: &[(i64, u64)]) -> Result<Vec<Moved>, LogError>;
+    fn changed_heads(&mut self, heads: &[(i64, u64)]) -> Result<Vec<HeadChange>, LogError>;
 
     /// Reads what threads have after these records.
-    fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<Read>, LogError>;
+    fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<RecordsAfter>, LogError>;
 }
 
 /// Opens an eye, and waits for it.
-pub(crate) type Opener = Arc<dyn Fn() -> Result<Box<dyn Sight>, LogError> + Send + Sync>;
+pub(crate) type ProbeOpener = Arc<dyn Fn() -> Result<Box<dyn StoreProbe>, LogError> + Send + Sync>;
