@@ -1,4 +1,4 @@
-//! How readers learn of new records: one place a thread, one wake-up a commit.
+//! How readers learn of new records: one follow_guard a thread, one wake-up a commit.
 //!
 //! The tail is a fast path only. It keeps the newest records of threads that are being read, so that live
 //! readers need not ask the store; whoever finds that it has lost them reads the store.
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::watch;
 
-use crate::cluster::Place;
+use crate::cluster::FollowGuard;
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;
@@ -28,7 +28,7 @@ pub struct Tail {
     head: watch::Sender<Head>,
     recent: Mutex<Recent>,
     /// In a cluster: what ends when the last reader leaves.
-    place: OnceLock<Place>,
+    follow_guard: OnceLock<FollowGuard>,
 }
 
 /// What became of records that a tail was offered.
@@ -42,7 +42,11 @@ pub(crate) enum Offered {
 
 impl Tail {
     fn new() -> Self {
-        Self { head: watch::Sender::new(Head::default()), recent: Mutex::default(), place: OnceLock::new() }
+        Self {
+            head: watch::Sender::new(Head::default()),
+            recent: Mutex::default(),
+            follow_guard: OnceLock::new(),
+        }
     }
 
     /// Watches how far the thread is.
@@ -141,13 +145,13 @@ impl Tail {
     }
 
     /// Ties something to the tail that ends with it; tells whether there was nothing yet.
-    pub(crate) fn hold(&self, place: Place) -> bool {
-        self.place.set(place).is_ok()
+    pub(crate) fn attach(&self, follow_guard: FollowGuard) -> bool {
+        self.follow_guard.set(follow_guard).is_ok()
     }
 
     /// Tells whether something is tied to it.
-    pub(crate) fn is_held(&self) -> bool {
-        self.place.get().is_some()
+    pub(crate) fn is_followed(&self) -> bool {
+        self.follow_guard.get().is_some()
     }
 
     fn announce(&self, newest: Option<u64>) {

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::desk::{Desk, Want};
+use super::followed_threads::{FollowedThreads, ReadUrgency};
 use super::parcel::unpack;
 use super::redis::{Arrival, Arrivals};
 use crate::tail::Offered;
 
 /// Takes entries until there are no more.
-pub(super) async fn listen(desk: Arc<Desk>, mut arrivals: Arrivals) {
+pub(super) async fn listen(followed: Arc<FollowedThreads>, mut arrivals: Arrivals) {
     while let Some(arrival) = arrivals.next().await {
-        take(&desk, arrival);
+        take(&followed, arrival);
     }
 }
 
-fn take(desk: &Desk, Arrival { thread, first, last, body }: Arrival) {
-    let Some(tail) = desk.tail(thread) else { return };
+fn take(followed: &FollowedThreads, Arrival { thread, first, last, body }: Arrival) {
+    let Some(tail) = followed.tail(thread) else { return };
     let newest = tail.newest().unwrap_or(0);
     // Most of all what this node has committed itself.
     if last <= newest {
@@ -25,13 +25,16 @@ fn take(desk: &Desk, Arrival { thread, first, last, body }: Arrival) {
     match records {
         Some(Ok(records)) => {
             if tail.offer(&records) == Offered::Early {
-                desk.want(thread, Want::Late);
+                followed.request_read(thread, ReadUrgency::Soon);
             }
         }
         // Too large to be told, or not to be understood.
         Some(Err(_)) | None => {
             if tail.stand_at(last) {
-                desk.want(thread, if first <= newest + 1 { Want::Now } else { Want::Late });
+                followed.request_read(
+                    thread,
+                    if first <= newest + 1 { ReadUrgency::Now } else { ReadUrgency::Soon },
+                );
             }
         }
     }

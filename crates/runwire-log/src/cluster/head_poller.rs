@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::desk::{Desk, Want};
+use super::followed_threads::{FollowedThreads, ReadUrgency};
 use super::store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
@@ -17,9 +17,9 @@ use crate::limits;
 use crate::tail::Tail;
 
 /// Looks whenever something is due, until it is aborted.
-pub(super) async fn run(desk: Arc<Desk>, opener: ProbeOpener) {
-    let mut links = desk.links();
-    let mut poller = HeadPoller::new(desk, opener);
+pub(super) async fn run(followed: Arc<FollowedThreads>, opener: ProbeOpener) {
+    let mut links = followed.links();
+    let mut poller = HeadPoller::new(followed, opener);
     loop {
         let due = poller.due();
         let is_due = async {
@@ -37,7 +37,7 @@ pub(super) async fn run(desk: Arc<Desk>, opener: ProbeOpener) {
         tokio::select! {
             () = is_due => poller.poll().await,
             // Something new may be due.
-            () = poller.desk.wake.notified() => {}
+            () = poller.followed.wake.notified() => {}
             // What went by meanwhile is found now, rather than with the next look.
             is_open = link => {
                 poller.next_check = Instant::now();
@@ -48,7 +48,7 @@ pub(super) async fn run(desk: Arc<Desk>, opener: ProbeOpener) {
 }
 
 struct HeadPoller {
-    desk: Arc<Desk>,
+    followed: Arc<FollowedThreads>,
     opener: ProbeOpener,
     /// The connection, while it works.
     probe: Option<Box<dyn StoreProbe>>,
@@ -78,7 +78,7 @@ struct MissingRecords {
     after: u64,
     /// The last record that anybody has told of.
     told: u64,
-    was_untold: bool,
+    redis_missed_it: bool,
 }
 
 /// What was found.
@@ -103,16 +103,24 @@ impl Lookup {
 }
 
 impl HeadPoller {
-    fn new(desk: Arc<Desk>, opener: ProbeOpener) -> Self {
+    fn new(followed: Arc<FollowedThreads>, opener: ProbeOpener) -> Self {
         let now = Instant::now();
         let pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
-        Self { desk, opener, probe: None, next_check: now, distrust_redis_until: now, pause, not_before: now }
+        Self {
+            followed,
+            opener,
+            probe: None,
+            next_check: now,
+            distrust_redis_until: now,
+            pause,
+            not_before: now,
+        }
     }
 
     /// Tells when there is something to look up.
     fn due(&self) -> Option<Instant> {
-        let check = self.desk.has_places().then_some(self.next_check);
-        let due = self.desk.due().into_iter().chain(check).min();
+        let check = self.followed.is_following().then_some(self.next_check);
+        let due = self.followed.due().into_iter().chain(check).min();
         due.map(|due| due.max(self.not_before))
     }
 
@@ -137,14 +145,15 @@ impl HeadPoller {
             Ok((probe, found)) => {
                 self.probe = Some(probe);
                 self.pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
-                self.desk.set_poller_status(None);
+                self.followed.set_poller_status(None);
                 self.apply(lookup, found);
                 self.next_check(begun);
             }
             Err(error) => {
                 for missing in &lookup.read {
-                    let want = if missing.was_untold { Want::Untold } else { Want::Now };
-                    self.desk.want(missing.number, want);
+                    let want =
+                        if missing.redis_missed_it { ReadUrgency::MissedByRedis } else { ReadUrgency::Now };
+                    self.followed.request_read(missing.number, want);
                 }
                 self.failed(error.to_string());
             }
@@ -152,13 +161,14 @@ impl HeadPoller {
     }
 
     fn lookup(&self) -> Lookup {
-        let locate = self.desk.unknown();
-        let read = self.desk.wanted().into_iter().filter_map(|(number, tail, was_untold)| {
-            let (after, told) = tail.missing()?;
-            Some(MissingRecords { number, tail, after, told, was_untold })
-        });
+        let locate = self.followed.due_unresolved();
+        let read =
+            self.followed.take_due_reads().into_iter().filter_map(|(number, tail, redis_missed_it)| {
+                let (after, told) = tail.missing()?;
+                Some(MissingRecords { number, tail, after, told, redis_missed_it })
+            });
         let read = read.collect();
-        let places = if self.next_check <= Instant::now() { self.desk.places() } else { Vec::new() };
+        let places = if self.next_check <= Instant::now() { self.followed.all() } else { Vec::new() };
         let heads = places.into_iter().filter_map(|(number, tail)| {
             let newest = tail.newest()?;
             Some((number, (tail, newest)))
@@ -171,12 +181,12 @@ impl HeadPoller {
         for ((key, tail), located) in lookup.locate.iter().zip(&found.located) {
             match located {
                 Some(located) if located.deleted => tail.delete(),
-                Some(located) => self.desk.place(located.number, tail, located.head),
+                Some(located) => self.followed.follow(located.number, tail, located.head),
                 None => {}
             }
-            self.desk.looked_for(key, tail, located.is_some());
+            self.followed.mark_resolved(key, tail, located.is_some());
         }
-        self.desk.head_checks.fetch_add(u64::from(!lookup.heads.is_empty()), Relaxed);
+        self.followed.head_checks.fetch_add(u64::from(!lookup.heads.is_empty()), Relaxed);
         for changed in found.changed {
             if let Some((tail, known)) = lookup.heads.get(&changed.number) {
                 self.apply_head_change(tail, *known, changed);
@@ -196,25 +206,25 @@ impl HeadPoller {
             tail.set_back(head);
         } else if tail.stand_at(head) {
             // Also of a thread that is deleted, whose end only Redis can tell: that has some time for it.
-            return self.desk.want(number, Want::Untold);
+            return self.followed.request_read(number, ReadUrgency::MissedByRedis);
         }
         if deleted {
             tail.delete();
-            self.desk.bury(number, tail);
+            self.followed.unfollow(number, tail);
         }
     }
 
     fn apply_records(&mut self, missing: &MissingRecords, read: RecordsAfter) {
-        let MissingRecords { number, tail, after, told, was_untold } = missing;
+        let MissingRecords { number, tail, after, told, redis_missed_it } = missing;
         if read.head > *after {
-            self.desk.heals.fetch_add(1, Relaxed);
-            if *was_untold && self.desk.is_told() {
+            self.followed.heals.fetch_add(1, Relaxed);
+            if *redis_missed_it && self.followed.redis_is_up() {
                 self.distrust_redis_until = Instant::now() + Duration::from_millis(2 * limits::HEADS_MILLIS);
             }
         }
         match read.records {
             Some(records) => {
-                self.desk.healed.fetch_add(records.len() as u64, Relaxed);
+                self.followed.healed.fetch_add(records.len() as u64, Relaxed);
                 tail.offer(&records);
                 // What retention has removed since is missing, too.
                 tail.pass_on_to(read.head);
@@ -224,9 +234,9 @@ impl HeadPoller {
         tail.settle(*told);
         if read.deleted {
             tail.delete();
-            self.desk.bury(*number, tail);
+            self.followed.unfollow(*number, tail);
         } else if tail.missing().is_some() {
-            self.desk.want(*number, Want::Late);
+            self.followed.request_read(*number, ReadUrgency::Soon);
         }
     }
 
@@ -236,13 +246,13 @@ impl HeadPoller {
         if self.next_check > begun {
             return;
         }
-        let polls_fast = !self.desk.is_told() || now < self.distrust_redis_until;
+        let polls_fast = !self.followed.redis_is_up() || now < self.distrust_redis_until;
         let millis = if polls_fast { limits::HEADS_ALONE_MILLIS } else { limits::HEADS_MILLIS };
         self.next_check = (begun + Duration::from_millis(millis)).max(now + (now - begun));
     }
 
     fn failed(&mut self, error: String) {
-        self.desk.set_poller_status(Some(error));
+        self.followed.set_poller_status(Some(error));
         self.probe = None;
         let now = Instant::now();
         self.not_before = now + self.pause;

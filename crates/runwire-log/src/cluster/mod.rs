@@ -12,9 +12,9 @@
 //! some milliseconds for it; then the store is asked for what is missing. That is a *heal*: one read a thread, whoever
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
-mod desk;
 mod ears;
 mod figures;
+mod followed_threads;
 mod head_poller;
 mod parcel;
 mod readers;
@@ -23,8 +23,8 @@ mod store_probe;
 
 use std::fmt;
 
-pub(crate) use desk::{Desk, Place};
 pub use figures::{Figures, PollerStatus};
+pub(crate) use followed_threads::{FollowGuard, FollowedThreads};
 pub(crate) use parcel::Parcel;
 pub(crate) use readers::Readers;
 pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::desk::Desk;
+use super::followed_threads::FollowedThreads;
 use super::redis::{RedisTail, TailError};
 use super::{Figures, ProbeOpener, TailOptions, ears, head_poller};
 use crate::key::ThreadKey;
@@ -14,7 +14,7 @@ use crate::tail::Tail;
 /// What keeps the tails of a node filled. It ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    desk: Arc<Desk>,
+    followed: Arc<FollowedThreads>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -30,17 +30,17 @@ impl Readers {
         let _within = runtime.enter();
         let opened = tail.map(|tail| RedisTail::open(&tail.url, tail.trust.as_deref(), generation));
         let (redis, arrivals) = opened.transpose()?.unzip();
-        let desk = Arc::new(Desk::new(redis));
-        let mut tasks = vec![runtime.spawn(head_poller::run(desk.clone(), opener)).abort_handle()];
+        let followed = Arc::new(FollowedThreads::new(redis));
+        let mut tasks = vec![runtime.spawn(head_poller::run(followed.clone(), opener)).abort_handle()];
         if let Some(arrivals) = arrivals {
-            tasks.push(runtime.spawn(ears::listen(desk.clone(), arrivals)).abort_handle());
+            tasks.push(runtime.spawn(ears::listen(followed.clone(), arrivals)).abort_handle());
         }
-        Ok(Self { desk, tasks })
+        Ok(Self { followed, tasks })
     }
 
-    /// Gives what tells the desk of commits.
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    /// Gives what tells the followed of commits.
+    pub(crate) fn followed(&self) -> &Arc<FollowedThreads> {
+        &self.followed
     }
 
     /// Begins to follow a thread whose tail is new.
@@ -49,18 +49,18 @@ impl Readers {
         if key.tenant.contains('\0') || key.id.contains('\0') {
             return;
         }
-        self.desk.look_for(key, tail);
+        self.followed.resolve(key, tail);
     }
 
     /// Tells how it goes.
     pub(crate) fn figures(&self) -> Figures {
-        self.desk.figures()
+        self.followed.figures()
     }
 
     /// Tells the other nodes what they were not told yet, as far as Redis takes it in time, and looks no more.
     pub(crate) async fn close(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
-        self.desk.close().await;
+        self.followed.close().await;
     }
 }
 

@@ -134,8 +134,9 @@ impl Postgres {
         let noticed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
         let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
-        let (desk, meter_here) = (cluster.desk().clone(), meter.clone());
-        let listeners = Listeners { tails: tails.clone(), desk, noticed: noticed.clone(), meter: meter_here };
+        let (followed, meter_here) = (cluster.followed().clone(), meter.clone());
+        let listeners =
+            Listeners { tails: tails.clone(), followed, noticed: noticed.clone(), meter: meter_here };
         let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());
         let lanes = Lanes::open(open)?;
         let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;

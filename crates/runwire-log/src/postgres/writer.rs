@@ -14,7 +14,7 @@ use super::connection::By;
 use super::failure::Db;
 use super::rows::whole_number;
 use super::tables::Tables;
-use crate::cluster::Desk;
+use crate::cluster::FollowedThreads;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
@@ -68,7 +68,7 @@ impl Terms {
 #[derive(Clone)]
 pub(super) struct Listeners {
     pub(super) tails: Arc<Tails>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) followed: Arc<FollowedThreads>,
     pub(super) noticed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
 }
@@ -170,13 +170,13 @@ impl Writer {
     /// Shows what is committed to readers, then tells whoever asked for it.
     pub(super) fn release(&mut self, requests: Vec<Request>, took: Duration) {
         self.count(took);
-        let desk = &self.listeners.desk;
+        let followed = &self.listeners.followed;
         let pending = &self.work.batch.pending;
-        desk.tell(pending.iter().filter_map(|(thread, pending)| pending.parcel(*thread).cloned()));
+        followed.publish(pending.iter().filter_map(|(thread, pending)| pending.parcel(*thread).cloned()));
         for (thread, pending) in self.work.batch.pending.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
-                desk.show(thread, &tail, &records);
+                followed.show_commit(thread, &tail, &records);
             }
         }
         for (_, thread) in self.work.batch.deleted.drain(..) {

@@ -17,7 +17,7 @@ use crate::tail::{Offered, Tail};
 
 /// Where everybody looks who keeps tails filled.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct FollowedThreads {
     inner: Mutex<Inner>,
     pub(super) wake: Notify,
     redis: Option<RedisTail>,
@@ -31,11 +31,11 @@ pub(crate) struct Desk {
 #[derive(Debug, Default)]
 struct Inner {
     /// Those that are followed, by their number.
-    places: HashMap<i64, Followed>,
+    followed: HashMap<i64, Followed>,
     /// Those that are looked for.
-    unknown: HashMap<ThreadKey, Unknown>,
+    unresolved: HashMap<ThreadKey, Unresolved>,
     /// Those that something is missing of.
-    wanted: HashMap<i64, Wanted>,
+    pending_reads: HashMap<i64, PendingRead>,
     stamps: u64,
 }
 
@@ -47,53 +47,53 @@ struct Followed {
 }
 
 #[derive(Debug)]
-struct Unknown {
+struct Unresolved {
     tail: Weak<Tail>,
     /// When it is looked for again.
     due: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct PendingRead {
     due: Instant,
     /// Whether Redis should have told of it.
-    was_untold: bool,
+    redis_missed_it: bool,
 }
 
 /// When what is missing is read from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum ReadUrgency {
     /// At once.
     Now,
     /// Unless it comes in time.
-    Late,
+    Soon,
     /// Unless it comes in time. Redis should have told of it, and has not.
-    Untold,
+    MissedByRedis,
 }
 
-/// The place of a tail that is followed; it is left when the tail ends.
+/// The entry of a tail that is followed; it is left when the tail ends.
 #[derive(Debug)]
-pub(crate) struct Place {
-    desk: Weak<Desk>,
+pub(crate) struct FollowGuard {
+    followed: Weak<FollowedThreads>,
     number: i64,
     stamp: u64,
     /// Ends with it.
     _following: Option<Following>,
 }
 
-impl Drop for Place {
+impl Drop for FollowGuard {
     fn drop(&mut self) {
-        if let Some(desk) = self.desk.upgrade() {
-            let mut inner = desk.lock();
-            if inner.places.get(&self.number).is_some_and(|place| place.stamp == self.stamp) {
-                inner.places.remove(&self.number);
-                inner.wanted.remove(&self.number);
+        if let Some(followed) = self.followed.upgrade() {
+            let mut inner = followed.lock();
+            if inner.followed.get(&self.number).is_some_and(|entry| entry.stamp == self.stamp) {
+                inner.followed.remove(&self.number);
+                inner.pending_reads.remove(&self.number);
             }
         }
     }
 }
 
-impl Desk {
+impl FollowedThreads {
     pub(super) fn new(redis: Option<RedisTail>) -> Self {
         Self {
             inner: Mutex::default(),
@@ -111,79 +111,82 @@ impl Desk {
     }
 
     /// Shows what this node has committed to a thread; whoever reads it here sees it in its order.
-    pub(crate) fn show(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, records: &[Arc<Stored>]) {
+    pub(crate) fn show_commit(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, records: &[Arc<Stored>]) {
         let Some(last) = records.last() else { return };
         let offered = tail.offer(records);
-        if !tail.is_held() {
-            self.place(number, tail, last.record.seq);
+        if !tail.is_followed() {
+            self.follow(number, tail, last.record.seq);
         }
         if offered == Offered::Early {
-            self.want(number, Want::Late);
+            self.request_read(number, ReadUrgency::Soon);
         }
     }
 
     /// Has a thread looked for whose tail is new.
-    pub(super) fn look_for(&self, key: &ThreadKey, tail: &Arc<Tail>) {
-        let unknown = Unknown { tail: Arc::downgrade(tail), due: Instant::now() };
-        self.lock().unknown.insert(key.clone(), unknown);
+    pub(super) fn resolve(&self, key: &ThreadKey, tail: &Arc<Tail>) {
+        let thread = Unresolved { tail: Arc::downgrade(tail), due: Instant::now() };
+        self.lock().thread.insert(key.clone(), thread);
         self.wake.notify_one();
     }
 
     /// Tells the other nodes what this one has committed, without waiting for anything.
-    pub(crate) fn tell(&self, parcels: impl IntoIterator<Item = Parcel>) {
+    pub(crate) fn publish(&self, parcels: impl IntoIterator<Item = Parcel>) {
         if let Some(redis) = &self.redis {
             redis.publish(parcels.into_iter().map(Parcel::published));
         }
     }
 
     /// Follows a thread that is known to have been at a record when its tail was there.
-    pub(super) fn place(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
+    pub(super) fn follow(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
         let is_missing = tail.stand_at(head);
-        if let Some(stamp) = self.take_place(number, tail) {
+        if let Some(stamp) = self.register(number, tail) {
             let following = self.redis.as_ref().map(|redis| redis.follow(number, head));
-            tail.hold(Place { desk: Arc::downgrade(self), number, stamp, _following: following });
+            tail.attach(FollowGuard { followed: Arc::downgrade(self), number, stamp, _following: following });
             // The first look at heads may be due by now.
             self.wake.notify_one();
         }
         if is_missing {
-            self.want(number, Want::Late);
+            self.request_read(number, ReadUrgency::Soon);
         }
     }
 
     /// Notes that a thread is followed, before Redis can tell anything of it; nothing where it was.
-    fn take_place(&self, number: i64, tail: &Arc<Tail>) -> Option<u64> {
+    fn register(&self, number: i64, tail: &Arc<Tail>) -> Option<u64> {
         let mut inner = self.lock();
-        let is_there = |place: &Followed| place.tail.as_ptr() == Arc::as_ptr(tail);
-        if tail.is_held() || inner.places.get(&number).is_some_and(is_there) {
+        let is_there = |entry: &Followed| entry.tail.as_ptr() == Arc::as_ptr(tail);
+        if tail.is_followed() || inner.followed.get(&number).is_some_and(is_there) {
             return None;
         }
         inner.stamps += 1;
         let stamp = inner.stamps;
-        inner.places.insert(number, Followed { tail: Arc::downgrade(tail), stamp });
+        inner.followed.insert(number, Followed { tail: Arc::downgrade(tail), stamp });
         Some(stamp)
     }
 
     /// Finds the tail of a thread that is followed.
     pub(super) fn tail(&self, number: i64) -> Option<Arc<Tail>> {
-        self.lock().places.get(&number).and_then(|place| place.tail.upgrade())
+        self.lock().places.get(&number).and_then(|entry| entry.tail.upgrade())
     }
 
     /// Has what is missing of a thread read from the store.
-    pub(super) fn want(&self, number: i64, want: Want) {
-        let waits = want != Want::Now && self.is_told();
+    pub(super) fn request_read(&self, number: i64, want: ReadUrgency) {
+        let waits = want != ReadUrgency::Now && self.redis_is_up();
         let patience = if waits { Duration::from_millis(limits::LATE_MILLIS) } else { Duration::ZERO };
-        let new = Wanted { due: Instant::now() + patience, was_untold: want == Want::Untold };
+        let new = PendingRead {
+            due: Instant::now() + patience,
+            redis_missed_it: want == ReadUrgency::MissedByRedis,
+        };
         {
             let mut inner = self.lock();
-            let wanted = inner.wanted.entry(number).or_insert(new);
-            wanted.due = wanted.due.min(new.due);
-            wanted.was_untold |= new.was_untold;
+            let read = inner.pending_reads.entry(number).or_insert(new);
+            read.due = read.due.min(new.due);
+            read.redis_missed_it |= new.redis_missed_it;
         }
         self.wake.notify_one();
     }
 
     /// Tells whether Redis tells of what is committed.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn redis_is_up(&self) -> bool {
         self.redis.as_ref().is_some_and(|redis| redis.links().borrow().following.up)
     }
 
@@ -195,70 +198,70 @@ impl Desk {
     /// Tells when something is to be looked for by name, or read.
     pub(super) fn due(&self) -> Option<Instant> {
         let inner = self.lock();
-        let unknown = inner.unknown.values().map(|unknown| unknown.due);
-        unknown.chain(inner.wanted.values().map(|wanted| wanted.due)).min()
+        let thread = inner.unresolved.values().map(|thread| thread.due);
+        thread.chain(inner.pending_reads.values().map(|read| read.due)).min()
     }
 
     /// Tells whether any thread is followed.
-    pub(super) fn has_places(&self) -> bool {
+    pub(super) fn is_following(&self) -> bool {
         !self.lock().places.is_empty()
     }
 
     /// Lists threads that are to be looked for by name now.
-    pub(super) fn unknown(&self) -> Vec<(ThreadKey, Arc<Tail>)> {
+    pub(super) fn due_unresolved(&self) -> Vec<(ThreadKey, Arc<Tail>)> {
         let now = Instant::now();
         let mut inner = self.lock();
-        inner.unknown.retain(|_, unknown| unknown.tail.strong_count() > 0);
-        let due = inner.unknown.iter().filter(|(_, unknown)| unknown.due <= now);
-        let found = due.filter_map(|(key, unknown)| Some((key.clone(), unknown.tail.upgrade()?)));
+        inner.unresolved.retain(|_, thread| thread.tail.strong_count() > 0);
+        let due = inner.unresolved.iter().filter(|(_, thread)| thread.due <= now);
+        let found = due.filter_map(|(key, thread)| Some((key.clone(), thread.tail.upgrade()?)));
         found.take(limits::LOOK_NAMES).collect()
     }
 
     /// Notes that a thread was looked for: in vain, or not.
-    pub(super) fn looked_for(&self, key: &ThreadKey, tail: &Arc<Tail>, is_found: bool) {
+    pub(super) fn mark_resolved(&self, key: &ThreadKey, tail: &Arc<Tail>, is_found: bool) {
         let mut inner = self.lock();
-        let Some(unknown) = inner.unknown.get_mut(key) else { return };
-        if unknown.tail.as_ptr() != Arc::as_ptr(tail) {
+        let Some(thread) = inner.unresolved.get_mut(key) else { return };
+        if thread.tail.as_ptr() != Arc::as_ptr(tail) {
             return;
         }
         if is_found {
-            inner.unknown.remove(key);
+            inner.unresolved.remove(key);
         } else {
-            unknown.due = Instant::now() + Duration::from_millis(limits::HEADS_ALONE_MILLIS);
+            thread.due = Instant::now() + Duration::from_millis(limits::HEADS_ALONE_MILLIS);
         }
     }
 
     /// Lists the threads that are followed.
-    pub(super) fn places(&self) -> Vec<(i64, Arc<Tail>)> {
+    pub(super) fn all(&self) -> Vec<(i64, Arc<Tail>)> {
         let inner = self.lock();
-        inner.places.iter().filter_map(|(number, place)| Some((*number, place.tail.upgrade()?))).collect()
+        inner.followed.iter().filter_map(|(number, entry)| Some((*number, entry.tail.upgrade()?))).collect()
     }
 
     /// Takes threads of which something is to be read now; tells of each whether Redis has failed to tell of it.
-    pub(super) fn wanted(&self) -> Vec<(i64, Arc<Tail>, bool)> {
+    pub(super) fn take_due_reads(&self) -> Vec<(i64, Arc<Tail>, bool)> {
         let now = Instant::now();
         let mut inner = self.lock();
-        let due = inner.wanted.iter().filter(|(_, wanted)| wanted.due <= now);
-        let mut due: Vec<_> = due.map(|(number, wanted)| (*number, *wanted)).collect();
+        let due = inner.pending_reads.iter().filter(|(_, read)| read.due <= now);
+        let mut due: Vec<_> = due.map(|(number, read)| (*number, *read)).collect();
         // Whoever has waited longest is first, so that none waits for ever.
-        due.sort_unstable_by_key(|(_, wanted)| wanted.due);
+        due.sort_unstable_by_key(|(_, read)| read.due);
         due.truncate(limits::LOOK_THREADS);
         let mut found = Vec::new();
-        for (number, wanted) in due {
-            inner.wanted.remove(&number);
-            if let Some(tail) = inner.places.get(&number).and_then(|place| place.tail.upgrade()) {
-                found.push((number, tail, wanted.was_untold));
+        for (number, read) in due {
+            inner.pending_reads.remove(&number);
+            if let Some(tail) = inner.followed.get(&number).and_then(|entry| entry.tail.upgrade()) {
+                found.push((number, tail, read.redis_missed_it));
             }
         }
         found
     }
 
     /// Leaves a thread that is deleted.
-    pub(super) fn bury(&self, number: i64, tail: &Tail) {
+    pub(super) fn unfollow(&self, number: i64, tail: &Tail) {
         let mut inner = self.lock();
-        if inner.places.get(&number).is_some_and(|place| std::ptr::eq(place.tail.as_ptr(), tail)) {
-            inner.places.remove(&number);
-            inner.wanted.remove(&number);
+        if inner.followed.get(&number).is_some_and(|entry| std::ptr::eq(entry.tail.as_ptr(), tail)) {
+            inner.followed.remove(&number);
+            inner.pending_reads.remove(&number);
         }
     }
 
@@ -277,15 +280,15 @@ impl Desk {
 
     /// Tells how it goes.
     pub(super) fn figures(&self) -> Figures {
-        let (followed, unknown) = {
+        let (followed, thread) = {
             let inner = self.lock();
-            (inner.places.len(), inner.unknown.len())
+            (inner.followed.len(), inner.unresolved.len())
         };
         Figures {
             tail: self.redis.as_ref().map(RedisTail::health),
             poller: self.poller_status.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             followed,
-            unknown,
+            thread,
             head_checks: self.head_checks.load(Relaxed),
             heals: self.heals.load(Relaxed),
             healed: self.healed.load(Relaxed),
