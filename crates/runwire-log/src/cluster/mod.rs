@@ -12,7 +12,6 @@
 //! some milliseconds for it; then the store is asked for what is missing. That is a *heal*: one read a thread, whoever
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
-mod ears;
 mod figures;
 mod followed_threads;
 mod head_poller;
@@ -20,6 +19,7 @@ mod parcel;
 mod readers;
 pub mod redis;
 mod store_probe;
+mod subscriber;
 
 use std::fmt;
 

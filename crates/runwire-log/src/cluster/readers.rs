@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 
 use super::followed_threads::FollowedThreads;
 use super::redis::{RedisTail, TailError};
-use super::{Figures, ProbeOpener, TailOptions, ears, head_poller};
+use super::{Figures, ProbeOpener, TailOptions, head_poller, subscriber};
 use crate::key::ThreadKey;
 use crate::tail::Tail;
 
@@ -33,7 +33,7 @@ impl Readers {
         let followed = Arc::new(FollowedThreads::new(redis));
         let mut tasks = vec![runtime.spawn(head_poller::run(followed.clone(), opener)).abort_handle()];
         if let Some(arrivals) = arrivals {
-            tasks.push(runtime.spawn(ears::listen(followed.clone(), arrivals)).abort_handle());
+            tasks.push(runtime.spawn(subscriber::run(followed.clone(), arrivals)).abort_handle());
         }
         Ok(Self { followed, tasks })
     }

@@ -8,13 +8,13 @@ use super::redis::{Arrival, Arrivals};
 use crate::tail::Offered;
 
 /// Takes entries until there are no more.
-pub(super) async fn listen(followed: Arc<FollowedThreads>, mut arrivals: Arrivals) {
+pub(super) async fn run(followed: Arc<FollowedThreads>, mut arrivals: Arrivals) {
     while let Some(arrival) = arrivals.next().await {
-        take(&followed, arrival);
+        apply(&followed, arrival);
     }
 }
 
-fn take(followed: &FollowedThreads, Arrival { thread, first, last, body }: Arrival) {
+fn apply(followed: &FollowedThreads, Arrival { thread, first, last, body }: Arrival) {
     let Some(tail) = followed.tail(thread) else { return };
     let newest = tail.newest().unwrap_or(0);
     // Most of all what this node has committed itself.
