@@ -125,7 +125,7 @@ impl FollowedThreads {
     /// Has a thread looked for whose tail is new.
     pub(super) fn resolve(&self, key: &ThreadKey, tail: &Arc<Tail>) {
         let thread = Unresolved { tail: Arc::downgrade(tail), due: Instant::now() };
-        self.lock().thread.insert(key.clone(), thread);
+        self.lock().unresolved.insert(key.clone(), thread);
         self.wake.notify_one();
     }
 
@@ -165,16 +165,16 @@ impl FollowedThreads {
 
     /// Finds the tail of a thread that is followed.
     pub(super) fn tail(&self, number: i64) -> Option<Arc<Tail>> {
-        self.lock().places.get(&number).and_then(|entry| entry.tail.upgrade())
+        self.lock().followed.get(&number).and_then(|entry| entry.tail.upgrade())
     }
 
     /// Has what is missing of a thread read from the store.
-    pub(super) fn request_read(&self, number: i64, want: ReadUrgency) {
-        let waits = want != ReadUrgency::Now && self.redis_is_up();
-        let patience = if waits { Duration::from_millis(limits::LATE_MILLIS) } else { Duration::ZERO };
+    pub(super) fn request_read(&self, number: i64, urgency: ReadUrgency) {
+        let waits = urgency != ReadUrgency::Now && self.redis_is_up();
+        let delay = if waits { Duration::from_millis(limits::LATE_MILLIS) } else { Duration::ZERO };
         let new = PendingRead {
-            due: Instant::now() + patience,
-            redis_missed_it: want == ReadUrgency::MissedByRedis,
+            due: Instant::now() + delay,
+            redis_missed_it: urgency == ReadUrgency::MissedByRedis,
         };
         {
             let mut inner = self.lock();
@@ -204,7 +204,7 @@ impl FollowedThreads {
 
     /// Tells whether any thread is followed.
     pub(super) fn is_following(&self) -> bool {
-        !self.lock().places.is_empty()
+        !self.lock().followed.is_empty()
     }
 
     /// Lists threads that are to be looked for by name now.
@@ -267,20 +267,20 @@ impl FollowedThreads {
 
     /// Notes whether the store can be looked into.
     pub(super) fn set_poller_status(&self, error: Option<String>) {
-        let mut poller_status = self.poller_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut status = self.poller_status.lock().unwrap_or_else(PoisonError::into_inner);
         let up = error.is_none();
-        if poller_status.up != up {
-            (poller_status.up, poller_status.since) = (up, std::time::Instant::now());
+        if status.up != up {
+            (status.up, status.since) = (up, std::time::Instant::now());
             tracing::info!(up, error, "looking into the store for readers changed");
         }
         if error.is_some() {
-            poller_status.error = error;
+            status.error = error;
         }
     }
 
     /// Tells how it goes.
     pub(super) fn figures(&self) -> Figures {
-        let (followed, thread) = {
+        let (followed, unknown) = {
             let inner = self.lock();
             (inner.followed.len(), inner.unresolved.len())
         };
@@ -288,7 +288,7 @@ impl FollowedThreads {
             tail: self.redis.as_ref().map(RedisTail::health),
             poller: self.poller_status.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             followed,
-            thread,
+            unknown,
             head_checks: self.head_checks.load(Relaxed),
             heals: self.heals.load(Relaxed),
             healed: self.healed.load(Relaxed),

@@ -1,6 +1,6 @@
-//! What is polled up in the store for readers: where threads are, how far they are, and what is missing of them.
+//! What is looked up in the store for readers: where threads are, how far they are, and what is missing of them.
 //!
-//! One look at a time, over one connection: whatever is due is polled up together.
+//! One look at a time, over one connection: whatever is due is looked up together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ struct HeadPoller {
     opener: ProbeOpener,
     /// The connection, while it works.
     probe: Option<Box<dyn StoreProbe>>,
-    /// When all heads are polled at next.
+    /// When all heads are polled next.
     next_check: Instant,
     /// Until when Redis is not trusted, because it has failed to tell of something.
     distrust_redis_until: Instant,
@@ -62,7 +62,7 @@ struct HeadPoller {
     not_before: Instant,
 }
 
-/// What is to be polled up together.
+/// What is to be looked up together.
 #[derive(Default)]
 struct Lookup {
     locate: Vec<(ThreadKey, Arc<Tail>)>,
@@ -151,9 +151,9 @@ impl HeadPoller {
             }
             Err(error) => {
                 for missing in &lookup.read {
-                    let want =
+                    let urgency =
                         if missing.redis_missed_it { ReadUrgency::MissedByRedis } else { ReadUrgency::Now };
-                    self.followed.request_read(missing.number, want);
+                    self.followed.request_read(missing.number, urgency);
                 }
                 self.failed(error.to_string());
             }
@@ -168,8 +168,8 @@ impl HeadPoller {
                 Some(MissingRecords { number, tail, after, told, redis_missed_it })
             });
         let read = read.collect();
-        let places = if self.next_check <= Instant::now() { self.followed.all() } else { Vec::new() };
-        let heads = places.into_iter().filter_map(|(number, tail)| {
+        let followed = if self.next_check <= Instant::now() { self.followed.all() } else { Vec::new() };
+        let heads = followed.into_iter().filter_map(|(number, tail)| {
             let newest = tail.newest()?;
             Some((number, (tail, newest)))
         });
@@ -240,7 +240,7 @@ impl HeadPoller {
         }
     }
 
-    /// Sets when all heads are polled at next, if they were now: not sooner than the look took.
+    /// Sets when all heads are polled next, if they were now: not sooner than the look took.
     fn next_check(&mut self, begun: Instant) {
         let now = Instant::now();
         if self.next_check > begun {

@@ -16,18 +16,18 @@ mod figures;
 mod followed_threads;
 mod head_poller;
 mod parcel;
-mod readers;
 pub mod redis;
 mod store_probe;
 mod subscriber;
+mod tail_feeder;
 
 use std::fmt;
 
 pub use figures::{Figures, PollerStatus};
 pub(crate) use followed_threads::{FollowGuard, FollowedThreads};
 pub(crate) use parcel::Parcel;
-pub(crate) use readers::Readers;
 pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
+pub(crate) use tail_feeder::TailFeeder;
 
 /// Where the live tail is.
 #[derive(Clone, PartialEq, Eq)]

@@ -46,7 +46,7 @@ use runwire_model::window::Window;
 use tokio::sync::{Semaphore, watch};
 
 use crate::append::{Append, Appended, Target};
-use crate::cluster::{Readers, TailOptions};
+use crate::cluster::{TailFeeder, TailOptions};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
 use crate::info::{
@@ -112,7 +112,7 @@ pub struct Postgres {
     beating: nodes::Stop,
     readers: Pool,
     question: health::Question,
-    cluster: Readers,
+    cluster: TailFeeder,
 }
 
 impl std::fmt::Debug for Postgres {

@@ -14,7 +14,7 @@ use super::failure::Db;
 use super::read::Reader;
 use super::rows::{number, whole_number};
 use super::tables::Names;
-use crate::cluster::{HeadChange, Readers, RecordsAfter, StoreProbe, TailOptions, ThreadLocation};
+use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptions, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
@@ -25,13 +25,13 @@ pub(super) fn follow(
     address: &Address,
     tail: Option<&TailOptions>,
     generation: &str,
-) -> Result<Readers, OpenError> {
+) -> Result<TailFeeder, OpenError> {
     let runtime = Handle::try_current().map_err(|error| OpenError::Unusable(error.to_string()))?;
     let address = address.clone();
     let opener = move || -> Result<Box<dyn StoreProbe>, LogError> {
         Ok(Box::new(Reader::new(Connection::open(&address)?)))
     };
-    Ok(Readers::open(&runtime, tail, generation, Arc::new(opener))?)
+    Ok(TailFeeder::open(&runtime, tail, generation, Arc::new(opener))?)
 }
 
 /// Names of runs that are remembered.

@@ -13,12 +13,12 @@ use crate::tail::Tail;
 
 /// What keeps the tails of a node filled. It ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Readers {
+pub(crate) struct TailFeeder {
     followed: Arc<FollowedThreads>,
     tasks: Vec<AbortHandle>,
 }
 
-impl Readers {
+impl TailFeeder {
     /// Begins to follow whatever is read. `generation` tells this life of the store from others.
     pub(crate) fn open(
         runtime: &Handle,
@@ -64,7 +64,7 @@ impl Readers {
     }
 }
 
-impl Drop for Readers {
+impl Drop for TailFeeder {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
