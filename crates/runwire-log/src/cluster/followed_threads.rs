@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::redis::{Following, Links, RedisTail};
-use super::{Figures, Parcel, PollerStatus};
+use super::{EncodedBatch, Figures, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;
@@ -130,9 +130,9 @@ impl FollowedThreads {
     }
 
     /// Tells the other nodes what this one has committed, without waiting for anything.
-    pub(crate) fn publish(&self, parcels: impl IntoIterator<Item = Parcel>) {
+    pub(crate) fn publish(&self, batches: impl IntoIterator<Item = EncodedBatch>) {
         if let Some(redis) = &self.redis {
-            redis.publish(parcels.into_iter().map(Parcel::published));
+            redis.publish(batches.into_iter().map(EncodedBatch::into_entry));
         }
     }
 

@@ -12,10 +12,10 @@
 //! some milliseconds for it; then the store is asked for what is missing. That is a *heal*: one read a thread, whoever
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
+mod encoded_batch;
 mod figures;
 mod followed_threads;
 mod head_poller;
-mod parcel;
 pub mod redis;
 mod store_probe;
 mod subscriber;
@@ -23,9 +23,9 @@ mod tail_feeder;
 
 use std::fmt;
 
+pub(crate) use encoded_batch::EncodedBatch;
 pub use figures::{Figures, PollerStatus};
 pub(crate) use followed_threads::{FollowGuard, FollowedThreads};
-pub(crate) use parcel::Parcel;
 pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 pub(crate) use tail_feeder::TailFeeder;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::encoded_batch::decode;
 use super::followed_threads::{FollowedThreads, ReadUrgency};
-use super::parcel::unpack;
 use super::redis::{Arrival, Arrivals};
 use crate::tail::Offered;
 
@@ -21,7 +21,7 @@ fn apply(followed: &FollowedThreads, Arrival { thread, first, last, body }: Arri
     if last <= newest {
         return;
     }
-    let records = body.map(|body| unpack(body, first, last, newest));
+    let records = body.map(|body| decode(body, first, last, newest));
     match records {
         Some(Ok(records)) => {
             if tail.offer(&records) == Offered::Early {

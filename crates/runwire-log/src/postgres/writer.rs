@@ -172,7 +172,7 @@ impl Writer {
         self.count(took);
         let followed = &self.listeners.followed;
         let pending = &self.work.batch.pending;
-        followed.publish(pending.iter().filter_map(|(thread, pending)| pending.parcel(*thread).cloned()));
+        followed.publish(pending.iter().filter_map(|(thread, pending)| pending.encoded(*thread).cloned()));
         for (thread, pending) in self.work.batch.pending.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();

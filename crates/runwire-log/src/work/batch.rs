@@ -9,7 +9,7 @@ use runwire_model::{Json, Timestamp};
 
 use super::heads::{RunHead, ThreadHead};
 use super::{Store, Work};
-use crate::cluster::Parcel;
+use crate::cluster::EncodedBatch;
 use crate::key::ThreadKey;
 use crate::notice::NoticeKind;
 use crate::record::Stored;
@@ -31,13 +31,13 @@ pub(crate) struct Batch {
 pub(crate) struct Pending {
     pub(crate) key: ThreadKey,
     pub(crate) records: Vec<(i64, Arc<Stored>)>,
-    packed: OnceCell<Option<Parcel>>,
+    encoded: OnceCell<Option<EncodedBatch>>,
 }
 
 impl Pending {
     /// Packs the records, when all are there; they are written only once. Nothing where there are none.
-    pub(crate) fn parcel(&self, thread: i64) -> Option<&Parcel> {
-        self.packed.get_or_init(|| Parcel::pack(thread, &self.records)).as_ref()
+    pub(crate) fn encoded(&self, thread: i64) -> Option<&EncodedBatch> {
+        self.encoded.get_or_init(|| EncodedBatch::encode(thread, &self.records)).as_ref()
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct NewNotice {
 impl Batch {
     /// Adds a record.
     pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<Stored>) {
-        let begin = || Pending { key: thread.key.clone(), records: Vec::new(), packed: OnceCell::new() };
+        let begin = || Pending { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
         self.pending.entry(thread.id).or_insert_with(begin).records.push((run, stored));
     }
 

@@ -112,8 +112,8 @@ impl Flushed {
             }
         }
         for (thread, pending) in &work.batch.pending {
-            if let Some(parcel) = pending.parcel(*thread).filter(|_| !flushed.deleted.contains(thread)) {
-                flushed.chunks.add(parcel);
+            if let Some(batch) = pending.encoded(*thread).filter(|_| !flushed.deleted.contains(thread)) {
+                flushed.chunks.add(batch);
             }
         }
         for notice in &work.batch.notices {

@@ -7,7 +7,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::super::rows::{storable, whole_number};
 use super::Statements;
-use crate::cluster::Parcel;
+use crate::cluster::EncodedBatch;
 use crate::work::{NewNotice, RunHead, mint};
 
 /// The open questions of runs that have asked any.
@@ -84,11 +84,11 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn add(&mut self, parcel: &Parcel) {
-        self.thread.push(parcel.thread);
-        self.first.push(whole_number(parcel.first));
-        self.last.push(whole_number(parcel.last));
-        self.body.push(Body(parcel.clone()));
+    pub(super) fn add(&mut self, batch: &EncodedBatch) {
+        self.thread.push(batch.thread);
+        self.first.push(whole_number(batch.first));
+        self.last.push(whole_number(batch.last));
+        self.body.push(Body(batch.clone()));
     }
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
@@ -105,7 +105,7 @@ impl Chunks {
 
 /// Records as the store keeps them, which are not copied before they are sent.
 #[derive(Debug)]
-pub(super) struct Body(Parcel);
+pub(super) struct Body(EncodedBatch);
 
 impl ToSql for Body {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {

@@ -13,7 +13,7 @@ use crate::record::{self, Damaged, Records, Stored};
 /// They are written once. Before them are the names of their runs, which the store need not be told: u32 how many,
 /// then for each its number u64, length u32 and name, all little-endian.
 #[derive(Debug, Clone)]
-pub(crate) struct Parcel {
+pub(crate) struct EncodedBatch {
     pub(crate) thread: i64,
     pub(crate) first: u64,
     pub(crate) last: u64,
@@ -22,9 +22,9 @@ pub(crate) struct Parcel {
     records: usize,
 }
 
-impl Parcel {
+impl EncodedBatch {
     /// Packs records, each with the number of its run; nothing where there are none.
-    pub(crate) fn pack(thread: i64, records: &[(i64, Arc<Stored>)]) -> Option<Self> {
+    pub(crate) fn encode(thread: i64, records: &[(i64, Arc<Stored>)]) -> Option<Self> {
         let (first, last) = (records.first()?.1.record.seq, records.last()?.1.record.seq);
         let mut runs: Vec<(i64, &str)> = Vec::new();
         for (run, stored) in records {
@@ -52,13 +52,13 @@ impl Parcel {
     }
 
     /// Makes it what other nodes are told.
-    pub(crate) fn published(self) -> Published {
+    pub(crate) fn into_entry(self) -> Published {
         Published { thread: self.thread, first: self.first, last: self.last, body: self.bytes }
     }
 }
 
 /// Unpacks what another node has told: the records after a `seq`, if they are those that it says.
-pub(super) fn unpack(body: Bytes, first: u64, last: u64, after: u64) -> Result<Vec<Arc<Stored>>, Damaged> {
+pub(super) fn decode(body: Bytes, first: u64, last: u64, after: u64) -> Result<Vec<Arc<Stored>>, Damaged> {
     let mut bytes = body;
     let mut names: HashMap<u64, Arc<str>> = HashMap::new();
     for _ in 0..u32::from_le_bytes(take(&mut bytes)?) {
@@ -72,16 +72,16 @@ pub(super) fn unpack(body: Bytes, first: u64, last: u64, after: u64) -> Result<V
         names.insert(run, name.into());
     }
     let (mut records, mut next) = (Records::new(bytes), first.max(after + 1));
-    let mut unpacked = Vec::new();
+    let mut decoded = Vec::new();
     while let Some(read) = records.next(after)? {
         let run = names.get(&read.run).ok_or(Damaged("its run has no name"))?.clone();
         if read.record.seq != next {
             return Err(Damaged("records are missing"));
         }
         next = next.saturating_add(1);
-        unpacked.push(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }));
+        decoded.push(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }));
     }
-    if next <= last { Err(Damaged("records are missing")) } else { Ok(unpacked) }
+    if next <= last { Err(Damaged("records are missing")) } else { Ok(decoded) }
 }
 
 fn take<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], Damaged> {
@@ -111,25 +111,25 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_unpacked_also_from_the_middle() {
-        let packed = records(4..=9);
-        let told = Parcel::pack(7, &packed).unwrap().published();
+        let encoded = records(4..=9);
+        let told = EncodedBatch::encode(7, &encoded).unwrap().into_entry();
         assert_eq!((told.thread, told.first, told.last), (7, 4, 9));
         for after in 0..9 {
-            let unpacked = unpack(told.body.clone(), 4, 9, after).unwrap();
-            let left = packed.iter().map(|(_, stored)| stored.clone()).filter(|one| one.record.seq > after);
-            assert_eq!(unpacked, left.collect::<Vec<_>>());
+            let decoded = decode(told.body.clone(), 4, 9, after).unwrap();
+            let left = encoded.iter().map(|(_, stored)| stored.clone()).filter(|one| one.record.seq > after);
+            assert_eq!(decoded, left.collect::<Vec<_>>());
         }
-        assert!(Parcel::pack(7, &[]).is_none());
+        assert!(EncodedBatch::encode(7, &[]).is_none());
     }
 
     #[test]
     fn what_is_not_what_it_says_is_refused() {
-        let told = Parcel::pack(7, &records(4..=9)).unwrap().published();
-        assert!(unpack(told.body.clone(), 3, 9, 0).is_err());
-        assert!(unpack(told.body.clone(), 4, 10, 0).is_err());
+        let told = EncodedBatch::encode(7, &records(4..=9)).unwrap().into_entry();
+        assert!(decode(told.body.clone(), 3, 9, 0).is_err());
+        assert!(decode(told.body.clone(), 4, 10, 0).is_err());
         for cut in 0..told.body.len() {
-            assert!(unpack(told.body.slice(..cut), 4, 9, 0).is_err());
+            assert!(decode(told.body.slice(..cut), 4, 9, 0).is_err());
         }
-        assert!(unpack(Bytes::from_static(&[255; 40]), 1, 1, 0).is_err());
+        assert!(decode(Bytes::from_static(&[255; 40]), 1, 1, 0).is_err());
     }
 }
