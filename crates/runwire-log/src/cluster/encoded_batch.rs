@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::redis::Published;
+use super::redis::PublishedEntry;
 use crate::record::{self, Damaged, Records, Stored};
 
 /// The records of one thread in one commit.
@@ -52,8 +52,8 @@ impl EncodedBatch {
     }
 
     /// Makes it what other nodes are told.
-    pub(crate) fn into_entry(self) -> Published {
-        Published { thread: self.thread, first: self.first, last: self.last, body: self.bytes }
+    pub(crate) fn into_entry(self) -> PublishedEntry {
+        PublishedEntry { thread: self.thread, first: self.first, last: self.last, body: self.bytes }
     }
 }
 

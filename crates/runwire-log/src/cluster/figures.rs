@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::redis::Health;
+use super::redis::RedisTailStats;
 
 /// What a node knows of the others' commits, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
     /// How the tail over Redis is; nothing where there is none.
-    pub tail: Option<Health>,
+    pub tail: Option<RedisTailStats>,
     /// How the looks into the store go.
     pub poller: PollerStatus,
     /// Threads that are followed because they are being read.

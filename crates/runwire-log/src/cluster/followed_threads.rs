@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::redis::{Following, Links, RedisTail};
+use super::redis::{RedisLinks, RedisTail, Subscription};
 use super::{EncodedBatch, Figures, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
@@ -78,7 +78,7 @@ pub(crate) struct FollowGuard {
     number: i64,
     stamp: u64,
     /// Ends with it.
-    _following: Option<Following>,
+    _subscription: Option<Subscription>,
 }
 
 impl Drop for FollowGuard {
@@ -140,8 +140,13 @@ impl FollowedThreads {
     pub(super) fn follow(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
         let is_missing = tail.stand_at(head);
         if let Some(stamp) = self.register(number, tail) {
-            let following = self.redis.as_ref().map(|redis| redis.follow(number, head));
-            tail.attach(FollowGuard { followed: Arc::downgrade(self), number, stamp, _following: following });
+            let subscription = self.redis.as_ref().map(|redis| redis.follow(number, head));
+            tail.attach(FollowGuard {
+                followed: Arc::downgrade(self),
+                number,
+                stamp,
+                _subscription: subscription,
+            });
             // The first look at heads may be due by now.
             self.wake.notify_one();
         }
@@ -187,11 +192,11 @@ impl FollowedThreads {
 
     /// Tells whether Redis tells of what is committed.
     pub(super) fn redis_is_up(&self) -> bool {
-        self.redis.as_ref().is_some_and(|redis| redis.links().borrow().following.up)
+        self.redis.as_ref().is_some_and(|redis| redis.links().borrow().subscribing.up)
     }
 
     /// Watches whether Redis does.
-    pub(super) fn links(&self) -> Option<watch::Receiver<Links>> {
+    pub(super) fn links(&self) -> Option<watch::Receiver<RedisLinks>> {
         self.redis.as_ref().map(RedisTail::links)
     }
 
@@ -285,7 +290,7 @@ impl FollowedThreads {
             (inner.followed.len(), inner.unresolved.len())
         };
         Figures {
-            tail: self.redis.as_ref().map(RedisTail::health),
+            tail: self.redis.as_ref().map(RedisTail::stats),
             poller: self.poller_status.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             followed,
             unknown,

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::encoded_batch::decode;
 use super::followed_threads::{FollowedThreads, ReadUrgency};
-use super::redis::{Arrival, Arrivals};
+use super::redis::{EntryReceiver, ReceivedEntry};
 use crate::tail::Offered;
 
 /// Takes entries until there are no more.
-pub(super) async fn run(followed: Arc<FollowedThreads>, mut arrivals: Arrivals) {
-    while let Some(arrival) = arrivals.next().await {
-        apply(&followed, arrival);
+pub(super) async fn run(followed: Arc<FollowedThreads>, mut receiver: EntryReceiver) {
+    while let Some(entry) = receiver.next().await {
+        apply(&followed, entry);
     }
 }
 
-fn apply(followed: &FollowedThreads, Arrival { thread, first, last, body }: Arrival) {
+fn apply(followed: &FollowedThreads, ReceivedEntry { thread, first, last, body }: ReceivedEntry) {
     let Some(tail) = followed.tail(thread) else { return };
     let newest = tail.newest().unwrap_or(0);
     // Most of all what this node has committed itself.

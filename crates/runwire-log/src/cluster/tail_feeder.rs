@@ -29,11 +29,11 @@ impl TailFeeder {
         // What is begun here begins its own tasks.
         let _within = runtime.enter();
         let opened = tail.map(|tail| RedisTail::open(&tail.url, tail.trust.as_deref(), generation));
-        let (redis, arrivals) = opened.transpose()?.unzip();
+        let (redis, receiver) = opened.transpose()?.unzip();
         let followed = Arc::new(FollowedThreads::new(redis));
         let mut tasks = vec![runtime.spawn(head_poller::run(followed.clone(), opener)).abort_handle()];
-        if let Some(arrivals) = arrivals {
-            tasks.push(runtime.spawn(subscriber::run(followed.clone(), arrivals)).abort_handle());
+        if let Some(receiver) = receiver {
+            tasks.push(runtime.spawn(subscriber::run(followed.clone(), receiver)).abort_handle());
         }
         Ok(Self { followed, tasks })
     }

@@ -95,8 +95,8 @@ impl Postgres {
     }
 }
 
-fn away(links: &redis::Links) -> Option<Away> {
-    let down = [&links.publishing, &links.following].into_iter().filter(|link| !link.up);
+fn away(links: &redis::RedisLinks) -> Option<Away> {
+    let down = [&links.publishing, &links.subscribing].into_iter().filter(|link| !link.up);
     let first = down.min_by_key(|link| link.since)?;
     let since = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(first.since));
     let reason = first.error.clone().unwrap_or_else(|| "it has not answered yet".to_owned());

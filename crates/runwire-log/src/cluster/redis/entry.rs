@@ -7,7 +7,7 @@ use redis::Value;
 
 /// What a node tells the others: the records of one thread that one commit has brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedEntry {
     /// The number of the thread in the store.
     pub thread: i64,
     /// The first record.
@@ -20,7 +20,7 @@ pub struct Published {
 
 /// What a node hears of another, or of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ReceivedEntry {
     /// The number of the thread in the store.
     pub thread: i64,
     /// The first record.
@@ -31,14 +31,14 @@ pub struct Arrival {
     pub body: Option<Bytes>,
 }
 
-/// The names of threads in Redis.
+/// The keys of threads in Redis.
 #[derive(Debug, Clone)]
-pub(super) struct Names {
+pub(super) struct RedisKeys {
     prefix: Arc<str>,
     echo: Arc<str>,
 }
 
-impl Names {
+impl RedisKeys {
     pub(super) fn new(generation: &str) -> Self {
         let prefix = format!("runwire:{generation}:");
         let echo = format!("{prefix}echo:{}", uuid::Uuid::now_v7());
@@ -71,13 +71,13 @@ pub(super) fn message(first: u64, last: u64, body: Option<&[u8]>) -> Vec<u8> {
     message
 }
 
-impl Arrival {
+impl ReceivedEntry {
     /// Reads what came over a thread's channel; nothing where it makes no sense.
     pub(super) fn from_message(thread: i64, message: Vec<u8>) -> Option<Self> {
         let message = Bytes::from(message);
         let end = memchr::memchr(b'\n', &message);
-        let places = std::str::from_utf8(&message[..end.unwrap_or(message.len())]).ok()?;
-        let (first, last) = places.split_once(' ')?;
+        let range = std::str::from_utf8(&message[..end.unwrap_or(message.len())]).ok()?;
+        let (first, last) = range.split_once(' ')?;
         Self::new(thread, first, last, end.map(|end| message.slice(end + 1..)))
     }
 
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_written() {
         for body in [None, Some(&b""[..]), Some(b"a\nb \0\xff")] {
-            let arrival = Arrival::from_message(7, message(3, 5, body)).unwrap();
+            let entry = ReceivedEntry::from_message(7, message(3, 5, body)).unwrap();
             let body = body.map(Bytes::from_static);
-            assert_eq!(arrival, Arrival { thread: 7, first: 3, last: 5, body });
+            assert_eq!(entry, ReceivedEntry { thread: 7, first: 3, last: 5, body });
         }
     }
 
@@ -121,15 +121,15 @@ mod tests {
     fn a_message_that_makes_no_sense_is_none() {
         for garbage in ["", " ", "1", "1 ", "0 1\nx", "2 1", "-1 3", "a b", "1 2 3", "1 99999999999999999999"]
         {
-            assert_eq!(Arrival::from_message(7, garbage.into()), None, "{garbage}");
+            assert_eq!(ReceivedEntry::from_message(7, garbage.into()), None, "{garbage}");
         }
-        assert_eq!(Arrival::from_message(7, vec![0xff, 0xfe]), None);
+        assert_eq!(ReceivedEntry::from_message(7, vec![0xff, 0xfe]), None);
     }
 
     #[test]
     fn an_entry_that_makes_no_sense_is_none() {
         let text = |text: &str| Value::BulkString(text.into());
-        let entry = |id: &str, fields| Arrival::from_stream(7, id.as_bytes(), fields);
+        let entry = |id: &str, fields| ReceivedEntry::from_stream(7, id.as_bytes(), fields);
         assert!(entry("5-0", vec![text("first"), text("3")]).is_some());
         assert!(entry("5-0", vec![text("other"), text("x"), text("first"), text("3")]).is_some());
         assert_eq!(entry("5-0", vec![]), None);
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_name_means_its_thread_and_no_other_generation() {
-        let names = Names::new("g1");
-        assert_eq!(names.of(-4), "runwire:g1:-4");
-        assert_eq!(names.thread(b"runwire:g1:-4"), Some(-4));
-        for other in ["runwire:g2:4", "runwire:g1:", "runwire:g1:x", names.echo(), ""] {
-            assert_eq!(names.thread(other.as_bytes()), None, "{other}");
+        let keys = RedisKeys::new("g1");
+        assert_eq!(keys.of(-4), "runwire:g1:-4");
+        assert_eq!(keys.thread(b"runwire:g1:-4"), Some(-4));
+        for other in ["runwire:g2:4", "runwire:g1:", "runwire:g1:x", keys.echo(), ""] {
+            assert_eq!(keys.thread(other.as_bytes()), None, "{other}");
         }
     }
 }

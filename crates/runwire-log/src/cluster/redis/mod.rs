@@ -31,13 +31,13 @@
 //!   missed, both are counted.
 //! - Everything has a time limit: a Redis that is killed, paused, flushed or replaced is left, and found again.
 
-mod arrivals;
+mod connect;
 mod entry;
-mod follow;
-mod health;
-mod link;
 mod publish;
-mod threads;
+mod received;
+mod stats;
+mod subscribe;
+mod subscriptions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,17 +46,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-pub use arrivals::Arrivals;
-pub use entry::{Arrival, Published};
-pub use follow::Following;
-pub use health::{Health, Link, Links};
+pub use entry::{PublishedEntry, ReceivedEntry};
+pub use received::EntryReceiver;
+pub use stats::{LinkStatus, RedisLinks, RedisTailStats};
+pub use subscribe::Subscription;
 
 use crate::limits;
-use follow::Follower;
-use health::Counters;
-use link::Connector;
-use publish::{Publisher, Queue};
-use threads::Threads;
+use connect::RedisConnector;
+use publish::{PublishQueue, Publisher};
+use stats::Counters;
+use subscribe::RedisSubscriber;
+use subscriptions::Subscriptions;
 
 /// Why there can be no tail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,15 +73,15 @@ pub enum TailError {
 ///
 /// It works from the beginning, whether Redis is there or not, and ends when it is dropped.
 pub struct RedisTail {
-    queue: Arc<Queue>,
-    threads: Arc<Threads>,
+    queue: Arc<PublishQueue>,
+    threads: Arc<Subscriptions>,
     counters: Arc<Counters>,
-    publisher: Publishing,
-    follower: AbortHandle,
+    publisher: PublisherTask,
+    subscriber: AbortHandle,
 }
 
 /// The task that publishes; whoever closes the tail waits for it.
-struct Publishing {
+struct PublisherTask {
     abort: AbortHandle,
     ended: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
@@ -91,32 +91,39 @@ impl RedisTail {
     ///
     /// `url` is `redis://` or, with TLS, `rediss://`; `trust` is PEM of the certificates that are trusted instead of
     /// the system's. Must be called within a tokio runtime.
-    pub fn open(url: &str, trust: Option<&[u8]>, generation: &str) -> Result<(Self, Arrivals), TailError> {
-        let connector = Connector::new(url, trust)?;
-        let names = entry::Names::new(generation);
+    pub fn open(
+        url: &str,
+        trust: Option<&[u8]>,
+        generation: &str,
+    ) -> Result<(Self, EntryReceiver), TailError> {
+        let connector = RedisConnector::new(url, trust)?;
+        let keys = entry::RedisKeys::new(generation);
         let counters = Arc::new(Counters::default());
-        let queue = Arc::new(Queue::new(Arc::clone(&counters)));
-        let threads = Arc::new(Threads::default());
-        let (inbox, arrivals) = arrivals::channel(Arc::clone(&counters));
+        let queue = Arc::new(PublishQueue::new(Arc::clone(&counters)));
+        let threads = Arc::new(Subscriptions::default());
+        let (sender, receiver) = received::channel(Arc::clone(&counters));
         let publisher =
-            Publisher::new(connector.clone(), names.clone(), Arc::clone(&queue), Arc::clone(&counters));
-        let follower = Follower::new(connector, names, Arc::clone(&threads), inbox, Arc::clone(&counters));
+            Publisher::new(connector.clone(), keys.clone(), Arc::clone(&queue), Arc::clone(&counters));
+        let subscriber =
+            RedisSubscriber::new(connector, keys, Arc::clone(&threads), inbox, Arc::clone(&counters));
         let publishing = tokio::spawn(publisher.run());
-        let following = tokio::spawn(follower.run());
-        let publisher =
-            Publishing { abort: publishing.abort_handle(), ended: tokio::sync::Mutex::new(Some(publishing)) };
-        Ok((Self { queue, threads, counters, publisher, follower: following.abort_handle() }, arrivals))
+        let subscribing = tokio::spawn(subscriber.run());
+        let publisher = PublisherTask {
+            abort: publishing.abort_handle(),
+            ended: tokio::sync::Mutex::new(Some(publishing)),
+        };
+        Ok((Self { queue, threads, counters, publisher, subscriber: subscribing.abort_handle() }, receiver))
     }
 
     /// Tells what is wrong with an address, or with the certificates for it, without connecting.
     pub fn check(url: &str, trust: Option<&[u8]>) -> Result<(), TailError> {
-        Connector::new(url, trust).map(drop)
+        RedisConnector::new(url, trust).map(drop)
     }
 
     /// Tells the other nodes what was committed, when Redis has time for it.
     ///
     /// Never waits: what Redis does not take in time is dropped.
-    pub fn publish(&self, entries: impl IntoIterator<Item = Published>) {
+    pub fn publish(&self, entries: impl IntoIterator<Item = PublishedEntry>) {
         self.queue.push(entries);
     }
 
@@ -124,18 +131,18 @@ impl RedisTail {
     ///
     /// `after` is the last record that was read from the store: what was committed since is in the stream, or comes
     /// over the channel.
-    pub fn follow(&self, thread: i64, after: u64) -> Following {
+    pub fn follow(&self, thread: i64, after: u64) -> Subscription {
         self.threads.follow(thread, after);
-        Following::new(thread, Arc::clone(&self.threads))
+        Subscription::new(thread, Arc::clone(&self.threads))
     }
 
     /// Tells how the tail is.
-    pub fn health(&self) -> Health {
-        self.counters.health(self.queue.len(), self.threads.len())
+    pub fn stats(&self) -> RedisTailStats {
+        self.counters.stats(self.queue.len(), self.threads.len())
     }
 
     /// Watches whether Redis is there.
-    pub fn links(&self) -> watch::Receiver<Links> {
+    pub fn links(&self) -> watch::Receiver<RedisLinks> {
         self.counters.links.subscribe()
     }
 
@@ -143,8 +150,8 @@ impl RedisTail {
     pub async fn close(&self) {
         self.queue.close();
         if let Some(mut publishing) = self.publisher.ended.lock().await.take() {
-            let patience = Duration::from_millis(limits::REDIS_ANSWER_MILLIS);
-            let _ = tokio::time::timeout(patience, &mut publishing).await;
+            let timeout = Duration::from_millis(limits::REDIS_ANSWER_MILLIS);
+            let _ = tokio::time::timeout(timeout, &mut publishing).await;
             publishing.abort();
         }
     }
@@ -153,12 +160,12 @@ impl RedisTail {
 impl Drop for RedisTail {
     fn drop(&mut self) {
         self.publisher.abort.abort();
-        self.follower.abort();
+        self.subscriber.abort();
     }
 }
 
 impl fmt::Debug for RedisTail {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("RedisTail").field("health", &self.health()).finish_non_exhaustive()
+        formatter.debug_struct("RedisTail").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }

@@ -11,9 +11,9 @@ use redis::{Pipeline, RedisResult, ServerError, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::entry::{Names, Published, message};
-use super::health::{Counters, Way};
-use super::link::{Backoff, Connector};
+use super::connect::{RedisBackoff, RedisConnector};
+use super::entry::{PublishedEntry, RedisKeys, message};
+use super::stats::{Counters, Direction};
 use crate::limits;
 
 /// Commands that tell of one entry.
@@ -21,50 +21,50 @@ const COMMANDS: usize = 3;
 
 /// What waits to be sent.
 #[derive(Debug)]
-pub(super) struct Queue {
-    inner: Mutex<Waiting>,
+pub(super) struct PublishQueue {
+    inner: Mutex<Queued>,
     wake: Notify,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    entries: VecDeque<Entry>,
+struct Queued {
+    entries: VecDeque<QueuedEntry>,
     /// Bytes of bodies.
     bytes: usize,
-    /// Whether Redis is away, so that waiting is in vain: whoever reads finds it in the store before.
-    is_away: bool,
+    /// Whether Redis is away, so that queued is in vain: whoever reads finds it in the store before.
+    is_down: bool,
     is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct QueuedEntry {
     thread: i64,
     first: u64,
     last: u64,
     body: Option<Bytes>,
 }
 
-impl Queue {
+impl PublishQueue {
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { inner: Mutex::default(), wake: Notify::new(), counters }
     }
 
     /// Takes entries in, without their bodies or not at all where there is no room.
-    pub(super) fn push(&self, entries: impl IntoIterator<Item = Published>) {
+    pub(super) fn push(&self, entries: impl IntoIterator<Item = PublishedEntry>) {
         let mut dropped = 0;
         {
-            let mut waiting = self.lock();
-            for Published { thread, first, last, body } in entries {
-                if waiting.is_away || waiting.is_closed || waiting.entries.len() >= limits::REDIS_QUEUE {
+            let mut queued = self.lock();
+            for PublishedEntry { thread, first, last, body } in entries {
+                if queued.is_down || queued.is_closed || queued.entries.len() >= limits::REDIS_QUEUE {
                     dropped += 1;
                     continue;
                 }
                 let fits = body.len() <= limits::REDIS_BODY_BYTES
-                    && waiting.bytes + body.len() <= limits::REDIS_QUEUE_BYTES;
+                    && queued.bytes + body.len() <= limits::REDIS_QUEUE_BYTES;
                 let body = fits.then_some(body);
-                waiting.bytes += weight(body.as_ref());
-                waiting.entries.push_back(Entry { thread, first, last, body });
+                queued.bytes += weight(body.as_ref());
+                queued.entries.push_back(QueuedEntry { thread, first, last, body });
             }
         }
         self.counters.dropped.fetch_add(dropped, Relaxed);
@@ -83,29 +83,29 @@ impl Queue {
     }
 
     /// Says whether Redis is away; if so, what waits is dropped.
-    fn set_away(&self, is_away: bool) {
-        let mut waiting = self.lock();
-        waiting.is_away = is_away;
-        if is_away {
-            let dropped = waiting.entries.len();
-            waiting.entries.clear();
-            waiting.bytes = 0;
+    fn set_down(&self, is_down: bool) {
+        let mut queued = self.lock();
+        queued.is_down = is_down;
+        if is_down {
+            let dropped = queued.entries.len();
+            queued.entries.clear();
+            queued.bytes = 0;
             self.counters.dropped.fetch_add(dropped as u64, Relaxed);
         }
     }
 
     /// Waits for entries and takes some; there are none after the queue is closed.
     ///
-    /// Whoever stops waiting has taken nothing.
-    async fn next(&self) -> Option<Vec<Entry>> {
+    /// Whoever stops queued has taken nothing.
+    async fn next(&self) -> Option<Vec<QueuedEntry>> {
         loop {
             {
-                let mut waiting = self.lock();
-                let batch = waiting.take();
+                let mut queued = self.lock();
+                let batch = queued.take();
                 if !batch.is_empty() {
                     return Some(batch);
                 }
-                if waiting.is_closed {
+                if queued.is_closed {
                     return None;
                 }
             }
@@ -114,13 +114,13 @@ impl Queue {
     }
 
     /// A panic while it was held leaves at worst a wrong count of bytes.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Queued> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
-    fn take(&mut self) -> Vec<Entry> {
+impl Queued {
+    fn take(&mut self) -> Vec<QueuedEntry> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < limits::REDIS_BATCH && bytes < limits::REDIS_BATCH_BYTES {
             let Some(entry) = self.entries.pop_front() else { break };
@@ -139,29 +139,29 @@ fn weight(body: Option<&Bytes>) -> usize {
 /// The task that empties the queue.
 #[derive(Debug)]
 pub(super) struct Publisher {
-    connector: Connector,
-    names: Names,
-    queue: Arc<Queue>,
+    connector: RedisConnector,
+    keys: RedisKeys,
+    queue: Arc<PublishQueue>,
     counters: Arc<Counters>,
 }
 
 impl Publisher {
     pub(super) fn new(
-        connector: Connector,
-        names: Names,
-        queue: Arc<Queue>,
+        connector: RedisConnector,
+        keys: RedisKeys,
+        queue: Arc<PublishQueue>,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { connector, names, queue, counters }
+        Self { connector, keys, queue, counters }
     }
 
     /// Sends until the queue is closed.
     pub(super) async fn run(self) {
-        let mut backoff = Backoff::new();
+        let mut backoff = RedisBackoff::new();
         loop {
             let Err(error) = self.connect_and_send(&mut backoff).await else { return };
-            self.queue.set_away(true);
-            self.counters.down(Way::Publishing, &error.to_string());
+            self.queue.set_down(true);
+            self.counters.down(Direction::Publishing, &error.to_string());
             if self.queue.lock().is_closed {
                 return;
             }
@@ -170,15 +170,15 @@ impl Publisher {
     }
 
     /// Sends over one connection until it falls, or the queue is closed.
-    async fn connect_and_send(&self, backoff: &mut Backoff) -> RedisResult<()> {
+    async fn connect_and_send(&self, backoff: &mut RedisBackoff) -> RedisResult<()> {
         let mut connection = self.connector.connect().await?;
         // A Redis that lets a node in and then refuses everything is none.
-        self.echo(&mut connection).await?;
-        self.queue.set_away(false);
-        self.counters.up(Way::Publishing);
+        self.ping(&mut connection).await?;
+        self.queue.set_down(false);
+        self.counters.up(Direction::Publishing);
         let every = Duration::from_millis(limits::REDIS_LOOK_MILLIS);
-        let mut look = interval_at(Instant::now() + every, every);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ping = interval_at(Instant::now() + every, every);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 batch = self.queue.next() => {
@@ -190,23 +190,23 @@ impl Publisher {
                     }
                 }
                 // Also shows that a connection without anything to send still stands.
-                _ = look.tick() => {
-                    self.echo(&mut connection).await?;
+                _ = ping.tick() => {
+                    self.ping(&mut connection).await?;
                     // Only one that has stood for a while is worth coming back to at once.
-                    *backoff = Backoff::new();
+                    *backoff = RedisBackoff::new();
                 }
             }
         }
     }
 
-    async fn echo(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        redis::cmd("PUBLISH").arg(self.names.echo()).arg(self.counters.now()).exec_async(connection).await
+    async fn ping(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        redis::cmd("PUBLISH").arg(self.keys.echo()).arg(self.counters.now()).exec_async(connection).await
     }
 
-    async fn send(&self, connection: &mut MultiplexedConnection, batch: &[Entry]) -> RedisResult<()> {
+    async fn send(&self, connection: &mut MultiplexedConnection, batch: &[QueuedEntry]) -> RedisResult<()> {
         let mut pipeline = Pipeline::with_capacity(COMMANDS * batch.len());
         for entry in batch {
-            self.tell(&mut pipeline, entry);
+            self.write_commands(&mut pipeline, entry);
         }
         let answers = connection.send_packed_commands(&pipeline, 0, COMMANDS * batch.len()).await?;
         let mut read_only = None;
@@ -224,9 +224,9 @@ impl Publisher {
 
     /// Says what tells of an entry: first the stream, then the channel. Whoever subscribes between the two finds it in
     /// the stream, which is read after that.
-    fn tell(&self, pipeline: &mut Pipeline, entry: &Entry) {
-        let Entry { thread, first, last, body } = entry;
-        let (name, body) = (self.names.of(*thread), body.as_deref());
+    fn write_commands(&self, pipeline: &mut Pipeline, entry: &QueuedEntry) {
+        let QueuedEntry { thread, first, last, body } = entry;
+        let (name, body) = (self.keys.of(*thread), body.as_deref());
         let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_KEPT);
         add.arg(format!("{last}-0")).arg("first").arg(*first);
         if let Some(body) = body {

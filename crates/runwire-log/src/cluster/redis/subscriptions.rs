@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 /// The threads that are followed.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
+pub(super) struct Subscriptions {
     inner: Mutex<Inner>,
     changed: Notify,
 }
@@ -31,14 +31,14 @@ struct Followed {
 
 /// What is to be done about a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum SubscriptionChange {
     /// Subscribe it, where it is not, and read its stream after a `seq`.
-    Follow(u64),
+    Subscribe(u64),
     /// Unsubscribe it, where it is subscribed.
-    Leave,
+    Unsubscribe,
 }
 
-impl Threads {
+impl Subscriptions {
     /// Counts one more who follows a thread.
     pub(super) fn follow(&self, thread: i64, after: u64) {
         let mut inner = self.lock();
@@ -56,7 +56,7 @@ impl Threads {
     }
 
     /// Counts one less.
-    pub(super) fn leave(&self, thread: i64) {
+    pub(super) fn unfollow(&self, thread: i64) {
         let mut inner = self.lock();
         let Some(followed) = inner.followed.get_mut(&thread) else { return };
         followed.holders -= 1;
@@ -69,7 +69,7 @@ impl Threads {
     }
 
     /// Notes that a record was heard of; tells whether anybody follows its thread.
-    pub(super) fn heard(&self, thread: i64, last: u64) -> bool {
+    pub(super) fn advance(&self, thread: i64, last: u64) -> bool {
         let mut inner = self.lock();
         let Some(followed) = inner.followed.get_mut(&thread) else { return false };
         followed.seen = followed.seen.max(last);
@@ -77,7 +77,7 @@ impl Threads {
     }
 
     /// Says that Redis knows of none of them.
-    pub(super) fn forgotten(&self) {
+    pub(super) fn resubscribe_all(&self) {
         let mut inner = self.lock();
         let Inner { followed, touched } = &mut *inner;
         touched.clear();
@@ -89,19 +89,19 @@ impl Threads {
     }
 
     /// Takes some of what is to be done; nothing is left to do where it is empty.
-    pub(super) fn take(&self, most: usize) -> Vec<(i64, Task)> {
+    pub(super) fn take_changes(&self, limit: usize) -> Vec<(i64, SubscriptionChange)> {
         let mut inner = self.lock();
         let Inner { followed, touched } = &mut *inner;
-        let taken: Vec<i64> = touched.iter().copied().take(most).collect();
-        let tasks = taken.into_iter().map(|thread| {
+        let taken: Vec<i64> = touched.iter().copied().take(limit).collect();
+        let changes = taken.into_iter().map(|thread| {
             touched.remove(&thread);
             let followed = followed.get_mut(&thread);
-            let task = followed.map_or(Task::Leave, |followed| {
-                Task::Follow(followed.catch_up.take().unwrap_or(followed.seen))
+            let change = followed.map_or(SubscriptionChange::Unsubscribe, |followed| {
+                SubscriptionChange::Subscribe(followed.catch_up.take().unwrap_or(followed.seen))
             });
-            (thread, task)
+            (thread, change)
         });
-        tasks.collect()
+        changes.collect()
     }
 
     /// Waits until something is to be done.
@@ -126,42 +126,42 @@ mod tests {
 
     #[test]
     fn a_thread_is_followed_as_long_as_anybody_follows_it() {
-        let threads = Threads::default();
+        let threads = Subscriptions::default();
         threads.follow(1, 5);
         threads.follow(1, 9);
-        assert_eq!(threads.take(10), [(1, Task::Follow(5))]);
-        assert!(threads.heard(1, 6));
-        threads.leave(1);
-        assert_eq!(threads.take(10), []);
-        threads.leave(1);
-        assert!(!threads.heard(1, 7));
-        assert_eq!(threads.take(10), [(1, Task::Leave)]);
-        threads.leave(1);
-        assert_eq!((threads.take(10), threads.len()), (vec![], 0));
+        assert_eq!(threads.take_changes(10), [(1, SubscriptionChange::Subscribe(5))]);
+        assert!(threads.advance(1, 6));
+        threads.unfollow(1);
+        assert_eq!(threads.take_changes(10), []);
+        threads.unfollow(1);
+        assert!(!threads.advance(1, 7));
+        assert_eq!(threads.take_changes(10), [(1, SubscriptionChange::Unsubscribe)]);
+        threads.unfollow(1);
+        assert_eq!((threads.take_changes(10), threads.len()), (vec![], 0));
     }
 
     #[test]
     fn what_is_left_and_followed_again_is_caught_up() {
-        let threads = Threads::default();
+        let threads = Subscriptions::default();
         threads.follow(1, 5);
-        threads.take(10);
-        threads.leave(1);
+        threads.take_changes(10);
+        threads.unfollow(1);
         threads.follow(1, 8);
-        assert!(threads.heard(1, 10));
-        assert_eq!(threads.take(10), [(1, Task::Follow(8))]);
+        assert!(threads.advance(1, 10));
+        assert_eq!(threads.take_changes(10), [(1, SubscriptionChange::Subscribe(8))]);
     }
 
     #[test]
     fn a_forgetful_redis_is_told_everything_again() {
-        let threads = Threads::default();
+        let threads = Subscriptions::default();
         threads.follow(1, 0);
-        threads.take(10);
+        threads.take_changes(10);
         threads.follow(2, 0);
-        (1..=2).for_each(|thread| assert!(threads.heard(thread, 7)));
-        threads.forgotten();
-        let mut tasks = threads.take(10);
-        tasks.sort_by_key(|(thread, _)| *thread);
+        (1..=2).for_each(|thread| assert!(threads.advance(thread, 7)));
+        threads.resubscribe_all();
+        let mut changes = threads.take_changes(10);
+        changes.sort_by_key(|(thread, _)| *thread);
         // The stream of the second was never read.
-        assert_eq!(tasks, [(1, Task::Follow(7)), (2, Task::Follow(0))]);
+        assert_eq!(changes, [(1, SubscriptionChange::Subscribe(7)), (2, SubscriptionChange::Subscribe(0))]);
     }
 }

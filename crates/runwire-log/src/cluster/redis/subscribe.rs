@@ -10,25 +10,25 @@ use redis::{PushInfo, PushKind, RedisError, RedisResult, Value};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::arrivals::Inbox;
-use super::entry::{Arrival, Names};
-use super::health::{Counters, Way};
-use super::link::{Backoff, Connector};
-use super::threads::{Task, Threads};
+use super::connect::{RedisBackoff, RedisConnector};
+use super::entry::{ReceivedEntry, RedisKeys};
+use super::received::EntrySender;
+use super::stats::{Counters, Direction};
+use super::subscriptions::{SubscriptionChange, Subscriptions};
 use crate::limits;
 
 /// How often a stream is read on before it is left to the channel and the store: it may grow as fast as it is read.
-const ROUNDS: usize = 16;
+const MAX_CATCH_UP_READS: usize = 16;
 
 /// Keeps a thread followed until it is dropped.
 #[derive(Debug)]
-pub struct Following {
+pub struct Subscription {
     thread: i64,
-    threads: Arc<Threads>,
+    threads: Arc<Subscriptions>,
 }
 
-impl Following {
-    pub(super) fn new(thread: i64, threads: Arc<Threads>) -> Self {
+impl Subscription {
+    pub(super) fn new(thread: i64, threads: Arc<Subscriptions>) -> Self {
         Self { thread, threads }
     }
 
@@ -38,126 +38,131 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.threads.leave(self.thread);
+        self.threads.unfollow(self.thread);
     }
 }
 
 /// The task that listens.
 #[derive(Debug)]
-pub(super) struct Follower {
-    connector: Connector,
-    threads: Arc<Threads>,
+pub(super) struct RedisSubscriber {
+    connector: RedisConnector,
+    threads: Arc<Subscriptions>,
     counters: Arc<Counters>,
-    ear: Ear,
+    handler: PushHandler,
 }
 
 /// What takes in whatever Redis tells.
 #[derive(Debug, Clone)]
-struct Ear {
-    names: Names,
-    threads: Arc<Threads>,
-    inbox: Inbox,
+struct PushHandler {
+    keys: RedisKeys,
+    threads: Arc<Subscriptions>,
+    sender: EntrySender,
     counters: Arc<Counters>,
 }
 
-impl Follower {
+impl RedisSubscriber {
     pub(super) fn new(
-        connector: Connector,
-        names: Names,
-        threads: Arc<Threads>,
-        inbox: Inbox,
+        connector: RedisConnector,
+        keys: RedisKeys,
+        threads: Arc<Subscriptions>,
+        sender: EntrySender,
         counters: Arc<Counters>,
     ) -> Self {
-        let ear = Ear { names, threads: Arc::clone(&threads), inbox, counters: Arc::clone(&counters) };
-        Self { connector, threads, counters, ear }
+        let handler =
+            PushHandler { keys, threads: Arc::clone(&threads), sender, counters: Arc::clone(&counters) };
+        Self { connector, threads, counters, handler }
     }
 
     /// Listens until it is aborted.
     pub(super) async fn run(self) {
-        let mut backoff = Backoff::new();
+        let mut backoff = RedisBackoff::new();
         loop {
-            let error = self.listen(&mut backoff).await;
-            self.counters.down(Way::Following, &error.to_string());
+            let error = self.connect_and_listen(&mut backoff).await;
+            self.counters.down(Direction::Subscribing, &error.to_string());
             backoff.pause().await;
         }
     }
 
     /// Listens until the connection falls, and tells why.
-    async fn listen(&self, backoff: &mut Backoff) -> RedisError {
+    async fn connect_and_listen(&self, backoff: &mut RedisBackoff) -> RedisError {
         let gone = Arc::new(Notify::new());
-        let (ear, fallen) = (self.ear.clone(), Arc::clone(&gone));
-        let push = move |told: PushInfo| {
-            if told.kind == PushKind::Disconnection {
+        let (handler, fallen) = (self.handler.clone(), Arc::clone(&gone));
+        let push = move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection {
                 fallen.notify_one();
             } else {
-                ear.hear(told);
+                handler.on_push(push);
             }
             Ok(())
         };
-        let mut session = match self.connector.connect_with(push).await {
-            Ok(connection) => Session { connection, subscribed: HashSet::new(), ear: &self.ear },
+        let mut subscribed = match self.connector.connect_with(push).await {
+            Ok(connection) => {
+                SubscribedConnection { connection, subscribed: HashSet::new(), handler: &self.handler }
+            }
             Err(error) => return error,
         };
         tokio::select! {
             () = gone.notified() => {
                 std::io::Error::new(std::io::ErrorKind::ConnectionReset, "Redis closed the connection").into()
             }
-            result = self.attend(&mut session, backoff) => match result {
+            result = self.listen(&mut subscribed, backoff) => match result {
                 Ok(never) => match never {},
                 Err(error) => error,
             },
         }
     }
 
-    async fn attend(
+    async fn listen(
         &self,
-        session: &mut Session<'_>,
-        backoff: &mut Backoff,
+        subscribed: &mut SubscribedConnection<'_>,
+        backoff: &mut RedisBackoff,
     ) -> RedisResult<std::convert::Infallible> {
-        session.connection.subscribe(self.ear.names.echo()).await?;
-        self.threads.forgotten();
-        session.settle().await?;
-        self.counters.up(Way::Following);
-        *backoff = Backoff::new();
-        let mut look = interval(Duration::from_millis(limits::REDIS_LOOK_MILLIS));
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        subscribed.connection.subscribe(self.handler.keys.echo()).await?;
+        self.threads.resubscribe_all();
+        subscribed.apply_changes().await?;
+        self.counters.up(Direction::Subscribing);
+        *backoff = RedisBackoff::new();
+        let mut ping = interval(Duration::from_millis(limits::REDIS_LOOK_MILLIS));
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = self.threads.changed() => session.settle().await?,
-                _ = look.tick() => redis::cmd("PING").exec_async(&mut session.connection).await?,
+                () = self.threads.changed() => subscribed.apply_changes().await?,
+                _ = ping.tick() => redis::cmd("PING").exec_async(&mut subscribed.connection).await?,
             }
         }
     }
 }
 
 /// A connection and what it is subscribed to.
-struct Session<'a> {
+struct SubscribedConnection<'a> {
     connection: MultiplexedConnection,
     subscribed: HashSet<i64>,
-    ear: &'a Ear,
+    handler: &'a PushHandler,
 }
 
-impl Session<'_> {
+impl SubscribedConnection<'_> {
     /// Does what is to be done about threads, until nothing is.
-    async fn settle(&mut self) -> RedisResult<()> {
+    async fn apply_changes(&mut self) -> RedisResult<()> {
         loop {
-            let tasks = self.ear.threads.take(limits::REDIS_SUBSCRIBE);
-            if tasks.is_empty() {
+            let tasks = self.handler.threads.take_changes(limits::REDIS_SUBSCRIBE);
+            if changes.is_empty() {
                 return Ok(());
             }
             let (mut begin, mut end, mut missed) = (Vec::new(), Vec::new(), Vec::new());
-            for (thread, task) in tasks {
-                match task {
-                    Task::Follow(after) => {
+            for (thread, change) in changes {
+                match change {
+                    SubscriptionChange::Subscribe(after) => {
                         missed.push((thread, format!("{after}-0")));
                         if self.subscribed.insert(thread) {
-                            begin.push(self.ear.names.of(thread));
+                            begin.push(self.handler.keys.of(thread));
                         }
                     }
-                    Task::Leave if self.subscribed.remove(&thread) => end.push(self.ear.names.of(thread)),
-                    Task::Leave => {}
+                    SubscriptionChange::Unsubscribe if self.subscribed.remove(&thread) => {
+                        end.push(self.handler.keys.of(thread))
+                    }
+                    SubscriptionChange::Unsubscribe => {}
                 }
             }
             if !end.is_empty() {
@@ -175,76 +180,79 @@ impl Session<'_> {
     /// Reads what streams hold after their places.
     async fn catch_up(&mut self, missed: &[(i64, String)]) -> RedisResult<()> {
         let mut missed = missed.to_vec();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_CATCH_UP_READS {
             if missed.is_empty() {
                 return Ok(());
             }
             match self.read(&missed).await? {
                 Ok(further) => missed = further,
-                // Something else lies under one of the names. The others have nothing to do with it.
-                Err(Refused) if missed.len() > 1 => {
+                // Something else lies under one of the keys. The others have nothing to do with it.
+                Err(CommandRefused) if missed.len() > 1 => {
                     for one in &missed {
                         let _ = self.read(std::slice::from_ref(one)).await?;
                     }
                     return Ok(());
                 }
-                Err(Refused) => return Ok(()),
+                Err(CommandRefused) => return Ok(()),
             }
         }
         Ok(())
     }
 
     /// Reads streams once; tells where those go on that have more.
-    async fn read(&mut self, missed: &[(i64, String)]) -> RedisResult<Result<Vec<(i64, String)>, Refused>> {
+    async fn read(
+        &mut self,
+        missed: &[(i64, String)],
+    ) -> RedisResult<Result<Vec<(i64, String)>, CommandRefused>> {
         let mut command = redis::cmd("XREAD");
         command.arg("COUNT").arg(limits::REDIS_CATCH_UP).arg("STREAMS");
         for (thread, _) in missed {
-            command.arg(self.ear.names.of(*thread));
+            command.arg(self.handler.keys.of(*thread));
         }
         for (_, after) in missed {
             command.arg(after);
         }
         let answer = self.connection.send_packed_command(&command).await?;
         if let Value::ServerError(_) = answer {
-            self.ear.counters.refused.fetch_add(1, Relaxed);
-            return Ok(Err(Refused));
+            self.handler.counters.refused.fetch_add(1, Relaxed);
+            return Ok(Err(CommandRefused));
         }
-        Ok(Ok(self.ear.hear_streams(answer)))
+        Ok(Ok(self.handler.on_streams(answer)))
     }
 }
 
 /// Redis did not want to.
-struct Refused;
+struct CommandRefused;
 
-impl Ear {
+impl PushHandler {
     /// Takes in what came by itself.
-    fn hear(&self, told: PushInfo) {
-        if told.kind != PushKind::Message {
+    fn on_push(&self, push: PushInfo) {
+        if push.kind != PushKind::Message {
             return;
         }
-        let mut words = told.data.into_iter();
+        let mut words = push.data.into_iter();
         let (Some(Value::BulkString(name)), Some(Value::BulkString(message))) = (words.next(), words.next())
         else {
-            return self.pass_over();
+            return self.count_garbage();
         };
-        if name == self.names.echo().as_bytes() {
+        if name == self.keys.echo().as_bytes() {
             let sent = std::str::from_utf8(&message).ok().and_then(|sent| sent.parse().ok());
-            return sent.map_or_else(|| self.pass_over(), |sent| self.counters.echoed(sent));
+            return sent.map_or_else(|| self.count_garbage(), |sent| self.counters.echoed(sent));
         }
-        let thread = self.names.thread(&name);
-        match thread.and_then(|thread| Arrival::from_message(thread, message)) {
-            Some(arrival) => self.hand_on(arrival),
-            None => self.pass_over(),
+        let thread = self.keys.thread(&name);
+        match thread.and_then(|thread| ReceivedEntry::from_message(thread, message)) {
+            Some(entry) => self.forward(entry),
+            None => self.count_garbage(),
         }
     }
 
     /// Takes in what streams hold; tells where those go on that may have more.
-    fn hear_streams(&self, answer: Value) -> Vec<(i64, String)> {
+    fn on_streams(&self, answer: Value) -> Vec<(i64, String)> {
         let mut further = Vec::new();
         let Value::Map(streams) = answer else { return further };
         for (name, entries) in streams {
             let (Value::BulkString(name), Value::Array(entries)) = (name, entries) else { continue };
-            let Some(thread) = self.names.thread(&name) else { continue };
+            let Some(thread) = self.keys.thread(&name) else { continue };
             let is_full = entries.len() >= limits::REDIS_CATCH_UP;
             let mut last = None;
             for entry in entries {
@@ -254,9 +262,9 @@ impl Ear {
                 else {
                     continue;
                 };
-                match Arrival::from_stream(thread, &id, fields) {
-                    Some(arrival) => self.hand_on(arrival),
-                    None => self.pass_over(),
+                match ReceivedEntry::from_stream(thread, &id, fields) {
+                    Some(entry) => self.forward(entry),
+                    None => self.count_garbage(),
                 }
                 last = String::from_utf8(id).ok();
             }
@@ -265,13 +273,13 @@ impl Ear {
         further
     }
 
-    fn hand_on(&self, arrival: Arrival) {
-        if self.threads.heard(arrival.thread, arrival.last) {
-            self.inbox.put(arrival);
+    fn forward(&self, entry: ReceivedEntry) {
+        if self.threads.advance(entry.thread, entry.last) {
+            self.sender.send(entry);
         }
     }
 
-    fn pass_over(&self) {
+    fn count_garbage(&self) {
         self.counters.garbage.fetch_add(1, Relaxed);
     }
 }

@@ -11,7 +11,7 @@ const COMPLAINT_MICROS: u64 = 60_000_000;
 
 /// How a connection to Redis is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkStatus {
     /// Whether it stands.
     pub up: bool,
     /// Since when it stands, or does not.
@@ -22,14 +22,14 @@ pub struct Link {
 
 /// How the connections to Redis are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Links {
+pub struct RedisLinks {
     /// The one that entries are sent over.
-    pub publishing: Link,
+    pub publishing: LinkStatus,
     /// The one that entries arrive over; it stands when every thread that is followed is subscribed.
-    pub following: Link,
+    pub subscribing: LinkStatus,
 }
 
-impl Links {
+impl RedisLinks {
     /// Tells whether both stand.
     pub fn up(&self) -> bool {
         self.publishing.up && self.following.up
@@ -38,9 +38,9 @@ impl Links {
 
 /// How the tail is, and what it did since it began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
+pub struct RedisTailStats {
     /// The connections.
-    pub links: Links,
+    pub links: RedisLinks,
     /// Entries that were sent.
     pub published: u64,
     /// Entries that were not sent, because Redis was away or slow.
@@ -55,7 +55,7 @@ pub struct Health {
     pub garbage: u64,
     /// Entries that wait to be sent.
     pub queued: usize,
-    /// Threads that are followed.
+    /// Subscriptions that are followed.
     pub threads: usize,
     /// How long an entry of this node took last to come back to it: through the queue, there and back.
     pub lag: Option<Duration>,
@@ -64,7 +64,7 @@ pub struct Health {
 /// What is counted.
 #[derive(Debug)]
 pub(super) struct Counters {
-    pub(super) links: watch::Sender<Links>,
+    pub(super) links: watch::Sender<RedisLinks>,
     pub(super) published: AtomicU64,
     pub(super) dropped: AtomicU64,
     pub(super) refused: AtomicU64,
@@ -80,17 +80,17 @@ pub(super) struct Counters {
 
 /// Which connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Publishing,
-    Following,
+    Subscribing,
 }
 
 impl Default for Counters {
     fn default() -> Self {
         let began = Instant::now();
-        let down = Link { up: false, since: began, error: None };
+        let down = LinkStatus { up: false, since: began, error: None };
         Self {
-            links: watch::Sender::new(Links { publishing: down.clone(), following: down }),
+            links: watch::Sender::new(RedisLinks { publishing: down.clone(), subscribing: down }),
             published: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -106,20 +106,20 @@ impl Default for Counters {
 
 impl Counters {
     /// Says that a connection stands.
-    pub(super) fn up(&self, way: Way) {
-        self.change(way, true, None);
+    pub(super) fn up(&self, direction: Direction) {
+        self.change(direction, true, None);
     }
 
     /// Says that a connection fell, or does not come to stand.
-    pub(super) fn down(&self, way: Way, error: &str) {
-        self.change(way, false, Some(error));
+    pub(super) fn down(&self, direction: Direction, error: &str) {
+        self.change(direction, false, Some(error));
     }
 
-    fn change(&self, way: Way, up: bool, error: Option<&str>) {
+    fn change(&self, direction: Direction, up: bool, error: Option<&str>) {
         self.links.send_if_modified(|links| {
-            let link = match way {
-                Way::Publishing => &mut links.publishing,
-                Way::Following => &mut links.following,
+            let link = match direction {
+                Direction::Publishing => &mut links.publishing,
+                Direction::Subscribing => &mut links.subscribing,
             };
             let turned = link.up != up;
             // One that never stood has not turned, and is worth a line all the same.
@@ -130,9 +130,9 @@ impl Counters {
             }
             match error {
                 Some(error) if turned || is_first => {
-                    tracing::warn!(?way, error, "Redis is away: events of other nodes arrive later");
+                    tracing::warn!(?direction, error, "Redis is away: events of other nodes arrive later");
                 }
-                None if turned => tracing::info!(?way, "Redis is there"),
+                None if turned => tracing::info!(?direction, "Redis is there"),
                 _ => {}
             }
             if let Some(error) = error {
@@ -165,9 +165,9 @@ impl Counters {
         self.lag.store(self.now().saturating_sub(sent).max(1), Relaxed);
     }
 
-    pub(super) fn health(&self, queued: usize, threads: usize) -> Health {
+    pub(super) fn stats(&self, queued: usize, threads: usize) -> RedisTailStats {
         let lag = self.lag.load(Relaxed);
-        Health {
+        RedisTailStats {
             links: self.links.borrow().clone(),
             published: self.published.load(Relaxed),
             dropped: self.dropped.load(Relaxed),

@@ -17,11 +17,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// What connects to Redis.
 #[derive(Debug, Clone)]
-pub(super) struct Connector {
+pub(super) struct RedisConnector {
     client: Client,
 }
 
-impl Connector {
+impl RedisConnector {
     pub(super) fn new(url: &str, trust: Option<&[u8]>) -> Result<Self, TailError> {
         let address = |error: redis::RedisError| TailError::Address(error.to_string());
         let info = url.into_connection_info().map_err(address)?;
@@ -66,11 +66,11 @@ fn timed() -> AsyncConnectionConfig {
 
 /// The pauses between tries.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(super) struct RedisBackoff {
     next: Duration,
 }
 
-impl Backoff {
+impl RedisBackoff {
     pub(super) fn new() -> Self {
         Self { next: FIRST_PAUSE }
     }
