@@ -83,7 +83,7 @@ pub use moved::{Exported, ImportFault, ImportProblem, Imported, Moved, Part};
 pub use notice::{Notice, NoticeKind, Subscriber, Told};
 pub use record::Stored;
 pub use run_history::{RecordSource, RunHistory, StateCache};
-pub use tail::{Head, Tail};
+pub use tail::{Tail, TailHead};
 pub use vitals::{Away, Dependency, Health, Vitals};
 
 /// Records of a thread, in order.

@@ -15,7 +15,7 @@ use crate::record::Stored;
 
 /// How far a thread is, as its readers know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct TailHead {
     /// The last record that was committed while anyone was looking; 0 before that.
     pub seq: u64,
     /// Whether the thread was deleted.
@@ -25,7 +25,7 @@ pub struct Head {
 /// The newest records of one thread, shared by all its readers.
 #[derive(Debug)]
 pub struct Tail {
-    head: watch::Sender<Head>,
+    head: watch::Sender<TailHead>,
     recent: Mutex<Recent>,
     /// In a cluster: what ends when the last reader leaves.
     follow_guard: OnceLock<FollowGuard>,
@@ -33,29 +33,29 @@ pub struct Tail {
 
 /// What became of records that a tail was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offered {
+pub(crate) enum OfferResult {
     /// They are shown, or were before.
     Shown,
     /// Something before them is missing. They wait for it, as far as there is room.
-    Early,
+    OutOfOrder,
 }
 
 impl Tail {
     fn new() -> Self {
         Self {
-            head: watch::Sender::new(Head::default()),
+            head: watch::Sender::new(TailHead::default()),
             recent: Mutex::default(),
             follow_guard: OnceLock::new(),
         }
     }
 
     /// Watches how far the thread is.
-    pub fn watch(&self) -> watch::Receiver<Head> {
+    pub fn watch(&self) -> watch::Receiver<TailHead> {
         self.head.subscribe()
     }
 
     /// Tells how far the thread is.
-    pub fn head(&self) -> Head {
+    pub fn head(&self) -> TailHead {
         *self.head.borrow()
     }
 
@@ -69,7 +69,7 @@ impl Tail {
 
     /// Shows records that are committed; they follow each other, and nobody else writes.
     pub(crate) fn publish(&self, records: &[Arc<Stored>]) {
-        if self.offer(records) == Offered::Early {
+        if self.offer(records) == OfferResult::OutOfOrder {
             *lock(&self.recent) = Recent::default();
             self.offer(records);
         }
@@ -81,7 +81,7 @@ impl Tail {
     }
 
     /// Takes records that are committed and follow each other, from wherever they come; shows what follows.
-    pub(crate) fn offer(&self, records: &[Arc<Stored>]) -> Offered {
+    pub(crate) fn offer(&self, records: &[Arc<Stored>]) -> OfferResult {
         let (offered, newest) = {
             let mut recent = lock(&self.recent);
             (recent.offer(records), recent.newest())
@@ -91,14 +91,14 @@ impl Tail {
     }
 
     /// Takes in how far the store is, which was looked up after the tail began; tells whether records are missing.
-    pub(crate) fn stand_at(&self, head: u64) -> bool {
+    pub(crate) fn set_position(&self, head: u64) -> bool {
         let (is_missing, newest) = {
             let mut recent = lock(&self.recent);
-            recent.told = recent.told.max(head);
+            recent.reported = recent.reported.max(head);
             // Whoever has read less than this reads the store.
             let floor = *recent.floor.get_or_insert(head);
             let newest = recent.newest().unwrap_or(floor);
-            (recent.told > newest, newest)
+            (recent.reported > newest, newest)
         };
         self.announce(Some(newest));
         is_missing
@@ -113,11 +113,11 @@ impl Tail {
     pub(crate) fn missing(&self) -> Option<(u64, u64)> {
         let recent = lock(&self.recent);
         let newest = recent.newest()?;
-        (recent.told > newest).then_some((newest, recent.told))
+        (recent.reported > newest).then_some((newest, recent.reported))
     }
 
     /// Passes over what is too much for the tail: the store has it.
-    pub(crate) fn pass_on_to(&self, head: u64) {
+    pub(crate) fn skip_to(&self, head: u64) {
         let newest = {
             let mut recent = lock(&self.recent);
             if recent.newest().is_none_or(|newest| newest < head) {
@@ -129,18 +129,18 @@ impl Tail {
     }
 
     /// Forgets what was told up to a record: the store was asked since, and has nothing more.
-    pub(crate) fn settle(&self, told: u64) {
+    pub(crate) fn forget_reported(&self, reported: u64) {
         let mut recent = lock(&self.recent);
-        if recent.told <= told {
-            recent.told = recent.newest().unwrap_or(0);
+        if recent.reported <= told {
+            recent.reported = recent.newest().unwrap_or(0);
             (recent.early, recent.early_bytes) = (BTreeMap::new(), 0);
         }
     }
 
     /// Goes back to where the store is, which has lost what was shown.
-    pub(crate) fn set_back(&self, head: u64) {
+    pub(crate) fn rewind_to(&self, head: u64) {
         let mut recent = lock(&self.recent);
-        *recent = Recent { floor: Some(head), told: head, ..Recent::default() };
+        *recent = Recent { floor: Some(head), reported: head, ..Recent::default() };
         self.head.send_modify(|known| known.seq = head);
     }
 
@@ -174,7 +174,7 @@ struct Recent {
     early: BTreeMap<u64, Vec<Arc<Stored>>>,
     early_bytes: usize,
     /// The last record that anybody has told of.
-    told: u64,
+    reported: u64,
 }
 
 impl Recent {
@@ -182,10 +182,10 @@ impl Recent {
         self.records.back().map(|newest| newest.record.seq).or(self.floor)
     }
 
-    fn offer(&mut self, records: &[Arc<Stored>]) -> Offered {
-        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Offered::Shown };
+    fn offer(&mut self, records: &[Arc<Stored>]) -> OfferResult {
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return OfferResult::Shown };
         let (first, last) = (first.record.seq, last.record.seq);
-        self.told = self.told.max(last);
+        self.reported = self.reported.max(last);
         let newest = self.newest().unwrap_or(first.saturating_sub(1));
         if first > newest + 1 {
             let weight = weight(records);
@@ -193,21 +193,21 @@ impl Recent {
                 self.early.insert(first, records.to_vec());
                 self.early_bytes += weight;
             }
-            return Offered::Early;
+            return OfferResult::OutOfOrder;
         }
         if self.records.is_empty() && last >= newest {
             // The store may have told how far the thread is before these could be shown.
             self.floor = Some(first - 1);
         }
         self.extend(records);
-        self.take_early();
+        self.drain_early();
         while self.bytes > limits::TAIL_BYTES && self.records.len() > 1 {
             if let Some(oldest) = self.records.pop_front() {
                 self.bytes -= oldest.weight();
                 self.floor = Some(oldest.record.seq);
             }
         }
-        Offered::Shown
+        OfferResult::Shown
     }
 
     /// Adds those of the records that come after the newest.
@@ -222,11 +222,11 @@ impl Recent {
     /// Begins anew after a record.
     fn restart(&mut self, floor: u64) {
         (self.records, self.bytes, self.floor) = (VecDeque::new(), 0, Some(floor));
-        self.take_early();
+        self.drain_early();
     }
 
     /// Adds what came early and follows now.
-    fn take_early(&mut self) {
+    fn drain_early(&mut self) {
         let next = |recent: &Self| recent.newest().map_or(0, |newest| newest + 1);
         while self.early.first_key_value().is_some_and(|(first, _)| *first <= next(self)) {
             if let Some((_, early)) = self.early.pop_first() {
@@ -310,16 +310,16 @@ mod tests {
     #[test]
     fn whatever_order_records_come_in_each_is_shown_once_and_in_order() {
         let tail = Tail::new();
-        assert!(!tail.stand_at(3));
-        assert_eq!(tail.offer(&records(6..=7)), Offered::Early);
+        assert!(!tail.set_position(3));
+        assert_eq!(tail.offer(&records(6..=7)), OfferResult::OutOfOrder);
         assert_eq!((tail.head().seq, after(&tail, 3)), (3, Some(vec![])));
-        assert_eq!(tail.offer(&records(9..=9)), Offered::Early);
-        assert_eq!(tail.offer(&records(9..=9)), Offered::Early);
+        assert_eq!(tail.offer(&records(9..=9)), OfferResult::OutOfOrder);
+        assert_eq!(tail.offer(&records(9..=9)), OfferResult::OutOfOrder);
         assert_eq!(tail.missing(), Some((3, 9)));
-        assert_eq!(tail.offer(&records(4..=5)), Offered::Shown);
+        assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 3)), (7, Some(vec![4, 5, 6, 7])));
-        assert_eq!(tail.offer(&records(4..=5)), Offered::Shown);
-        assert_eq!(tail.offer(&records(7..=10)), Offered::Shown);
+        assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
+        assert_eq!(tail.offer(&records(7..=10)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 6)), (10, Some(vec![7, 8, 9, 10])));
         assert_eq!((tail.missing(), after(&tail, 2), after(&tail, 99)), (None, None, Some(vec![])));
         assert_eq!(lock(&tail.recent).early_bytes, 0);
@@ -328,48 +328,48 @@ mod tests {
     #[test]
     fn what_the_store_has_told_of_before_it_is_shown_is_shown_all_the_same() {
         let tail = Tail::new();
-        assert!(!tail.stand_at(5));
-        assert_eq!(tail.offer(&records(4..=5)), Offered::Shown);
+        assert!(!tail.set_position(5));
+        assert_eq!(tail.offer(&records(4..=5)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 3)), (5, Some(vec![4, 5])));
         // And what was shown before the store was asked.
         let tail = Tail::new();
-        assert_eq!(tail.offer(&records(6..=6)), Offered::Shown);
-        assert!(!tail.stand_at(5));
-        assert!(tail.stand_at(8));
+        assert_eq!(tail.offer(&records(6..=6)), OfferResult::Shown);
+        assert!(!tail.set_position(5));
+        assert!(tail.set_position(8));
         assert_eq!((tail.missing(), tail.head().seq), (Some((6, 8)), 6));
     }
 
     #[test]
     fn what_is_too_much_is_left_to_the_store() {
         let tail = Tail::new();
-        tail.stand_at(1);
+        tail.set_position(1);
         tail.offer(&records(9..=9));
         tail.offer(&records(12..=12));
-        tail.pass_on_to(8);
+        tail.skip_to(8);
         assert_eq!((tail.head().seq, after(&tail, 7), after(&tail, 8)), (9, None, Some(vec![9])));
-        tail.pass_on_to(5);
+        tail.skip_to(5);
         assert_eq!(tail.newest(), Some(9));
         // The store has nothing of what was told.
-        tail.settle(11);
+        tail.forget_reported(11);
         assert_eq!(tail.missing(), Some((9, 12)));
-        tail.settle(12);
+        tail.forget_reported(12);
         assert_eq!((tail.missing(), lock(&tail.recent).early.len()), (None, 0));
-        tail.set_back(4);
+        tail.rewind_to(4);
         assert_eq!((tail.head().seq, after(&tail, 4), after(&tail, 3)), (4, Some(vec![]), None));
     }
 
     #[test]
     fn what_comes_early_costs_bounded_memory() {
         let tail = Tail::new();
-        tail.stand_at(1);
+        tail.set_position(1);
         for seq in 3..1000 {
-            assert_eq!(tail.offer(&sized(seq..=seq, 1000)), Offered::Early);
+            assert_eq!(tail.offer(&sized(seq..=seq, 1000)), OfferResult::OutOfOrder);
         }
         let held = lock(&tail.recent).early_bytes;
         assert!(held > 0 && held <= limits::TAIL_BYTES);
         tail.offer(&sized(2..=2, 1000));
         assert!(lock(&tail.recent).bytes <= limits::TAIL_BYTES);
         assert_eq!(lock(&tail.recent).early_bytes, 0);
-        assert_eq!(tail.missing().map(|(_, told)| told), Some(999));
+        assert_eq!(tail.missing().map(|(_, reported)| reported), Some(999));
     }
 }

@@ -13,7 +13,7 @@ use super::{EncodedBatch, Figures, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;
-use crate::tail::{Offered, Tail};
+use crate::tail::{OfferResult, Tail};
 
 /// Where everybody looks who keeps tails filled.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl FollowedThreads {
         if !tail.is_followed() {
             self.follow(number, tail, last.record.seq);
         }
-        if offered == Offered::Early {
+        if offered == OfferResult::OutOfOrder {
             self.request_read(number, ReadUrgency::Soon);
         }
     }
@@ -138,7 +138,7 @@ impl FollowedThreads {
 
     /// Follows a thread that is known to have been at a record when its tail was there.
     pub(super) fn follow(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
-        let is_missing = tail.stand_at(head);
+        let is_missing = tail.set_position(head);
         if let Some(stamp) = self.register(number, tail) {
             let subscription = self.redis.as_ref().map(|redis| redis.follow(number, head));
             tail.attach(FollowGuard {

@@ -76,8 +76,8 @@ struct MissingRecords {
     number: i64,
     tail: Arc<Tail>,
     after: u64,
-    /// The last record that anybody has told of.
-    told: u64,
+    /// The last record that anybody has reported of.
+    reported: u64,
     redis_missed_it: bool,
 }
 
@@ -164,8 +164,8 @@ impl HeadPoller {
         let locate = self.followed.due_unresolved();
         let read =
             self.followed.take_due_reads().into_iter().filter_map(|(number, tail, redis_missed_it)| {
-                let (after, told) = tail.missing()?;
-                Some(MissingRecords { number, tail, after, told, redis_missed_it })
+                let (after, reported) = tail.missing()?;
+                Some(MissingRecords { number, tail, after, reported, redis_missed_it })
             });
         let read = read.collect();
         let followed = if self.next_check <= Instant::now() { self.followed.all() } else { Vec::new() };
@@ -203,8 +203,8 @@ impl HeadPoller {
     fn apply_head_change(&self, tail: &Tail, known: u64, HeadChange { number, head, deleted }: HeadChange) {
         if head < known {
             tracing::warn!(number, known, head, "the store has lost records that were shown");
-            tail.set_back(head);
-        } else if tail.stand_at(head) {
+            tail.rewind_to(head);
+        } else if tail.set_position(head) {
             // Also of a thread that is deleted, whose end only Redis can tell: that has some time for it.
             return self.followed.request_read(number, ReadUrgency::MissedByRedis);
         }
@@ -215,7 +215,7 @@ impl HeadPoller {
     }
 
     fn apply_records(&mut self, missing: &MissingRecords, read: RecordsAfter) {
-        let MissingRecords { number, tail, after, told, redis_missed_it } = missing;
+        let MissingRecords { number, tail, after, reported, redis_missed_it } = missing;
         if read.head > *after {
             self.followed.heals.fetch_add(1, Relaxed);
             if *redis_missed_it && self.followed.redis_is_up() {
@@ -227,11 +227,11 @@ impl HeadPoller {
                 self.followed.healed.fetch_add(records.len() as u64, Relaxed);
                 tail.offer(&records);
                 // What retention has removed since is missing, too.
-                tail.pass_on_to(read.head);
+                tail.skip_to(read.head);
             }
-            None => tail.pass_on_to(read.head),
+            None => tail.skip_to(read.head),
         }
-        tail.settle(*told);
+        tail.forget_reported(*reported);
         if read.deleted {
             tail.delete();
             self.followed.unfollow(*number, tail);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::encoded_batch::decode;
 use super::followed_threads::{FollowedThreads, ReadUrgency};
 use super::redis::{EntryReceiver, ReceivedEntry};
-use crate::tail::Offered;
+use crate::tail::OfferResult;
 
 /// Takes entries until there are no more.
 pub(super) async fn run(followed: Arc<FollowedThreads>, mut receiver: EntryReceiver) {
@@ -24,13 +24,13 @@ fn apply(followed: &FollowedThreads, ReceivedEntry { thread, first, last, body }
     let records = body.map(|body| decode(body, first, last, newest));
     match records {
         Some(Ok(records)) => {
-            if tail.offer(&records) == Offered::Early {
+            if tail.offer(&records) == OfferResult::OutOfOrder {
                 followed.request_read(thread, ReadUrgency::Soon);
             }
         }
         // Too large to be told, or not to be understood.
         Some(Err(_)) | None => {
-            if tail.stand_at(last) {
+            if tail.set_position(last) {
                 followed.request_read(
                     thread,
                     if first <= newest + 1 { ReadUrgency::Now } else { ReadUrgency::Soon },

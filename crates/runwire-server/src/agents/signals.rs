@@ -34,7 +34,7 @@ pub(crate) struct Follower {
     run: Option<Arc<str>>,
     thread: ThreadKey,
     tail: Arc<Tail>,
-    head: watch::Receiver<runwire_log::Head>,
+    head: watch::Receiver<runwire_log::TailHead>,
     /// The last record that was looked at.
     at: u64,
     /// Whether the store may have records that the tail has not told of.

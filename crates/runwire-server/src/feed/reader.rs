@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Head, LogError};
+use runwire_log::{LogError, TailHead};
 use runwire_model::dialect::Dialect;
 use tokio::sync::watch;
 
@@ -55,7 +55,7 @@ enum Outage {
 /// Moves through a view, from a cursor on.
 pub(crate) struct Reader {
     feed: Arc<Feed>,
-    heads: watch::Receiver<Head>,
+    heads: watch::Receiver<TailHead>,
     at: Cursor,
     /// The way through the store, while the reader is behind.
     walk: Option<Box<Walk>>,

@@ -105,7 +105,7 @@ impl RedisTail {
         let publisher =
             Publisher::new(connector.clone(), keys.clone(), Arc::clone(&queue), Arc::clone(&counters));
         let subscriber =
-            RedisSubscriber::new(connector, keys, Arc::clone(&threads), inbox, Arc::clone(&counters));
+            RedisSubscriber::new(connector, keys, Arc::clone(&threads), sender, Arc::clone(&counters));
         let publishing = tokio::spawn(publisher.run());
         let subscribing = tokio::spawn(subscriber.run());
         let publisher = PublisherTask {
