@@ -131,7 +131,7 @@ impl Tail {
     /// Forgets what was told up to a record: the store was asked since, and has nothing more.
     pub(crate) fn forget_reported(&self, reported: u64) {
         let mut recent = lock(&self.recent);
-        if recent.reported <= told {
+        if recent.reported <= reported {
             recent.reported = recent.newest().unwrap_or(0);
             (recent.early, recent.early_bytes) = (BTreeMap::new(), 0);
         }

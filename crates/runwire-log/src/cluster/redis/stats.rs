@@ -32,7 +32,7 @@ pub struct RedisLinks {
 impl RedisLinks {
     /// Tells whether both stand.
     pub fn up(&self) -> bool {
-        self.publishing.up && self.following.up
+        self.publishing.up && self.subscribing.up
     }
 }
 

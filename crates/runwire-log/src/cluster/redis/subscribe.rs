@@ -146,7 +146,7 @@ impl SubscribedConnection<'_> {
     /// Does what is to be done about threads, until nothing is.
     async fn apply_changes(&mut self) -> RedisResult<()> {
         loop {
-            let tasks = self.handler.threads.take_changes(limits::REDIS_SUBSCRIBE);
+            let changes = self.handler.threads.take_changes(limits::REDIS_SUBSCRIBE);
             if changes.is_empty() {
                 return Ok(());
             }
