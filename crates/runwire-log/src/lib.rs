@@ -48,7 +48,6 @@ pub mod info;
 pub mod interaction;
 pub mod key;
 pub mod limits;
-pub mod moved;
 pub mod notice;
 pub mod postgres;
 mod reading;
@@ -56,6 +55,7 @@ pub mod record;
 pub mod run_history;
 pub mod sqlite;
 pub mod tail;
+pub mod transfer;
 pub mod vitals;
 mod work;
 
@@ -79,11 +79,11 @@ pub use interaction::{
     Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,
 };
 pub use key::{RunKey, ThreadKey};
-pub use moved::{Exported, ImportFault, ImportProblem, Imported, Moved, Part};
 pub use notice::{Notice, NoticeKind, Subscriber, Told};
 pub use record::Stored;
 pub use run_history::{RecordSource, RunHistory, StateCache};
 pub use tail::{Tail, TailHead};
+pub use transfer::{ExportPage, ExportRequest, ImportFault, ImportProblem, Imported, TransferItem};
 pub use vitals::{Away, Dependency, Health, Vitals};
 
 /// Records of a thread, in order.
@@ -219,14 +219,18 @@ pub trait Log: Send + Sync + 'static {
     async fn sweep(&self) -> Result<usize, LogError>;
 
     /// Gives a page of everything that is stored of a thread, so that it can move to another log.
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError>;
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError>;
 
-    /// Takes in pieces of a thread that moves here; returns when they are durable.
+    /// Takes in items of a thread that moves here; returns when they are durable.
     ///
     /// A record must be just what the guard makes of its events. What is there already and is the same is passed
-    /// over, so that an import that was cut off can be repeated. Until [`Moved::End`] the open runs of the thread
+    /// over, so that an import that was cut off can be repeated. Until [`TransferItem::End`] the open runs of the thread
     /// have a lease that is long enough for that.
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<moved::Numbered>) -> Result<Imported, LogError>;
+    async fn import(
+        &self,
+        thread: &ThreadKey,
+        items: Vec<transfer::NumberedItem>,
+    ) -> Result<Imported, LogError>;
 
     /// Deletes a thread and everything of it; `force` cancels the runs that are open.
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError>;

@@ -95,7 +95,7 @@ pub(crate) struct Records {
 }
 
 /// A record and the store's number of its run.
-pub(crate) struct Numbered {
+pub(crate) struct DecodedRecord {
     pub(crate) run: u64,
     pub(crate) record: Record,
     pub(crate) name: Option<Box<str>>,
@@ -128,7 +128,7 @@ impl Records {
     }
 
     /// Reads the next record after a `seq`; those up to it are passed over unread.
-    pub(crate) fn next(&mut self, after: u64) -> Result<Option<Numbered>, Damaged> {
+    pub(crate) fn next(&mut self, after: u64) -> Result<Option<DecodedRecord>, Damaged> {
         while !self.bytes.is_empty() {
             if let Some(record) = self.read(after)? {
                 return Ok(Some(record));
@@ -137,7 +137,7 @@ impl Records {
         Ok(None)
     }
 
-    fn read(&mut self, after: u64) -> Result<Option<Numbered>, Damaged> {
+    fn read(&mut self, after: u64) -> Result<Option<DecodedRecord>, Damaged> {
         let seq = self.u64()?;
         let run = self.u64()?;
         let at = Timestamp(self.u64()?);
@@ -171,7 +171,7 @@ impl Records {
             }
         }
         let record = Record { seq, at, source_time, dialect, entries };
-        Ok((seq > after).then_some(Numbered { run, record, name, frame }))
+        Ok((seq > after).then_some(DecodedRecord { run, record, name, frame }))
     }
 }
 

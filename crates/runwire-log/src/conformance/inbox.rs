@@ -7,7 +7,7 @@ use crate::Cancel;
 use crate::info::NewRun;
 use crate::interaction::{Answer, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::Part;
+use crate::transfer::ExportRequest;
 
 fn all() -> InteractionQuery {
     InteractionQuery { tenant: TENANT.into(), limit: 100, ..InteractionQuery::default() }
@@ -115,10 +115,10 @@ pub async fn a_question_moves_with_its_run(bed: &dyn Bed) {
     stage.write(to_run_of("t", "r", &[STARTED, &asks("q"), &asks("answered")])).await;
     let answer = Answer { interaction_id: "answered".into(), ..Answer::default() };
     let won = stage.log.answer(&run("r"), answer.clone()).await.expect("an answer").answer;
-    let exported = stage.log.export(&thread("t"), &Part::default()).await.expect("the thread");
-    let pieces = exported.pieces.into_iter().enumerate().map(|(at, piece)| (at as u64 + 1, piece)).collect();
+    let exported = stage.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
+    let items = exported.items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
     let there = ThreadKey::new("elsewhere", "t");
-    assert_eq!(stage.log.import(&there, pieces).await.expect("the thread").fault, None);
+    assert_eq!(stage.log.import(&there, items).await.expect("the thread").fault, None);
     let stage = stage.reopen().await;
     let inbox = page(&stage, InteractionQuery { tenant: "elsewhere".into(), ..all() }).await;
     assert_eq!(names(&inbox), ["r/q"]);

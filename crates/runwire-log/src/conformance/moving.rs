@@ -13,8 +13,8 @@ use super::stage::{
 use super::{Bed, Timing};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{ImportProblem, Imported, Moved, Part, line};
 use crate::record::Stored;
+use crate::transfer::{ExportRequest, ImportProblem, Imported, TransferItem, line};
 use crate::{Append, Cancel, Log, Retention, Target};
 
 const ELSEWHERE: &str = "elsewhere";
@@ -27,23 +27,23 @@ fn there(id: &str) -> ThreadKey {
     ThreadKey::new(ELSEWHERE, id)
 }
 
-async fn exported(log: &Arc<dyn Log>, key: &ThreadKey, run: Option<&str>) -> Vec<Moved> {
-    let (mut pieces, mut after) = (Vec::new(), None);
+async fn exported(log: &Arc<dyn Log>, key: &ThreadKey, run: Option<&str>) -> Vec<TransferItem> {
+    let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let part = Part { run: run.map(str::to_owned), after };
+        let part = ExportRequest { run: run.map(str::to_owned), after };
         let page = log.export(key, &part).await.expect("the thread can be exported");
-        pieces.extend(page.pieces);
-        let Some(next) = page.next else { return pieces };
+        items.extend(page.items);
+        let Some(next) = page.next else { return items };
         after = Some(next);
     }
 }
 
-/// Takes pieces in as lines, a few at a time.
-async fn import(log: &Arc<dyn Log>, key: &ThreadKey, pieces: &[Moved]) -> Imported {
+/// Takes items in as lines, a few at a time.
+async fn import(log: &Arc<dyn Log>, key: &ThreadKey, items: &[TransferItem]) -> Imported {
     let mut sum = Imported::default();
-    let numbered = pieces.iter().enumerate().map(|(at, piece)| {
+    let numbered = items.iter().enumerate().map(|(at, item)| {
         let mut text = Vec::new();
-        line::write(&mut text, piece);
+        line::write(&mut text, item);
         (at as u64 + 1, line::read(text.trim_ascii_end()).expect("what was written can be read"))
     });
     let numbered: Vec<_> = numbered.collect();
@@ -59,13 +59,13 @@ async fn import(log: &Arc<dyn Log>, key: &ThreadKey, pieces: &[Moved]) -> Import
     sum
 }
 
-async fn problem(log: &Arc<dyn Log>, key: &ThreadKey, pieces: &[Moved]) -> ImportProblem {
-    import(log, key, pieces).await.fault.expect("it is refused").problem
+async fn problem(log: &Arc<dyn Log>, key: &ThreadKey, items: &[TransferItem]) -> ImportProblem {
+    import(log, key, items).await.fault.expect("it is refused").problem
 }
 
-fn records(pieces: &[Moved]) -> Vec<Arc<Stored>> {
-    let records = pieces.iter().filter_map(|piece| match piece {
-        Moved::Record(stored) => Some(stored.clone()),
+fn records(items: &[TransferItem]) -> Vec<Arc<Stored>> {
+    let records = items.iter().filter_map(|item| match item {
+        TransferItem::Record(stored) => Some(stored.clone()),
         _ => None,
     });
     records.collect()
@@ -95,13 +95,13 @@ pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
     stage.sweep_until("lost", "failed").await;
     let stage = stage.reopen().await;
     stage.write(stamped(to_run_of("t", "open", &[STARTED.to_owned(), delta("a")]), "p", 3, 0)).await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(records(&pieces).len(), 11);
-    let imported = import(&stage.log, &there("t"), &pieces).await;
+    let items = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(records(&items).len(), 11);
+    let imported = import(&stage.log, &there("t"), &items).await;
     assert_eq!((imported.imported, imported.skipped, imported.head, imported.fault), (11, 0, 11, None));
     let mut stage = stage;
     for _ in 0..2 {
-        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
         for id in ["done", "cancelled", "lost", "open"] {
             let here = stage.info(id).await;
             let moved = stage.log.run(&RunKey::new(ELSEWHERE, id)).await.expect("the run moved");
@@ -114,25 +114,26 @@ pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
 /// An open run of each kind takes the next frames as it would have where it came from.
 pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    let piece = |text: &str| format!(r#"{{"type":"message_chunk","content":"{text}","id":"n"}}"#);
+    let item = |text: &str| format!(r#"{{"type":"message_chunk","content":"{text}","id":"n"}}"#);
     let first = Append {
         dialect: Some(runwire_model::dialect::Dialect::Loom),
-        ..stamped(to_run_of("t", "r", &[piece("a"), piece("b")]), "p", 1, 0)
+        ..stamped(to_run_of("t", "r", &[item("a"), item("b")]), "p", 1, 0)
     };
     stage.write(first.clone()).await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    let items = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
     // The producer repeats itself, and goes on in the middle of a text that has no id.
     let again = stage.write(moved_append(first)).await;
     assert_eq!((again.accepted, again.duplicates), (0, 2));
     let rest = |append: Append| Append { end: true, ..append };
-    let more = rest(stamped(to_run("r", &[piece("c")]), "p", 1, 2));
+    let more = rest(stamped(to_run("r", &[item("c")]), "p", 1, 2));
     stage.write(more.clone()).await;
     stage.write(moved_append(more)).await;
     let (here, moved) =
         (exported(&stage.log, &thread("t"), None).await, exported(&stage.log, &there("t"), None).await);
-    let meaning =
-        |pieces: &[Moved]| records(pieces).iter().map(|one| one.record.entries.clone()).collect::<Vec<_>>();
+    let meaning = |items: &[TransferItem]| {
+        records(items).iter().map(|one| one.record.entries.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(meaning(&moved), meaning(&here));
     // The next run, too.
     for tenant in [TENANT, ELSEWHERE] {
@@ -158,9 +159,9 @@ pub async fn a_parallel_thread_moves_with_its_runs_side_by_side(bed: &dyn Bed) {
     }
     stage.create_run("pending", Some("t")).await;
     stage.write(to_run_of("t", "r1", &[COMPLETED])).await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
-    assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+    let items = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
+    assert_eq!(exported(&stage.log, &there("t"), None).await, items);
     let info = stage.log.thread(&there("t")).await.expect("the thread moved");
     assert_eq!((info.parallel, info.open_runs), (true, vec!["r2".to_owned(), "pending".to_owned()]));
     // A run alone moves with what lies side by side with it.
@@ -175,8 +176,8 @@ pub async fn a_producer_of_a_whole_thread_goes_on_after_the_move(bed: &dyn Bed) 
         format!(r#"{{"type":"text.delta","run_id":"{run}","message_id":"m","content":"{text}"}}"#)
     };
     stage.write(stamped(to_thread("t", &[frame("a", "1")]), "p", 0, 0)).await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    let items = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
     let more = stamped(to_thread("t", &[frame("a", "2")]), "p", 0, 1);
     assert_eq!(stage.write(moved_append(more)).await.last_seq, 2);
     assert_eq!(stage.log.spans(&there("t")).await.expect("the thread").len(), 1);
@@ -187,8 +188,8 @@ pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(
     let stage = Stage::with(bed, Timing { lease: Duration::from_millis(1), ..Timing::default() }).await;
     stage.closed_run("t", "r1", "a").await;
     stage.closed_run("t", "r2", "b").await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    let cut = import(&stage.log, &there("t"), &pieces[..3]).await;
+    let items = exported(&stage.log, &thread("t"), None).await;
+    let cut = import(&stage.log, &there("t"), &items[..3]).await;
     assert_eq!((cut.imported, cut.fault), (1, None));
     // What is half there is not taken for lost, also not after a restart.
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -197,9 +198,9 @@ pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(stage.log.sweep().await, Ok(0));
     for (imported, skipped) in [(5, 1), (0, 6)] {
-        let again = import(&stage.log, &there("t"), &pieces).await;
+        let again = import(&stage.log, &there("t"), &items).await;
         assert_eq!((again.imported, again.skipped, again.fault), (imported, skipped, None));
-        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
     }
 }
 
@@ -207,16 +208,16 @@ pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(
 pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.closed_run("t", "r", "a").await;
-    let pieces = exported(&stage.log, &thread("t"), None).await;
+    let items = exported(&stage.log, &thread("t"), None).await;
     let with = |at: usize, change: &dyn Fn(&mut Stored)| {
-        let mut changed = pieces.clone();
-        if let Moved::Record(stored) = &mut changed[at] {
+        let mut changed = items.clone();
+        if let TransferItem::Record(stored) = &mut changed[at] {
             change(Arc::make_mut(stored));
         }
         changed
     };
     let log = &stage.log;
-    let mut gap = pieces.clone();
+    let mut gap = items.clone();
     gap.remove(3);
     assert_eq!(problem(log, &there("t"), &gap).await, ImportProblem::Gap { expected: 2, got: 3 });
     let unknown = with(3, &|stored| stored.run = "another".into());
@@ -225,25 +226,25 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
     assert!(matches!(problem(log, &there("t"), &back).await, ImportProblem::Bad(_)));
     let never = with(3, &|stored| stored.record.at = Timestamp(u64::MAX));
     assert!(matches!(problem(log, &there("t"), &never).await, ImportProblem::Bad(_)));
-    // A piece of text that nothing has begun is not what any run stores.
+    // A item of text that nothing has begun is not what any run stores.
     let unfit = with(3, &|stored| drop(stored.record.entries.remove(0)));
     assert!(matches!(problem(log, &there("t"), &unfit).await, ImportProblem::Bad(_)));
-    assert_eq!(import(log, &there("t"), &pieces).await.fault, None);
+    assert_eq!(import(log, &there("t"), &items).await.fault, None);
     let changed = with(2, &|stored| stored.frame = Some(bytes::Bytes::from_static(b"{}")));
     assert_eq!(problem(log, &there("t"), &changed).await, ImportProblem::Conflict("record 1".into()));
     // The ids are taken, by others.
     stage.closed_run("u", "r2", "b").await;
     let mut others = exported(log, &thread("u"), None).await;
     assert_eq!(problem(log, &thread("t"), &others).await, ImportProblem::Conflict("the thread `t`".into()));
-    if let Moved::Thread(facts) = &mut others[0] {
+    if let TransferItem::Thread(facts) = &mut others[0] {
         facts.thread_id = "v".into();
     }
     let taken = ImportProblem::Log(LogError::RunExists("r2".into()));
     assert_eq!(problem(log, &thread("v"), &others).await, taken);
-    let records_alone = log.import(&there("w"), vec![(1, pieces[2].clone())]).await;
+    let records_alone = log.import(&there("w"), vec![(1, items[2].clone())]).await;
     assert_eq!(records_alone.map(|_| ()), Err(LogError::ThreadUnknown("w".into())));
     stage.log.delete_thread(&there("t"), false).await.expect("a deletion");
-    let gone = log.import(&there("t"), vec![(1, pieces[0].clone())]).await;
+    let gone = log.import(&there("t"), vec![(1, items[0].clone())]).await;
     assert_eq!(gone.map(|_| ()), Err(LogError::ThreadDeleted("t".into())));
 }
 
@@ -259,20 +260,20 @@ pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
     stage.closed_run("t", "r2", "new").await;
     let cut = Retention { ended_before: Some(Timestamp(moment.0 + 1)), ..Retention::default() };
     assert_eq!(stage.log.trim(cut).await, Ok(1));
-    let pieces = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &pieces).await.fault, None);
+    let items = exported(&stage.log, &thread("t"), None).await;
+    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
     // A run alone is like a thread that was trimmed up to it.
     let alone = exported(&stage.log, &thread("t"), Some("r2")).await;
     let third = ThreadKey::new("third", "t");
     assert_eq!(import(&stage.log, &third, &alone).await.fault, None);
     let mut stage = stage.reopen().await;
     for _ in 0..2 {
-        assert_eq!(exported(&stage.log, &there("t"), None).await, pieces);
+        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
         let told = |window: &runwire_model::window::Window| (window.messages(), window.state());
         let here = told(&stage.log.before(&thread("t"), 5).await.expect("the thread"));
         for key in [there("t"), third.clone()] {
             assert_eq!(told(&stage.log.before(&key, 5).await.expect("the thread")), here);
-            assert_eq!(records(&exported(&stage.log, &key, None).await), records(&pieces));
+            assert_eq!(records(&exported(&stage.log, &key, None).await), records(&items));
         }
         let gone = stage.log.run(&RunKey::new(ELSEWHERE, "r1")).await.expect("its id is used up");
         assert_eq!((gone.trimmed, gone.status), (true, Status::Completed));

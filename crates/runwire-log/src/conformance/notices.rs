@@ -6,8 +6,8 @@ use super::Bed;
 use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run_of};
 use crate::key::ThreadKey;
-use crate::moved::Part;
 use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+use crate::transfer::ExportRequest;
 use crate::{Cancel, Retention};
 
 async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[NoticeKind])]) {
@@ -103,9 +103,9 @@ pub async fn imported_events_are_told_to_nobody(bed: &dyn Bed) {
     stage.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
     stage.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;
     subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
-    let exported = stage.log.export(&thread("t"), &Part::default()).await.expect("the thread");
-    let pieces = exported.pieces.into_iter().enumerate().map(|(at, piece)| (at as u64 + 1, piece)).collect();
+    let exported = stage.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
+    let items = exported.items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
     let there = ThreadKey::new("elsewhere", "t");
-    assert_eq!(stage.log.import(&there, pieces).await.expect("the thread").fault, None);
+    assert_eq!(stage.log.import(&there, items).await.expect("the thread").fault, None);
     assert!(waiting(&stage, "all").await.is_empty());
 }

@@ -54,10 +54,10 @@ use crate::info::{
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
+use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::work::{Merge, Op};
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
@@ -214,13 +214,13 @@ impl Log for Postgres {
         self.ask((), Op::Sweep).await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         let (thread, part) = (thread.clone(), part.clone());
         self.reading(move |reader| reading::export(reader, &thread, &part)).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), pieces), Op::Import).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.ask((thread.clone(), items), Op::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {

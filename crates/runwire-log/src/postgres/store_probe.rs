@@ -18,7 +18,7 @@ use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptio
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::{Numbered, Records, Stored};
+use crate::record::{DecodedRecord, Records, Stored};
 
 /// Begins to follow what is read on this node, on the runtime that this is called within.
 pub(super) fn follow(
@@ -42,7 +42,7 @@ struct Chunks {
     head: u64,
     deleted: bool,
     /// Nothing where they are too much, or cannot be read.
-    records: Option<Vec<Numbered>>,
+    records: Option<Vec<DecodedRecord>>,
 }
 
 impl StoreProbe for Reader {
@@ -146,7 +146,7 @@ fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Reads the records of a chunk after a `seq`; nothing where one cannot be read.
-fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<Numbered>> {
+fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
     let mut records = Records::new(Bytes::from(body));
     let mut read = Vec::new();
     while let Some(record) = records.next(after).ok()? {
@@ -155,7 +155,7 @@ fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<Numbered>> {
     Some(read)
 }
 
-fn named(names: &Names, read: Numbered) -> Option<Arc<Stored>> {
+fn named(names: &Names, read: DecodedRecord) -> Option<Arc<Stored>> {
     let run = names.get(&read.run)?.clone();
     Some(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }))
 }

@@ -8,10 +8,11 @@ use crate::error::LogError;
 use crate::info::RunSpan;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::moved::{
-    Exported, Moved, Part, ProducerNote, RouteNote, RunFacts, StateNote, ThreadFacts, TrimmedRun,
-};
 use crate::record::Stored;
+use crate::transfer::{
+    ExportPage, ExportRequest, TransferItem, TransferProducer, TransferRoute, TransferRun, TransferState,
+    TransferThread, TrimmedRun,
+};
 use crate::work::{Base, RunHead, Speech};
 
 /// The records that are asked for: the first one and the last one, and whether that is the whole thread.
@@ -23,16 +24,20 @@ struct Range {
 }
 
 /// Gives a page of what is stored of a thread.
-pub(crate) fn export(rows: &mut impl Rows, key: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+pub(crate) fn export(
+    rows: &mut impl Rows,
+    key: &ThreadKey,
+    part: &ExportRequest,
+) -> Result<ExportPage, LogError> {
     let row = rows.thread_row(key)?;
     let range = range(rows, &row, part.run.as_deref())?;
     let after = part.after.unwrap_or(range.from - 1);
     row.check_cursor(after)?;
-    let mut pieces = Vec::new();
+    let mut items = Vec::new();
     if part.after.is_none() {
-        pieces.push(Moved::Thread(Box::new(facts(rows, key, &row, range)?)));
+        items.push(TransferItem::Thread(Box::new(facts(rows, key, &row, range)?)));
         if range.whole {
-            trimmed_runs(rows, &row, &mut pieces)?;
+            trimmed_runs(rows, &row, &mut items)?;
         }
     }
     let (records, full) = records(rows, row.id, after, range.to)?;
@@ -42,23 +47,23 @@ pub(crate) fn export(rows: &mut impl Rows, key: &ThreadKey, part: &Part) -> Resu
     for stored in records {
         let seq = stored.record.seq;
         let begins = begun.iter().find(|run| run.first_seq == Some(seq));
-        pieces.extend(begins.map(|run| Moved::Run(Box::new(facts_of(run)))));
+        items.extend(begins.map(|run| TransferItem::Run(Box::new(facts_of(run)))));
         let ends = stored.is_terminal().then(|| stored.run.clone());
-        pieces.push(Moved::Record(stored));
+        items.push(TransferItem::Record(stored));
         if let Some(run) = ends {
             for run in rows.runs_of(row.id, Which::Named(&run))? {
-                pieces.extend(state_of(rows, &run, latest == Some(run.id))?);
+                items.extend(state_of(rows, &run, latest == Some(run.id))?);
             }
         }
     }
     // A run's row may be ahead of the records that can be read: then they follow in a moment.
     let behind = range.to == row.head && rows.last_of_runs(row.id)? > row.head;
     if full || behind {
-        return Ok(Exported { pieces, next: Some(last) });
+        return Ok(ExportPage { items, next: Some(last) });
     }
-    open_ends(rows, &row, range, latest, &mut pieces)?;
-    pieces.push(Moved::End { head: last });
-    Ok(Exported { pieces, next: None })
+    open_ends(rows, &row, range, latest, &mut items)?;
+    items.push(TransferItem::End { head: last });
+    Ok(ExportPage { items, next: None })
 }
 
 fn range(rows: &impl Rows, row: &ThreadRow, run: Option<&str>) -> Result<Range, LogError> {
@@ -84,7 +89,7 @@ fn facts(
     key: &ThreadKey,
     row: &ThreadRow,
     range: Range,
-) -> Result<ThreadFacts, LogError> {
+) -> Result<TransferThread, LogError> {
     let info = rows.thread_info(row.id)?;
     let mut base = match range.from == row.oldest {
         true => row.base()?,
@@ -98,7 +103,7 @@ fn facts(
     }
     // Where there is a record, that tells the time.
     let all_removed = row.oldest > row.head && row.head > 0;
-    Ok(ThreadFacts {
+    Ok(TransferThread {
         thread_id: info.thread_id,
         parallel: info.parallel,
         created_at: info.created_at,
@@ -131,7 +136,7 @@ fn records(
 }
 
 /// Tells of the runs whose events retention has removed.
-fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, pieces: &mut Vec<Moved>) -> Result<(), LogError> {
+fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, items: &mut Vec<TransferItem>) -> Result<(), LogError> {
     let runs = rows.runs_of(row.id, Which::Trimmed)?;
     let last = runs.len().saturating_sub(1);
     for (at, run) in runs.iter().enumerate() {
@@ -150,7 +155,7 @@ fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, pieces: &mut Vec<Moved>) -> R
             summary: run.head.summary.clone(),
             guard: (at == last).then(|| run.head.state.clone()),
         });
-        pieces.push(Moved::Run(Box::new(facts)));
+        items.push(TransferItem::Run(Box::new(facts)));
     }
     Ok(())
 }
@@ -161,35 +166,36 @@ fn open_ends(
     row: &ThreadRow,
     range: Range,
     latest: Option<i64>,
-    pieces: &mut Vec<Moved>,
+    items: &mut Vec<TransferItem>,
 ) -> Result<(), LogError> {
     for run in rows.runs_of(row.id, Which::Open)? {
         match run.first_seq {
             Some(first) if !(range.from..=range.to).contains(&first) => continue,
             None if !range.whole => continue,
-            None => pieces.push(Moved::Run(Box::new(facts_of(&run)))),
+            None => items.push(TransferItem::Run(Box::new(facts_of(&run)))),
             Some(_) => {}
         }
-        pieces.extend(state_of(rows, &run, latest == Some(run.id))?);
+        items.extend(state_of(rows, &run, latest == Some(run.id))?);
     }
     if range.whole {
         let producers = producers_of(rows, Scope::Thread, row.id, false)?;
-        let note = StateNote { last_seq: row.head, producers, ..StateNote::default() };
-        pieces.extend((!note.producers.is_empty()).then(|| Moved::State(Box::new(note))));
+        let note = TransferState { last_seq: row.head, producers, ..TransferState::default() };
+        items.extend((!note.producers.is_empty()).then(|| TransferItem::State(Box::new(note))));
     }
     Ok(())
 }
 
 /// Tells what is known of a run beside its records, if there is anything that matters.
-fn state_of(rows: &impl Rows, run: &RunHead, latest: bool) -> Result<Option<Moved>, LogError> {
+fn state_of(rows: &impl Rows, run: &RunHead, latest: bool) -> Result<Option<TransferItem>, LogError> {
     let open = run.ended_at.is_none();
     let producers = producers_of(rows, Scope::Run, run.id, !open)?;
     let guard = ((open && run.first_seq.is_some()) || latest).then(|| run.head.state.clone());
     if guard.is_none() && producers.is_empty() {
         return Ok(None);
     }
-    let note = StateNote { run_id: Some(run.key.id.to_string()), last_seq: run.last_seq, guard, producers };
-    Ok(Some(Moved::State(Box::new(note))))
+    let note =
+        TransferState { run_id: Some(run.key.id.to_string()), last_seq: run.last_seq, guard, producers };
+    Ok(Some(TransferItem::State(Box::new(note))))
 }
 
 /// Tells how far producers are; the nameless one of a run that is closed has nothing more to say.
@@ -198,7 +204,7 @@ fn producers_of(
     scope: Scope,
     owner: i64,
     named: bool,
-) -> Result<Vec<ProducerNote>, LogError> {
+) -> Result<Vec<TransferProducer>, LogError> {
     let mut producers: Vec<_> = rows.producers_of(scope, owner)?.into_iter().collect();
     producers.sort_unstable_by(|(one, _), (another, _)| one.cmp(another));
     let mut notes = Vec::new();
@@ -210,10 +216,16 @@ fn producers_of(
         let mut told = Vec::new();
         for route in routes {
             if let Some(to) = rows.run_name(route.to)? {
-                told.push(RouteNote { thread: route.thread, run: route.run, to });
+                told.push(TransferRoute { thread: route.thread, run: route.run, to });
             }
         }
-        notes.push(ProducerNote { name, epoch: producer.epoch, next: producer.next, decoder, routes: told });
+        notes.push(TransferProducer {
+            name,
+            epoch: producer.epoch,
+            next: producer.next,
+            decoder,
+            routes: told,
+        });
     }
     Ok(notes)
 }
@@ -223,9 +235,9 @@ fn end_of(span: &RunSpan, head: u64) -> u64 {
     if span.open { head } else { span.last_seq }
 }
 
-fn facts_of(run: &RunHead) -> RunFacts {
+fn facts_of(run: &RunHead) -> TransferRun {
     let request = &run.request;
-    RunFacts {
+    TransferRun {
         run_id: run.key.id.to_string(),
         created_at: run.created_at,
         thread_id: request.thread_id.clone(),

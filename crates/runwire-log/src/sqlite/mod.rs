@@ -40,10 +40,10 @@ use crate::info::{
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Exported, Imported, Numbered, Part};
 use crate::notice::{Notice, Subscriber, Told};
 use crate::reading::{self, Rows};
 use crate::tail::{Tail, Tails};
+use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::work::{Asked, Op, clock};
 use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
 use desk::{Committer, Fatal};
@@ -310,14 +310,14 @@ impl Log for Sqlite {
         self.ask((), Op::Sweep).await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         self.seal(Sealing::Thread(thread.clone())).await?;
         let (thread, part) = (thread.clone(), part.clone());
         self.reading(move |reader| reading::export(reader, &thread, &part)).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), pieces), Op::Import).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.ask((thread.clone(), items), Op::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {

@@ -1,4 +1,4 @@
-//! Importing: a thread that moves here from another log, piece by piece.
+//! Importing: a thread that moves here from another log, item by item.
 //!
 //! Each record goes through the guard as if it were written now, with its own time: so the states of the runs are
 //! made anew, and what no log could hold is refused. What is there already is compared and passed over.
@@ -18,11 +18,11 @@ use super::{Base, Done, Store, Tried, Work};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::moved::{
-    ImportFault, ImportProblem, Imported, Moved, Numbered, RunFacts, ThreadFacts, TrimmedRun,
-};
 use crate::record::Stored;
 use crate::run_history::RecordSource;
+use crate::transfer::{
+    ImportFault, ImportProblem, Imported, NumberedItem, TransferItem, TransferRun, TransferThread, TrimmedRun,
+};
 
 /// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
 pub(crate) const MOST: u64 = 1 << 53;
@@ -30,11 +30,11 @@ pub(crate) const MOST: u64 = 1 << 53;
 pub(crate) type Taken<S> = Tried<S, Result<(), ImportProblem>>;
 
 impl<S: Store> Work<S> {
-    pub(crate) fn import(&mut self, key: &ThreadKey, pieces: &[Numbered]) -> Done<S, Imported> {
-        let mut pieces = pieces.iter().peekable();
+    pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> Done<S, Imported> {
+        let mut items = items.iter().peekable();
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
-            return match pieces.next() {
-                Some((line, Moved::Thread(facts))) => self.import_new(key, *line, facts, pieces),
+            return match items.next() {
+                Some((line, TransferItem::Thread(facts))) => self.import_new(key, *line, facts, items),
                 _ => Ok(Err(LogError::ThreadUnknown(key.id.to_string()))),
             };
         };
@@ -43,13 +43,13 @@ impl<S: Store> Work<S> {
             return Ok(Err(LogError::ThreadDeleted(key.id.to_string())));
         }
         let mut imported = Imported::default();
-        if let Some((line, Moved::Thread(facts))) =
-            pieces.next_if(|(_, piece)| matches!(piece, Moved::Thread(_)))
+        if let Some((line, TransferItem::Thread(facts))) =
+            items.next_if(|(_, item)| matches!(item, TransferItem::Thread(_)))
             && let Err(problem) = self.is_same_thread(&thread, facts)?
         {
             imported.fault = Some(ImportFault { line: *line, problem });
         }
-        self.import_pieces(&mut thread, pieces, &mut imported)?;
+        self.import_items(&mut thread, items, &mut imported)?;
         self.put_thread(thread);
         Ok(Ok(imported))
     }
@@ -58,8 +58,8 @@ impl<S: Store> Work<S> {
         &mut self,
         key: &ThreadKey,
         line: u64,
-        facts: &ThreadFacts,
-        pieces: impl Iterator<Item = &'a Numbered>,
+        facts: &TransferThread,
+        items: impl Iterator<Item = &'a NumberedItem>,
     ) -> Done<S, Imported> {
         let mut imported = Imported::default();
         if let Err(problem) = check_thread(key, facts) {
@@ -70,7 +70,7 @@ impl<S: Store> Work<S> {
         if facts.oldest > 1 {
             begin_trimmed(&mut thread, facts);
         }
-        self.import_pieces(&mut thread, pieces, &mut imported)?;
+        self.import_items(&mut thread, items, &mut imported)?;
         self.put_thread(thread);
         Ok(Ok(imported))
     }
@@ -91,7 +91,7 @@ impl<S: Store> Work<S> {
     }
 
     /// Tells whether a thread that is there is the one that is to be imported.
-    fn is_same_thread(&self, thread: &ThreadHead, facts: &ThreadFacts) -> Taken<S> {
+    fn is_same_thread(&self, thread: &ThreadHead, facts: &TransferThread) -> Taken<S> {
         // What retention has removed since cannot be compared, but that it was here can be seen.
         let reaches = thread.oldest == facts.oldest
             || (thread.oldest > facts.oldest
@@ -105,34 +105,34 @@ impl<S: Store> Work<S> {
             .ok_or_else(|| ImportProblem::Conflict(format!("the thread `{}`", thread.key.id))))
     }
 
-    fn import_pieces<'a>(
+    fn import_items<'a>(
         &mut self,
         thread: &mut ThreadHead,
-        pieces: impl Iterator<Item = &'a Numbered>,
+        items: impl Iterator<Item = &'a NumberedItem>,
         imported: &mut Imported,
     ) -> Tried<S, ()> {
         let mut known = VecDeque::new();
         let before = thread.seq;
-        for (line, piece) in pieces {
+        for (line, item) in items {
             if imported.fault.is_some() {
                 break;
             }
-            let taken = match piece {
-                Moved::Thread(_) => {
+            let taken = match item {
+                TransferItem::Thread(_) => {
                     Ok(Err(ImportProblem::Bad("a thread is told once, at the beginning".into())))
                 }
-                Moved::Run(facts) => self.import_run(thread, facts),
-                Moved::Record(stored) if stored.record.seq <= before => {
+                TransferItem::Run(facts) => self.import_run(thread, facts),
+                TransferItem::Record(stored) if stored.record.seq <= before => {
                     imported.skipped += 1;
                     self.is_same_record(thread, &mut known, stored)
                 }
-                Moved::Record(stored) => {
+                TransferItem::Record(stored) => {
                     let taken = self.import_record(thread, stored);
                     imported.imported += u64::from(matches!(taken, Ok(Ok(()))));
                     taken
                 }
-                Moved::State(note) => self.import_state(thread, note),
-                Moved::End { head } => self.end_import(thread, *head),
+                TransferItem::State(note) => self.import_state(thread, note),
+                TransferItem::End { head } => self.end_import(thread, *head),
             };
             if let Err(problem) = taken? {
                 imported.fault = Some(ImportFault { line: *line, problem });
@@ -142,7 +142,7 @@ impl<S: Store> Work<S> {
         Ok(())
     }
 
-    fn import_run(&mut self, thread: &mut ThreadHead, facts: &RunFacts) -> Taken<S> {
+    fn import_run(&mut self, thread: &mut ThreadHead, facts: &TransferRun) -> Taken<S> {
         if !is_id(&facts.run_id) || facts.created_at.0 >= MOST {
             let problem = "the run has no id or one that no run can have, or a time beyond all times";
             return Ok(Err(ImportProblem::Bad(problem.into())));
@@ -323,7 +323,7 @@ fn asks_by_long_id(event: &Event) -> bool {
 const READ_AHEAD: usize = 256;
 
 /// Makes a thread whose beginning is gone.
-fn begin_trimmed(thread: &mut ThreadHead, facts: &ThreadFacts) {
+fn begin_trimmed(thread: &mut ThreadHead, facts: &TransferThread) {
     let state = facts.state.as_ref().map(|state| state.text().to_owned());
     let base = Base { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
     (thread.oldest, thread.seq) = (facts.oldest, facts.oldest - 1);
@@ -331,7 +331,7 @@ fn begin_trimmed(thread: &mut ThreadHead, facts: &ThreadFacts) {
     thread.beginning = Some(Box::new(Beginning { base, at: thread.at }));
 }
 
-fn check_thread(key: &ThreadKey, facts: &ThreadFacts) -> Result<(), ImportProblem> {
+fn check_thread(key: &ThreadKey, facts: &TransferThread) -> Result<(), ImportProblem> {
     let times = [facts.created_at, facts.head_at.unwrap_or_default()];
     let sound = *key.id == *facts.thread_id
         && (1..MOST).contains(&facts.oldest)
@@ -344,7 +344,7 @@ fn check_thread(key: &ThreadKey, facts: &ThreadFacts) -> Result<(), ImportProble
     sound.then_some(()).ok_or_else(|| ImportProblem::Bad(problem.into()))
 }
 
-fn request_of(facts: &RunFacts) -> Request {
+fn request_of(facts: &TransferRun) -> Request {
     Request {
         thread_id: facts.thread_id.clone(),
         agent: facts.agent.clone(),

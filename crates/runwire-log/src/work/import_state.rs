@@ -7,12 +7,12 @@ use super::import::{MOST, Taken, is_id};
 use super::{Store, Tried, Work};
 use crate::key::RunKey;
 use crate::limits;
-use crate::moved::{ImportProblem, ProducerNote, StateNote};
+use crate::transfer::{ImportProblem, TransferProducer, TransferState};
 
 impl<S: Store> Work<S> {
-    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &StateNote) -> Taken<S> {
+    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &TransferState) -> Taken<S> {
         // The one without a name has an empty one.
-        let is_wrong = |producer: &ProducerNote| {
+        let is_wrong = |producer: &TransferProducer| {
             let is_named = producer.name.is_empty() || is_id(&producer.name);
             !is_named || producer.epoch >= MOST || producer.next >= MOST
         };
@@ -53,7 +53,7 @@ impl<S: Store> Work<S> {
     }
 
     /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
-    fn producer_of(&mut self, thread: &ThreadHead, note: &ProducerNote) -> Tried<S, ProducerHead> {
+    fn producer_of(&mut self, thread: &ThreadHead, note: &TransferProducer) -> Tried<S, ProducerHead> {
         let mut routes = Vec::new();
         for route in note.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
             let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());
@@ -67,7 +67,7 @@ impl<S: Store> Work<S> {
     }
 }
 
-fn head_of(note: &ProducerNote, speech: Speech) -> ProducerHead {
+fn head_of(note: &TransferProducer, speech: Speech) -> ProducerHead {
     ProducerHead { epoch: note.epoch, next: note.next, speech, dirty: true, unnoted: true }
 }
 

@@ -8,7 +8,7 @@ use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::interaction::{Answer, Answered};
 use crate::key::{RunKey, ThreadKey};
-use crate::moved::{Imported, Numbered};
+use crate::transfer::{Imported, NumberedItem};
 use crate::{Cancel, Cancelled};
 
 /// A request, what came of it, and whoever waits for that.
@@ -51,7 +51,7 @@ pub(crate) enum Op {
     Append(Asked<Append, Appended>),
     /// An append whose frames name their threads.
     Merge(Asked<Merge, Appended>),
-    Import(Asked<(ThreadKey, Vec<Numbered>), Imported>),
+    Import(Asked<(ThreadKey, Vec<NumberedItem>), Imported>),
     CreateRun(Asked<NewRun, Created<RunInfo>>),
     CreateThread(Asked<NewThread, Created<ThreadInfo>>),
     Cancel(Asked<(RunKey, Cancel), Cancelled>),
@@ -67,7 +67,7 @@ impl Op {
         match self {
             Self::Append(asked) => asked.request.frames.bytes(),
             Self::Merge(asked) => asked.request.append.frames.bytes(),
-            Self::Import(asked) => asked.request.1.iter().map(|(_, piece)| piece.weight()).sum(),
+            Self::Import(asked) => asked.request.1.iter().map(|(_, item)| item.weight()).sum(),
             _ => 0,
         }
     }

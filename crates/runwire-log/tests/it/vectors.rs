@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::moved::line;
+use runwire_log::transfer::line;
 use runwire_log::{
-    Append, FrameBatch, Log, Moved, Part, RecordSource, RunHistory, RunKey, Stamp, StateCache, Stored,
-    Target, ThreadKey,
+    Append, ExportRequest, FrameBatch, Log, RecordSource, RunHistory, RunKey, Stamp, StateCache, Stored,
+    Target, ThreadKey, TransferItem,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -197,26 +197,26 @@ async fn every_vector_is_stored_as_it_is_converted_and_read_back_the_same() {
 
 /// Moves a thread to another tenant, as lines.
 async fn moved(log: &Arc<dyn Log>, from: &ThreadKey, to: &ThreadKey) {
-    let pieces = exported(log, from).await;
+    let items = exported(log, from).await;
     let mut numbered = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
+    for (at, item) in items.iter().enumerate() {
         let mut text = Vec::new();
-        line::write(&mut text, piece);
+        line::write(&mut text, item);
         numbered.push((at as u64 + 1, line::read(text.trim_ascii_end()).unwrap()));
     }
     let imported = log.import(to, numbered).await.unwrap();
     assert_eq!(imported.fault, None);
-    assert_eq!(exported(log, to).await, pieces);
+    assert_eq!(exported(log, to).await, items);
 }
 
-async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Moved> {
-    let (mut pieces, mut after) = (Vec::new(), None);
+async fn exported(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<TransferItem> {
+    let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let page = log.export(thread, &Part { run: None, after }).await.unwrap();
-        pieces.extend(page.pieces);
+        let page = log.export(thread, &ExportRequest { run: None, after }).await.unwrap();
+        items.extend(page.items);
         match page.next {
             Some(next) => after = Some(next),
-            None => return pieces,
+            None => return items,
         }
     }
 }

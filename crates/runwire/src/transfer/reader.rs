@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use runwire_log::moved::line;
-use runwire_log::{Moved, Stored};
+use runwire_log::transfer::line;
+use runwire_log::{Stored, TransferItem};
 use tokio::sync::mpsc;
 
 use super::{Counts, Header, Kind, VERSION};
@@ -105,7 +105,7 @@ impl Reader {
     fn looked_at(&self, mut line: Line, look: bool) -> Result<Line, Failure> {
         if look && line.kind == Kind::Record {
             let read = line::read(&line.bytes).map_err(|bad| self.wrong(&bad.to_string()))?;
-            line.stored = if let Moved::Record(stored) = read { Some(stored) } else { None };
+            line.stored = if let TransferItem::Record(stored) = read { Some(stored) } else { None };
         }
         Ok(line)
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::{Mode, Postgres as Engine, Proxy};
-use runwire_log::moved::Part;
 use runwire_log::postgres::{Options, Postgres};
+use runwire_log::transfer::ExportRequest;
 use runwire_log::{
     Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery,
     Stamp, Target, ThreadKey,
@@ -263,7 +263,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
     let thread = ThreadKey::new("tenant", "run");
     let exported = |node: Arc<Postgres>| {
         let thread = thread.clone();
-        async move { format!("{:?}", node.export(&thread, &Part::default()).await.unwrap()) }
+        async move { format!("{:?}", node.export(&thread, &ExportRequest::default()).await.unwrap()) }
     };
     assert_eq!(exported(one.clone()).await, exported(other.clone()).await);
     assert!(exported(other.clone()).await.contains("next: 4"), "{}", exported(other.clone()).await);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::Postgres as Engine;
-use runwire_log::moved::{ImportProblem, Moved, Part};
 use runwire_log::postgres::{Options, Postgres};
+use runwire_log::transfer::{ExportRequest, ImportProblem, TransferItem};
 use runwire_log::{Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, ThreadKey};
 use runwire_model::dialect::Dialect;
 
@@ -79,20 +79,21 @@ async fn imports_that_meet_runs_of_other_threads_hold_nobody_up() {
     for id in ["met0", "met1"] {
         node.append(frame(id, "v")).await.unwrap();
     }
-    let exported = node.export(&ThreadKey::new("tenant", "met0"), &Part::default()).await.unwrap().pieces;
+    let exported =
+        node.export(&ThreadKey::new("tenant", "met0"), &ExportRequest::default()).await.unwrap().items;
     let imports = (0..2).map(|at| {
         let (node, name) = (node.clone(), format!("new{at}"));
         let (mut thread, mut run) = (exported[0].clone(), exported[1].clone());
-        let (Moved::Thread(thread_facts), Moved::Run(facts)) = (&mut thread, &mut run) else {
+        let (TransferItem::Thread(thread_facts), TransferItem::Run(facts)) = (&mut thread, &mut run) else {
             panic!("a thread and its first run are told first");
         };
         (thread_facts.thread_id, facts.run_id) = (name.clone(), name.clone());
         let mut met = run.clone();
-        if let Moved::Run(facts) = &mut met {
+        if let TransferItem::Run(facts) = &mut met {
             facts.run_id = format!("met{at}");
         }
-        let pieces = vec![(1, thread), (2, run), (3, met)];
-        tokio::spawn(async move { node.import(&ThreadKey::new("tenant", name), pieces).await })
+        let items = vec![(1, thread), (2, run), (3, met)];
+        tokio::spawn(async move { node.import(&ThreadKey::new("tenant", name), items).await })
     });
     let others = (0..20).map(|at| {
         let node = node.clone();
@@ -147,9 +148,9 @@ async fn a_run_whose_records_cannot_be_read_leaves_the_others_their_end() {
     let first = node(&engine).await;
     for id in ["bad", "good"] {
         // Whoever ends it makes a whole call of it.
-        let piece = r#"{"type":"tool_call_chunk","call_id":"c","name":"f","arguments_delta":"{"}"#;
+        let item = r#"{"type":"tool_call_chunk","call_id":"c","name":"f","arguments_delta":"{"}"#;
         let mut frames = FrameBatch::default();
-        frames.push(1, None, piece.as_bytes());
+        frames.push(1, None, item.as_bytes());
         let append = Append { dialect: Some(Dialect::Loom), frames, ..frame(id, "") };
         first.append(append).await.unwrap();
     }
@@ -235,16 +236,16 @@ async fn what_the_store_cannot_hold_is_refused_for_good_and_alone() {
     assert_eq!(refused.unwrap_err().code(), "store_damaged");
     assert!(written.iter().all(Result::is_ok));
     // An import says so before.
-    let exported = node.export(&ThreadKey::new("tenant", "r1"), &Part::default()).await.unwrap();
+    let exported = node.export(&ThreadKey::new("tenant", "r1"), &ExportRequest::default()).await.unwrap();
     for id in ["no\0name".to_owned(), "x".repeat(3000), String::new()] {
-        let mut pieces = exported.pieces.clone();
-        for piece in &mut pieces {
-            if let Moved::Run(facts) = piece {
+        let mut items = exported.items.clone();
+        for item in &mut items {
+            if let TransferItem::Run(facts) = item {
                 facts.run_id = id.clone();
             }
         }
-        let pieces = pieces.into_iter().enumerate().map(|(at, piece)| (at as u64 + 1, piece)).collect();
-        let imported = node.import(&ThreadKey::new("elsewhere", "r1"), pieces).await.unwrap();
+        let items = items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
+        let imported = node.import(&ThreadKey::new("elsewhere", "r1"), items).await.unwrap();
         assert!(matches!(imported.fault.unwrap().problem, ImportProblem::Bad(_)));
         node.delete_thread(&ThreadKey::new("elsewhere", "r1"), true).await.unwrap();
         sql(&engine, "DELETE FROM thread WHERE tenant = 'elsewhere'");

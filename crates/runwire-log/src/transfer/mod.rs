@@ -1,9 +1,9 @@
-//! What moves from one log to another: everything that is stored of a thread, piece by piece.
+//! What moves from one log to another: everything that is stored of a thread, item by item.
 //!
-//! [`Log::export`](crate::Log::export) gives the pieces in the order in which [`Log::import`](crate::Log::import)
+//! [`Log::export`](crate::Log::export) gives the items in the order in which [`Log::import`](crate::Log::import)
 //! takes them: the thread; the runs whose events retention has removed; then each run before its first record, the
 //! records in their order, and after the last record of a run what the log knows of its producers; at the end
-//! whatever is open, and [`Moved::End`]. [`line`](mod@line) is their form as lines of JSON.
+//! whatever is open, and [`TransferItem::End`]. [`line`](mod@line) is their form as lines of JSON.
 
 pub mod line;
 
@@ -19,17 +19,17 @@ use crate::error::LogError;
 use crate::info::RunSummary;
 use crate::record::Stored;
 
-/// A piece of a thread that moves.
+/// A item of a thread that moves.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Moved {
+pub enum TransferItem {
     /// The thread itself; it comes first.
-    Thread(Box<ThreadFacts>),
+    Thread(Box<TransferThread>),
     /// A run of the thread.
-    Run(Box<RunFacts>),
+    Run(Box<TransferRun>),
     /// A record.
     Record(Arc<Stored>),
     /// What is known of a run, or of the thread, beside its records.
-    State(Box<StateNote>),
+    State(Box<TransferState>),
     /// Everything has been told, up to this `seq`.
     End {
         /// The thread's last `seq`.
@@ -37,7 +37,7 @@ pub enum Moved {
     },
 }
 
-impl Moved {
+impl TransferItem {
     /// Tells about how many bytes it brings.
     pub fn weight(&self) -> usize {
         match self {
@@ -49,7 +49,7 @@ impl Moved {
 
 /// A thread, without its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ThreadFacts {
+pub struct TransferThread {
     /// Its id.
     pub thread_id: String,
     /// Whether several runs may be open at once.
@@ -75,7 +75,7 @@ pub struct ThreadFacts {
 
 /// A run, without its records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunFacts {
+pub struct TransferRun {
     /// Its id.
     pub run_id: String,
     /// When it was created.
@@ -125,7 +125,7 @@ pub struct TrimmedRun {
 
 /// What is known of a run, or of the thread as a whole, beside its records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct StateNote {
+pub struct TransferState {
     /// The run; nothing for the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -136,12 +136,12 @@ pub struct StateNote {
     pub guard: Option<RunState>,
     /// The producers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub producers: Vec<ProducerNote>,
+    pub producers: Vec<TransferProducer>,
 }
 
 /// A producer's place in what it writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProducerNote {
+pub struct TransferProducer {
     /// Its name; empty for the one without a name.
     pub name: String,
     /// Its newest incarnation.
@@ -153,12 +153,12 @@ pub struct ProducerNote {
     pub decoder: Option<Decoder>,
     /// For a thread that is written as a whole: the runs that its frames go to, the last one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub routes: Vec<RouteNote>,
+    pub routes: Vec<TransferRoute>,
 }
 
 /// Where frames of a source's session or run go.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RouteNote {
+pub struct TransferRoute {
     /// What the source calls the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -171,7 +171,7 @@ pub struct RouteNote {
 
 /// Which part of a thread is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct ExportRequest {
     /// Only a run, with those that lie side by side with it; without it the whole thread.
     pub run: Option<String>,
     /// Go on after this record; without it from the start.
@@ -180,15 +180,15 @@ pub struct Part {
 
 /// A page of what moves.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exported {
-    /// The pieces, in order.
-    pub pieces: Vec<Moved>,
-    /// Where to go on, as [`Part::after`]; nothing after the end.
+pub struct ExportPage {
+    /// The items, in order.
+    pub items: Vec<TransferItem>,
+    /// Where to go on, as [`ExportRequest::after`]; nothing after the end.
     pub next: Option<u64>,
 }
 
-/// A piece and the line that it stands on.
-pub type Numbered = (u64, Moved);
+/// A item and the line that it stands on.
+pub type NumberedItem = (u64, TransferItem);
 
 /// What became of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -199,21 +199,21 @@ pub struct Imported {
     pub skipped: u64,
     /// The thread's last `seq`.
     pub head: u64,
-    /// Where it stopped, if it did; the pieces before it stay.
+    /// Where it stopped, if it did; the items before it stay.
     pub fault: Option<ImportFault>,
 }
 
-/// The piece that an import stopped at, and why.
+/// The item that an import stopped at, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ImportFault {
-    /// The line of the piece.
+    /// The line of the item.
     pub line: u64,
     /// What is wrong.
     pub problem: ImportProblem,
 }
 
-/// Why a piece was not taken.
+/// Why a item was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportProblem {
     /// There is something else under the same name already.

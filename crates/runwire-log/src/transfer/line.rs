@@ -21,7 +21,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Moved, RunFacts, StateNote, ThreadFacts};
+use super::{TransferItem, TransferRun, TransferState, TransferThread};
 use crate::record::Stored;
 
 /// Nesting of a line: what a frame may have, inside its event, inside the record.
@@ -36,15 +36,15 @@ fn bad(reason: impl ToString) -> BadLine {
     BadLine(reason.to_string())
 }
 
-/// Appends a piece as a line, with the line's end.
-pub fn write(out: &mut Vec<u8>, piece: &Moved) {
+/// Appends a item as a line, with the line's end.
+pub fn write(out: &mut Vec<u8>, item: &TransferItem) {
     let mut object = ObjectWriter::begin(out);
-    match piece {
-        Moved::Thread(facts) => members(&mut object, "thread", &**facts),
-        Moved::Run(facts) => members(&mut object, "run", &**facts),
-        Moved::Record(stored) => record(&mut object, stored),
-        Moved::State(note) => members(&mut object, "state", &**note),
-        Moved::End { head } => {
+    match item {
+        TransferItem::Thread(facts) => members(&mut object, "thread", &**facts),
+        TransferItem::Run(facts) => members(&mut object, "run", &**facts),
+        TransferItem::Record(stored) => record(&mut object, stored),
+        TransferItem::State(note) => members(&mut object, "state", &**note),
+        TransferItem::End { head } => {
             object.str("type", "end");
             object.u64("head", *head);
         }
@@ -96,7 +96,7 @@ fn by_name(by: By) -> &'static str {
 }
 
 /// Reads a line.
-pub fn read(line: &[u8]) -> Result<Moved, BadLine> {
+pub fn read(line: &[u8]) -> Result<TransferItem, BadLine> {
     let text = check_nested(line, DEPTH).map_err(bad)?;
     // Nearly all lines are records, and need not be read twice.
     let kind: Kind<'_> = match text.starts_with(r#"{"type":"record","#) {
@@ -104,11 +104,11 @@ pub fn read(line: &[u8]) -> Result<Moved, BadLine> {
         false => serde_json::from_str(text).map_err(bad)?,
     };
     match &*kind.kind {
-        "record" => read_record(text).map(|stored| Moved::Record(Arc::new(stored))),
-        "thread" => typed::<ThreadFacts>(text).map(|facts| Moved::Thread(Box::new(facts))),
-        "run" => typed::<RunFacts>(text).map(|facts| Moved::Run(Box::new(facts))),
-        "state" => typed::<StateNote>(text).map(|note| Moved::State(Box::new(note))),
-        "end" => typed::<End>(text).map(|end| Moved::End { head: end.head }),
+        "record" => read_record(text).map(|stored| TransferItem::Record(Arc::new(stored))),
+        "thread" => typed::<TransferThread>(text).map(|facts| TransferItem::Thread(Box::new(facts))),
+        "run" => typed::<TransferRun>(text).map(|facts| TransferItem::Run(Box::new(facts))),
+        "state" => typed::<TransferState>(text).map(|note| TransferItem::State(Box::new(note))),
+        "end" => typed::<End>(text).map(|end| TransferItem::End { head: end.head }),
         other => Err(bad(format!("there is no line of type `{}`", shown(other)))),
     }
 }
@@ -191,11 +191,11 @@ mod tests {
 
     use super::*;
 
-    fn round(piece: Moved) {
+    fn round(item: TransferItem) {
         let mut line = Vec::new();
-        write(&mut line, &piece);
+        write(&mut line, &item);
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-        assert_eq!(read(line.trim_ascii_end()).unwrap(), piece, "{}", String::from_utf8_lossy(&line));
+        assert_eq!(read(line.trim_ascii_end()).unwrap(), item, "{}", String::from_utf8_lossy(&line));
     }
 
     #[test]
@@ -211,12 +211,12 @@ mod tests {
         };
         let frame = Some(Bytes::from_static(b"{ \"raw\" :\r\n \"\\u0041\xe4\xbd\xa0\" }"));
         let stored = Stored { run: "r\u{1}".into(), record, name: Some("n".into()), frame };
-        round(Moved::Record(Arc::new(stored.clone())));
+        round(TransferItem::Record(Arc::new(stored.clone())));
         let mut act = stored;
         (act.frame, act.name, act.record.dialect, act.record.entries) = (None, None, None, Vec::new());
-        round(Moved::Record(Arc::new(act)));
-        round(Moved::End { head: 3 });
-        round(Moved::State(Box::default()));
+        round(TransferItem::Record(Arc::new(act)));
+        round(TransferItem::End { head: 3 });
+        round(TransferItem::State(Box::default()));
     }
 
     #[test]
