@@ -19,7 +19,7 @@ pub enum Target {
     Tenant(Arc<str>),
 }
 
-/// Which producer writes, so that a retry writes nothing twice.
+/// RunFilter producer writes, so that a retry writes nothing twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// The producer.

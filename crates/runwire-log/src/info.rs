@@ -159,7 +159,7 @@ impl ProducerInfo {
     }
 }
 
-/// Which runs are asked for.
+/// RunFilter runs are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQuery {
     /// Whose.

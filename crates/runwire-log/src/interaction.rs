@@ -8,7 +8,7 @@ use crate::info::RunInfo;
 /// What a person says to a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Which question.
+    /// RunFilter question.
     pub interaction_id: String,
     /// What becomes of it.
     pub decision: Decision,
@@ -65,7 +65,7 @@ pub struct Interaction {
     pub answer: Option<Resolution>,
 }
 
-/// Which open questions are asked for.
+/// RunFilter open questions are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InteractionQuery {
     /// Whose.

@@ -50,7 +50,7 @@ pub mod key;
 pub mod limits;
 pub mod notice;
 pub mod postgres;
-mod reading;
+mod query;
 pub mod record;
 pub mod run_history;
 pub mod sqlite;
@@ -151,7 +151,7 @@ pub struct Form {
     pub dialect: Dialect,
     /// How much it carries.
     pub fidelity: Fidelity,
-    /// Which extension frames it shows.
+    /// RunFilter extension frames it shows.
     pub slots: Slots,
 }
 

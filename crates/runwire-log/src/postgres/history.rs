@@ -1,4 +1,4 @@
-//! Which life of the store this is.
+//! RunFilter life of the store this is.
 //!
 //! A backup that is restored, or a replica that takes over, may lack what was committed: what Redis still tells of the
 //! life before must not be believed. So the store remembers where it was, and where it finds itself elsewhere it gets

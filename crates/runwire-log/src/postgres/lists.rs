@@ -12,7 +12,7 @@ use super::rows::{
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
 use crate::interaction::{InboxPlace, InteractionQuery};
-use crate::reading::InboxRow;
+use crate::query::InboxRow;
 
 /// Conditions, each with what it compares with.
 #[derive(Default)]

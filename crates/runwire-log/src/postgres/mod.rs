@@ -55,7 +55,7 @@ use crate::info::{
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::notice::{Notice, Subscriber, Told};
-use crate::reading::{self, Rows};
+use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::work::{Merge, Op};
@@ -216,7 +216,7 @@ impl Log for Postgres {
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| reading::export(reader, &thread, &part)).await
+        self.reading(move |reader| query::export(reader, &thread, &part)).await
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
@@ -252,11 +252,11 @@ impl Log for Postgres {
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
         let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| reading::interaction(reader, &run, &id)).await
+        self.reading(move |reader| query::interaction(reader, &run, &id)).await
     }
 
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
-        self.reading(move |reader| reading::interactions(reader, &query)).await
+        self.reading(move |reader| query::interactions(reader, &query)).await
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
@@ -313,12 +313,12 @@ impl Log for Postgres {
 
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
         let thread = thread.clone();
-        self.reading(move |reader| Ok(reading::page(reader, &thread, after)?.0)).await
+        self.reading(move |reader| Ok(query::page(reader, &thread, after)?.0)).await
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
         let thread = thread.clone();
-        self.reading(move |reader| reading::before(reader, &thread, seq)).await
+        self.reading(move |reader| query::before(reader, &thread, seq)).await
     }
 
     async fn checkpoint(

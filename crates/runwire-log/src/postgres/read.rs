@@ -19,7 +19,7 @@ use crate::error::LogError;
 use crate::info::{LatestRun, ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
-use crate::reading::{InboxRow, Rows, Scope, ThreadRow, Which};
+use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::Stored;
 use crate::work::{ProducerHead, RunHead};
 
@@ -149,7 +149,7 @@ impl Reader {
     }
 }
 
-impl Rows for Reader {
+impl ReadStore for Reader {
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
                    WHERE tenant = $1 AND name = $2";
@@ -227,17 +227,19 @@ impl Rows for Reader {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }
 
-    fn runs_of(&self, thread: i64, which: Which<'_>) -> Result<Vec<RunHead>, LogError> {
+    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError> {
         let bounds = match &which {
-            Which::Begun { from, to } => [whole_number(*from), whole_number(*to)],
+            RunFilter::Begun { from, to } => [whole_number(*from), whole_number(*to)],
             _ => [0, 0],
         };
         let (filter, by): (&str, Vec<&(dyn ToSql + Sync)>) = match &which {
-            Which::Named(name) => ("run.name = $2", vec![&thread, name]),
-            Which::Numbered(id) => ("run.id = $2", vec![&thread, id]),
-            Which::Begun { .. } => ("run.first_seq BETWEEN $2 AND $3", vec![&thread, &bounds[0], &bounds[1]]),
-            Which::Trimmed => ("run.trimmed", vec![&thread]),
-            Which::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
+            RunFilter::Named(name) => ("run.name = $2", vec![&thread, name]),
+            RunFilter::Numbered(id) => ("run.id = $2", vec![&thread, id]),
+            RunFilter::Begun { .. } => {
+                ("run.first_seq BETWEEN $2 AND $3", vec![&thread, &bounds[0], &bounds[1]])
+            }
+            RunFilter::Trimmed => ("run.trimmed", vec![&thread]),
+            RunFilter::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
         };
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
@@ -252,15 +254,19 @@ impl Rows for Reader {
         Ok(self.connection.first(sql, &[&thread, &whole_number(seq)])?.map(|row| row.get(0)))
     }
 
-    fn last_of_runs(&self, thread: i64) -> Result<u64, LogError> {
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
         let last = number(&self.connection.one(sql, &[&thread])?, 0);
         Ok(self.noted(thread)?.map_or(last, |(_, note)| note.last_seq.max(last)))
     }
 
-    fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError> {
+    fn producers_of(
+        &self,
+        scope: ProducerScope,
+        owner: i64,
+    ) -> Result<HashMap<String, ProducerHead>, LogError> {
         let mut producers = load_producers(&self.connection, scope.name(), owner)?;
-        if scope == Scope::Run {
+        if scope == ProducerScope::Run {
             producers.extend(self.noted_producers(owner)?);
         }
         Ok(producers)

@@ -13,11 +13,11 @@ use super::rows::{maybe_number, number, whole_number};
 use super::tables::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
-use crate::reading::before;
+use crate::query::before;
 use crate::work::{Base, Candidate, Cut, choose_cuts};
 use crate::{Retention, limits};
 
-/// Rows whose bytes are counted at once.
+/// ReadStore whose bytes are counted at once.
 const COUNTED: i64 = 20_000;
 
 /// The runs that ended next.

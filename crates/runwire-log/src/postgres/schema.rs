@@ -34,7 +34,7 @@ CREATE TABLE node (
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
--- Rows that change with every commit have room beside them, so that no index need know of it.
+-- ReadStore that change with every commit have room beside them, so that no index need know of it.
 CREATE TABLE thread (
     id         bigint  PRIMARY KEY,
     tenant     text    NOT NULL,

@@ -340,7 +340,7 @@ pub(super) type Names = HashMap<u64, Arc<str>>;
 
 /// Names that are remembered.
 const NAMES: usize = 4096;
-/// Rows of records that are read at once.
+/// ReadStore of records that are read at once.
 const ROWS: i64 = 32;
 
 /// Shows the stored records of a thread after a `seq`, until it is told to stop.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::read::{Reader, whole_number};
 use crate::interaction::{InboxPlace, InteractionQuery};
-use crate::reading::InboxRow;
+use crate::query::InboxRow;
 use crate::work::Head;
 
 /// Brings the rows of a run's open questions up to date; the run has its own.

@@ -41,7 +41,7 @@ use crate::info::{
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
 use crate::notice::{Notice, Subscriber, Told};
-use crate::reading::{self, Rows};
+use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::work::{Asked, Op, clock};
@@ -313,7 +313,7 @@ impl Log for Sqlite {
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         self.seal(Sealing::Thread(thread.clone())).await?;
         let (thread, part) = (thread.clone(), part.clone());
-        self.reading(move |reader| reading::export(reader, &thread, &part)).await
+        self.reading(move |reader| query::export(reader, &thread, &part)).await
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
@@ -360,12 +360,12 @@ impl Log for Sqlite {
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
         self.seal(Sealing::Run(run.clone())).await?;
         let (run, id) = (run.clone(), interaction_id.to_owned());
-        self.reading(move |reader| reading::interaction(reader, &run, &id)).await
+        self.reading(move |reader| query::interaction(reader, &run, &id)).await
     }
 
     async fn interactions(&self, query: InteractionQuery) -> Result<InteractionPage, LogError> {
         self.seal(Sealing::Everything).await?;
-        self.reading(move |reader| reading::interactions(reader, &query)).await
+        self.reading(move |reader| query::interactions(reader, &query)).await
     }
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
@@ -428,7 +428,7 @@ impl Log for Sqlite {
         // Looked at before the rows: what is sealed between the two would be missed.
         let unsealed = self.unsealed.load(Ordering::Acquire);
         let key = thread.clone();
-        let page = self.reading(move |reader| reading::page(reader, &key, after)).await;
+        let page = self.reading(move |reader| query::page(reader, &key, after)).await;
         // Where the rows end, the journal may know more.
         match page {
             Ok((page, true)) => return Ok(page),
@@ -437,13 +437,13 @@ impl Log for Sqlite {
         }
         self.seal(Sealing::Thread(thread.clone())).await?;
         let key = thread.clone();
-        self.reading(move |reader| reading::page(reader, &key, after)).await.map(|(page, _)| page)
+        self.reading(move |reader| query::page(reader, &key, after)).await.map(|(page, _)| page)
     }
 
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError> {
         self.seal(Sealing::Thread(thread.clone())).await?;
         let thread = thread.clone();
-        self.reading(move |reader| reading::before(reader, &thread, seq)).await
+        self.reading(move |reader| query::before(reader, &thread, seq)).await
     }
 
     async fn checkpoint(

@@ -15,7 +15,7 @@ use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
-use crate::reading::{InboxRow, Rows, Scope, ThreadRow, Which};
+use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::{Damaged, Records, Stored};
 use crate::work::{ProducerHead, RunHead, Speech};
 
@@ -128,7 +128,7 @@ impl Reader {
     }
 }
 
-impl Rows for Reader {
+impl ReadStore for Reader {
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
                    WHERE tenant = ?1 AND name = ?2";
@@ -220,13 +220,13 @@ impl Rows for Reader {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }
 
-    fn runs_of(&self, thread: i64, which: Which<'_>) -> Result<Vec<RunHead>, LogError> {
+    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError> {
         let (filter, by): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
-            Which::Named(name) => ("run.name = ?2", vec![&thread, name]),
-            Which::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
-            Which::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
-            Which::Trimmed => ("run.trimmed = 1", vec![&thread]),
-            Which::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
+            RunFilter::Named(name) => ("run.name = ?2", vec![&thread, name]),
+            RunFilter::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
+            RunFilter::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
+            RunFilter::Trimmed => ("run.trimmed = 1", vec![&thread]),
+            RunFilter::Open => ("run.status IN ('pending', 'running', 'suspended')", vec![&thread]),
         };
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
@@ -243,12 +243,16 @@ impl Rows for Reader {
         Ok(latest.query_row(params![thread, whole_number(seq)], |row| row.get(0)).optional()?)
     }
 
-    fn last_of_runs(&self, thread: i64) -> Result<u64, LogError> {
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = ?1";
         Ok(self.connection.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?)
     }
 
-    fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError> {
+    fn producers_of(
+        &self,
+        scope: ProducerScope,
+        owner: i64,
+    ) -> Result<HashMap<String, ProducerHead>, LogError> {
         Ok(load_producers(&self.connection, scope.name(), owner)?)
     }
 

@@ -11,7 +11,7 @@ use super::rows::json_error;
 use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::reading::before;
+use crate::query::before;
 use crate::work::{Base, Candidate, Cut, Work, choose_cuts};
 use crate::{Retention, limits};
 

@@ -202,7 +202,7 @@ impl Writer {
             self.seal_all |= closing;
             self.flush()?;
             self.commits += 1;
-            // Rows of a thread that this commit deletes are there only after the flush.
+            // ReadStore of a thread that this commit deletes are there only after the flush.
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
@@ -326,7 +326,7 @@ impl Writer {
             leases.save(run);
             if run.new || run.stored_status != run.head.state.status {
                 if run.head.state.status.is_closed() {
-                    // Rows that end where runs do can be removed with them.
+                    // ReadStore that end where runs do can be removed with them.
                     self.seal_now.insert(run.thread);
                 }
                 save_run(connection, run)?;

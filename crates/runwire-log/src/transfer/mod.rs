@@ -169,7 +169,7 @@ pub struct TransferRoute {
     pub to: String,
 }
 
-/// Which part of a thread is asked for.
+/// RunFilter part of a thread is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportRequest {
     /// Only a run, with those that lie side by side with it; without it the whole thread.

@@ -78,7 +78,7 @@ pub(super) struct Counters {
     began: Instant,
 }
 
-/// Which connection.
+/// RunFilter connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Direction {
     Publishing,

@@ -52,8 +52,8 @@ impl ThreadRow {
     }
 }
 
-/// Which runs of a thread are looked for.
-pub(crate) enum Which<'a> {
+/// RunFilter runs of a thread are looked for.
+pub(crate) enum RunFilter<'a> {
     Named(&'a str),
     Numbered(i64),
     /// Those whose first `seq` lies in between.
@@ -68,13 +68,13 @@ pub(crate) enum Which<'a> {
 
 /// Whose producers are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum ProducerScope {
     Run,
     Thread,
 }
 
-impl Scope {
-    /// Tells how it stands in rows.
+impl ProducerScope {
+    /// Tells how it stands in store.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -84,7 +84,7 @@ impl Scope {
 }
 
 /// What reading looks up in a store, at one moment.
-pub(crate) trait Rows {
+pub(crate) trait ReadStore {
     /// Finds a thread that is not deleted.
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
 
@@ -106,16 +106,20 @@ pub(crate) trait Rows {
     ) -> Result<(), LogError>;
 
     /// Finds runs of a thread, in the order they began: those that have not, first.
-    fn runs_of(&self, thread: i64, which: Which<'_>) -> Result<Vec<RunHead>, LogError>;
+    fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError>;
 
     /// Finds the run that began last before a `seq`.
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;
 
     /// Tells the last `seq` that any row of a run names.
-    fn last_of_runs(&self, thread: i64) -> Result<u64, LogError>;
+    fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
 
     /// Finds the producers of a run or thread.
-    fn producers_of(&self, scope: Scope, owner: i64) -> Result<HashMap<String, ProducerHead>, LogError>;
+    fn producers_of(
+        &self,
+        scope: ProducerScope,
+        owner: i64,
+    ) -> Result<HashMap<String, ProducerHead>, LogError>;
 
     /// Tells the name of a run.
     fn run_name(&self, run: i64) -> Result<Option<String>, LogError>;
@@ -125,12 +129,16 @@ pub(crate) trait Rows {
 }
 
 /// Reads the records after a `seq`, a page at most, and tells whether there may be more.
-pub(crate) fn page(rows: &mut impl Rows, key: &ThreadKey, after: u64) -> Result<(Page, bool), LogError> {
-    let row = rows.thread_row(key)?;
+pub(crate) fn page(
+    store: &mut impl ReadStore,
+    key: &ThreadKey,
+    after: u64,
+) -> Result<(Page, bool), LogError> {
+    let row = store.thread_row(key)?;
     row.check_cursor(after)?;
     let mut records = Vec::new();
     let mut bytes = 0;
-    rows.visit(row.id, after, &mut |stored| {
+    store.visit(row.id, after, &mut |stored| {
         bytes += stored.weight();
         records.push(Arc::new(stored));
         if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -139,15 +147,15 @@ pub(crate) fn page(rows: &mut impl Rows, key: &ThreadKey, after: u64) -> Result<
 }
 
 /// Folds the thread's messages and state before a `seq`.
-pub(crate) fn before(rows: &mut impl Rows, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
-    let row = rows.thread_row(key)?;
+pub(crate) fn before(store: &mut impl ReadStore, key: &ThreadKey, seq: u64) -> Result<Window, LogError> {
+    let row = store.thread_row(key)?;
     let mut window = row.base()?.window();
-    let spans = rows.spans_of(row.id)?;
+    let spans = store.spans_of(row.id)?;
     for span in spans.iter().filter(|span| span.first_seq < seq) {
         window.next_run(&span.run_id);
         // Runs side by side are told one after the other.
         let end = seq.min(span.last_seq + 1);
-        rows.visit(row.id, span.first_seq - 1, &mut |stored| {
+        store.visit(row.id, span.first_seq - 1, &mut |stored| {
             if stored.record.seq >= end {
                 return ControlFlow::Break(());
             }

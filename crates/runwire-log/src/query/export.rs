@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{Rows, Scope, ThreadRow, Which, before};
+use super::{ProducerScope, ReadStore, RunFilter, ThreadRow, before};
 use crate::error::LogError;
 use crate::info::RunSpan;
 use crate::key::ThreadKey;
@@ -25,25 +25,25 @@ struct Range {
 
 /// Gives a page of what is stored of a thread.
 pub(crate) fn export(
-    rows: &mut impl Rows,
+    store: &mut impl ReadStore,
     key: &ThreadKey,
     part: &ExportRequest,
 ) -> Result<ExportPage, LogError> {
-    let row = rows.thread_row(key)?;
-    let range = range(rows, &row, part.run.as_deref())?;
+    let row = store.thread_row(key)?;
+    let range = range(store, &row, part.run.as_deref())?;
     let after = part.after.unwrap_or(range.from - 1);
     row.check_cursor(after)?;
     let mut items = Vec::new();
     if part.after.is_none() {
-        items.push(TransferItem::Thread(Box::new(facts(rows, key, &row, range)?)));
+        items.push(TransferItem::Thread(Box::new(facts(store, key, &row, range)?)));
         if range.whole {
-            trimmed_runs(rows, &row, &mut items)?;
+            trimmed_runs(store, &row, &mut items)?;
         }
     }
-    let (records, full) = records(rows, row.id, after, range.to)?;
+    let (records, full) = records(store, row.id, after, range.to)?;
     let last = records.last().map_or(after, |stored| stored.record.seq);
-    let begun = rows.runs_of(row.id, Which::Begun { from: after + 1, to: last })?;
-    let latest = rows.latest_before(row.id, range.to + 1)?;
+    let begun = store.runs_of(row.id, RunFilter::Begun { from: after + 1, to: last })?;
+    let latest = store.latest_before(row.id, range.to + 1)?;
     for stored in records {
         let seq = stored.record.seq;
         let begins = begun.iter().find(|run| run.first_seq == Some(seq));
@@ -51,24 +51,24 @@ pub(crate) fn export(
         let ends = stored.is_terminal().then(|| stored.run.clone());
         items.push(TransferItem::Record(stored));
         if let Some(run) = ends {
-            for run in rows.runs_of(row.id, Which::Named(&run))? {
-                items.extend(state_of(rows, &run, latest == Some(run.id))?);
+            for run in store.runs_of(row.id, RunFilter::Named(&run))? {
+                items.extend(state_of(store, &run, latest == Some(run.id))?);
             }
         }
     }
     // A run's row may be ahead of the records that can be read: then they follow in a moment.
-    let behind = range.to == row.head && rows.last_of_runs(row.id)? > row.head;
+    let behind = range.to == row.head && store.last_run_seq(row.id)? > row.head;
     if full || behind {
         return Ok(ExportPage { items, next: Some(last) });
     }
-    open_ends(rows, &row, range, latest, &mut items)?;
+    open_ends(store, &row, range, latest, &mut items)?;
     items.push(TransferItem::End { head: last });
     Ok(ExportPage { items, next: None })
 }
 
-fn range(rows: &impl Rows, row: &ThreadRow, run: Option<&str>) -> Result<Range, LogError> {
+fn range(store: &impl ReadStore, row: &ThreadRow, run: Option<&str>) -> Result<Range, LogError> {
     let Some(run) = run else { return Ok(Range { from: row.oldest, to: row.head, whole: true }) };
-    let spans = rows.spans_of(row.id)?;
+    let spans = store.spans_of(row.id)?;
     let at = spans.iter().position(|span| span.run_id == run);
     let at = at.ok_or_else(|| LogError::RunUnknown(run.to_owned()))?;
     // Runs that lie side by side cannot be told apart from each other.
@@ -85,20 +85,20 @@ fn range(rows: &impl Rows, row: &ThreadRow, run: Option<&str>) -> Result<Range, 
 }
 
 fn facts(
-    rows: &mut impl Rows,
+    store: &mut impl ReadStore,
     key: &ThreadKey,
     row: &ThreadRow,
     range: Range,
 ) -> Result<TransferThread, LogError> {
-    let info = rows.thread_info(row.id)?;
+    let info = store.thread_info(row.id)?;
     let mut base = match range.from == row.oldest {
         true => row.base()?,
-        false => Base::of(&before(rows, key, range.from)?),
+        false => Base::of(&before(store, key, range.from)?),
     };
     if !range.whole
-        && let Some(latest) = rows.latest_before(row.id, range.from)?
+        && let Some(latest) = store.latest_before(row.id, range.from)?
     {
-        let run = rows.runs_of(row.id, Which::Numbered(latest))?.pop();
+        let run = store.runs_of(row.id, RunFilter::Numbered(latest))?.pop();
         base.guard = run.map(|run| run.head.state).or(base.guard);
     }
     // Where there is a record, that tells the time.
@@ -117,13 +117,13 @@ fn facts(
 
 /// Reads records up to one, a page at most, and tells whether there may be more.
 fn records(
-    rows: &mut impl Rows,
+    store: &mut impl ReadStore,
     thread: i64,
     after: u64,
     to: u64,
 ) -> Result<(Vec<Arc<Stored>>, bool), LogError> {
     let (mut records, mut bytes, mut full) = (Vec::new(), 0, false);
-    rows.visit(thread, after, &mut |stored| {
+    store.visit(thread, after, &mut |stored| {
         if stored.record.seq > to {
             return ControlFlow::Break(());
         }
@@ -136,8 +136,12 @@ fn records(
 }
 
 /// Tells of the runs whose events retention has removed.
-fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, items: &mut Vec<TransferItem>) -> Result<(), LogError> {
-    let runs = rows.runs_of(row.id, Which::Trimmed)?;
+fn trimmed_runs(
+    store: &impl ReadStore,
+    row: &ThreadRow,
+    items: &mut Vec<TransferItem>,
+) -> Result<(), LogError> {
+    let runs = store.runs_of(row.id, RunFilter::Trimmed)?;
     let last = runs.len().saturating_sub(1);
     for (at, run) in runs.iter().enumerate() {
         let (Some(started_at), Some(ended_at), Some(first_seq)) =
@@ -162,23 +166,23 @@ fn trimmed_runs(rows: &impl Rows, row: &ThreadRow, items: &mut Vec<TransferItem>
 
 /// Tells what is open at the end of the range.
 fn open_ends(
-    rows: &impl Rows,
+    store: &impl ReadStore,
     row: &ThreadRow,
     range: Range,
     latest: Option<i64>,
     items: &mut Vec<TransferItem>,
 ) -> Result<(), LogError> {
-    for run in rows.runs_of(row.id, Which::Open)? {
+    for run in store.runs_of(row.id, RunFilter::Open)? {
         match run.first_seq {
             Some(first) if !(range.from..=range.to).contains(&first) => continue,
             None if !range.whole => continue,
             None => items.push(TransferItem::Run(Box::new(facts_of(&run)))),
             Some(_) => {}
         }
-        items.extend(state_of(rows, &run, latest == Some(run.id))?);
+        items.extend(state_of(store, &run, latest == Some(run.id))?);
     }
     if range.whole {
-        let producers = producers_of(rows, Scope::Thread, row.id, false)?;
+        let producers = producers_of(store, ProducerScope::Thread, row.id, false)?;
         let note = TransferState { last_seq: row.head, producers, ..TransferState::default() };
         items.extend((!note.producers.is_empty()).then(|| TransferItem::State(Box::new(note))));
     }
@@ -186,9 +190,9 @@ fn open_ends(
 }
 
 /// Tells what is known of a run beside its records, if there is anything that matters.
-fn state_of(rows: &impl Rows, run: &RunHead, latest: bool) -> Result<Option<TransferItem>, LogError> {
+fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Option<TransferItem>, LogError> {
     let open = run.ended_at.is_none();
-    let producers = producers_of(rows, Scope::Run, run.id, !open)?;
+    let producers = producers_of(store, ProducerScope::Run, run.id, !open)?;
     let guard = ((open && run.first_seq.is_some()) || latest).then(|| run.head.state.clone());
     if guard.is_none() && producers.is_empty() {
         return Ok(None);
@@ -200,12 +204,12 @@ fn state_of(rows: &impl Rows, run: &RunHead, latest: bool) -> Result<Option<Tran
 
 /// Tells how far producers are; the nameless one of a run that is closed has nothing more to say.
 fn producers_of(
-    rows: &impl Rows,
-    scope: Scope,
+    store: &impl ReadStore,
+    scope: ProducerScope,
     owner: i64,
     named: bool,
 ) -> Result<Vec<TransferProducer>, LogError> {
-    let mut producers: Vec<_> = rows.producers_of(scope, owner)?.into_iter().collect();
+    let mut producers: Vec<_> = store.producers_of(scope, owner)?.into_iter().collect();
     producers.sort_unstable_by(|(one, _), (another, _)| one.cmp(another));
     let mut notes = Vec::new();
     for (name, producer) in producers {
@@ -215,7 +219,7 @@ fn producers_of(
         let Speech { decoder, routes } = producer.speech;
         let mut told = Vec::new();
         for route in routes {
-            if let Some(to) = rows.run_name(route.to)? {
+            if let Some(to) = store.run_name(route.to)? {
                 told.push(TransferRoute { thread: route.thread, run: route.run, to });
             }
         }

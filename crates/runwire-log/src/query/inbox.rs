@@ -2,7 +2,7 @@
 
 use runwire_model::Timestamp;
 
-use super::Rows;
+use super::ReadStore;
 use crate::error::LogError;
 use crate::interaction::{InboxPlace, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
@@ -31,13 +31,13 @@ impl InboxRow {
 
 /// Lists the questions that are open, newest first.
 pub(crate) fn interactions(
-    rows: &mut impl Rows,
+    store: &mut impl ReadStore,
     query: &InteractionQuery,
 ) -> Result<InteractionPage, LogError> {
     let mut page = InteractionPage::default();
     let mut bytes = 0;
     let mut last = None;
-    for row in rows.inbox_rows(query)? {
+    for row in store.inbox_rows(query)? {
         if page.interactions.len() == query.limit || bytes >= limits::INBOX_BYTES {
             page.next = last;
             break;
@@ -46,7 +46,7 @@ pub(crate) fn interactions(
         let place = Place { run: &row.run, first_seq: None, known: Some(row.seq) };
         let mut read = Ok(());
         let found = place.find(
-            |after, show| read = rows.visit(row.thread, after, &mut |stored| show(&stored)),
+            |after, show| read = store.visit(row.thread, after, &mut |stored| show(&stored)),
             |body, at| question_in(body, &row.name, at),
         );
         read?;
@@ -66,18 +66,22 @@ pub(crate) fn interactions(
 }
 
 /// Tells of a question, open or not.
-pub(crate) fn interaction(rows: &mut impl Rows, key: &RunKey, id: &str) -> Result<Interaction, LogError> {
-    let run = rows.run_info(key)?;
+pub(crate) fn interaction(
+    store: &mut impl ReadStore,
+    key: &RunKey,
+    id: &str,
+) -> Result<Interaction, LogError> {
+    let run = store.run_info(key)?;
     let unknown = || LogError::InteractionUnknown { run: key.id.to_string(), interaction: id.to_owned() };
     let asked = run.summary.interaction(id).cloned().ok_or_else(unknown)?;
-    let thread = rows.thread_row(&key.thread(run.thread_id.as_str()))?;
+    let thread = store.thread_row(&key.thread(run.thread_id.as_str()))?;
     if run.trimmed {
         return Err(LogError::RunTrimmed { run: run.run_id, oldest: thread.oldest });
     }
     let place = |known| Place { run: &run.run_id, first_seq: run.first_seq, known };
     let mut read = Ok(());
     let question = place(asked.asked_seq).find(
-        |after, show| read = rows.visit(thread.id, after, &mut |stored| show(&stored)),
+        |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
         |body, at| question_in(body, id, at),
     );
     read?;
@@ -85,7 +89,7 @@ pub(crate) fn interaction(rows: &mut impl Rows, key: &RunKey, id: &str) -> Resul
     let answer = match asked.is_open() {
         true => None,
         false => place(asked.settled_seq).find(
-            |after, show| read = rows.visit(thread.id, after, &mut |stored| show(&stored)),
+            |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
             |body, at| resolution_in(body, id, at),
         ),
     };
