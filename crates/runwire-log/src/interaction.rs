@@ -77,7 +77,7 @@ pub struct InteractionQuery {
     /// Of which thread.
     pub thread: Option<String>,
     /// Those asked before this place.
-    pub before: Option<InboxPlace>,
+    pub before: Option<InboxCursor>,
     /// How many at most; fewer where they are large.
     pub limit: usize,
 }
@@ -88,12 +88,12 @@ pub struct InteractionPage {
     /// The questions.
     pub interactions: Vec<Interaction>,
     /// Where to go on; nothing at the end.
-    pub next: Option<InboxPlace>,
+    pub next: Option<InboxCursor>,
 }
 
 /// A place among all questions, in the order they were asked. It stays valid when its question is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InboxPlace {
+pub struct InboxCursor {
     /// When the question there was asked.
     pub asked_at: Timestamp,
     /// Tells it from others of that moment.

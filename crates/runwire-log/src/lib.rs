@@ -76,7 +76,7 @@ pub use info::{
     RunQuery, RunSpan, RunSummary, ThreadInfo, Warning, Warnings,
 };
 pub use interaction::{
-    Answer, Answered, InboxPlace, Interaction, InteractionPage, InteractionQuery, Resolution,
+    Answer, Answered, InboxCursor, Interaction, InteractionPage, InteractionQuery, Resolution,
 };
 pub use key::{RunKey, ThreadKey};
 pub use notice::{Notice, NoticeKind, Subscriber, Told};

@@ -11,7 +11,7 @@ use super::rows::{
 };
 use crate::error::LogError;
 use crate::info::{RunInfo, RunQuery};
-use crate::interaction::{InboxPlace, InteractionQuery};
+use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 
 /// Conditions, each with what it compares with.
@@ -85,7 +85,7 @@ impl Reader {
 impl Reader {
     /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
     pub(super) fn questions(&self, query: &InteractionQuery) -> Db<Vec<InboxRow>> {
-        let end = InboxPlace { asked_at: Timestamp(u64::MAX), number: u64::MAX };
+        let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
                    question.asked_at, question.expires_at, question.bytes FROM question \

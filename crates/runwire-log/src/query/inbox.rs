@@ -4,7 +4,7 @@ use runwire_model::Timestamp;
 
 use super::ReadStore;
 use crate::error::LogError;
-use crate::interaction::{InboxPlace, Interaction, InteractionPage, InteractionQuery};
+use crate::interaction::{InboxCursor, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
 use crate::work::{Place, question_in, resolution_in};
@@ -24,8 +24,8 @@ pub(crate) struct InboxRow {
 }
 
 impl InboxRow {
-    fn place(&self) -> InboxPlace {
-        InboxPlace { asked_at: self.asked_at, number: self.number }
+    fn cursor(&self) -> InboxCursor {
+        InboxCursor { asked_at: self.asked_at, number: self.number }
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn interactions(
             page.next = last;
             break;
         }
-        last = Some(row.place());
+        last = Some(row.cursor());
         let place = Place { run: &row.run, first_seq: None, known: Some(row.seq) };
         let mut read = Ok(());
         let found = place.find(

@@ -4,7 +4,7 @@ use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::read::{Reader, whole_number};
-use crate::interaction::{InboxPlace, InteractionQuery};
+use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 use crate::work::Head;
 
@@ -41,7 +41,7 @@ pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> 
 impl Reader {
     /// Reads one row more than the page has, to know whether there is a next one.
     pub(super) fn questions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
-        let end = InboxPlace { asked_at: Timestamp(u64::MAX), number: u64::MAX };
+        let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
                    question.asked_at, question.expires_at, question.bytes FROM question JOIN run ON run.id = question.run \

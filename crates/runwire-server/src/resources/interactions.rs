@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::HeaderMap;
-use runwire_log::{Answer, InboxPlace, Interaction, InteractionQuery, Resolution};
+use runwire_log::{Answer, InboxCursor, Interaction, InteractionQuery, Resolution};
 use runwire_model::Timestamp;
 use runwire_model::event::{Decision, InteractionKind, InteractionRequested};
 use serde::{Deserialize, Serialize};
@@ -163,9 +163,9 @@ pub(crate) async fn list(
 }
 
 /// Reads a place in the inbox, as a page gave it.
-fn place_of(text: &str) -> Result<InboxPlace, Problem> {
+fn place_of(text: &str) -> Result<InboxCursor, Problem> {
     let parts = text.split_once('-').and_then(|(at, number)| Some((at.parse().ok()?, number.parse().ok()?)));
-    let place = parts.map(|(at, number)| InboxPlace { asked_at: Timestamp(at), number });
+    let place = parts.map(|(at, number)| InboxCursor { asked_at: Timestamp(at), number });
     place.ok_or_else(|| Problem::bad_query("before", "`before` is the `next` of another page"))
 }
 
