@@ -56,8 +56,8 @@ pub mod run_history;
 pub mod sqlite;
 pub mod tail;
 pub mod transfer;
+mod txn;
 pub mod vitals;
-mod work;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use super::stage::{STARTED, Stage, TENANT, delta, run, thread, to_run, to_run_of
 use crate::error::LogError;
 use crate::info::{NewRun, NewThread, RunQuery};
 
-/// Work in progress is protected, unless its end is asked for.
+/// Txn in progress is protected, unless its end is asked for.
 pub async fn a_thread_with_an_open_run_is_kept_unless_forced(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.closed_run("t", "r1", "x").await;

@@ -104,20 +104,20 @@ impl Writer {
         let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
-        let Some(now) = self.work.store.go_ahead(&threads, &runs) else { return Ok(false) };
-        self.work.now = now;
+        let Some(now) = self.txn.store.go_ahead(&threads, &runs) else { return Ok(false) };
+        self.txn.now = now;
         let done = self.work_ahead(group);
-        self.work.store.is_ahead = false;
+        self.txn.store.is_ahead = false;
         match done {
             Ok(()) => Ok(true),
             // Also what cannot be read may only seem so: others may have written meanwhile.
             Err(Setback::Failed(Failure::NotAtHand | Failure::Damaged(_))) => {
-                self.work.forget();
+                self.txn.forget();
                 Ok(false)
             }
             Err(Setback::Failed(Failure::Overtaken)) => {
                 self.address.count.retried();
-                self.work.forget();
+                self.txn.forget();
                 self.wary = WARY;
                 Ok(false)
             }
@@ -127,10 +127,10 @@ impl Writer {
 
     fn work_ahead(&mut self, group: &mut [Request]) -> Result<(), Setback> {
         for request in group {
-            self.work.perform(&mut request.op)?;
+            self.txn.perform(&mut request.op)?;
         }
-        let versions = self.work.store.locked.borrow().clone();
-        let doubt = Doubt::ahead(versions, Flushed::gather(&mut self.work, self.terms)?);
+        let versions = self.txn.store.locked.borrow().clone();
+        let doubt = Doubt::ahead(versions, Flushed::gather(&mut self.txn, self.terms)?);
         self.commit_or_doubt(doubt)
     }
 }

@@ -13,14 +13,14 @@ use super::lanes::{PATIENCE, refused};
 use super::writer::Order;
 use crate::error::LogError;
 use crate::limits;
-use crate::work::{Asked, Op};
+use crate::txn::{Asked, Command};
 
 impl Postgres {
     /// Has one of the log's verbs performed.
     pub(super) async fn ask<Q, T: Send + 'static>(
         &self,
         request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Op,
+        op: impl FnOnce(Asked<Q, T>) -> Command,
     ) -> Result<T, LogError> {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
         let op = op(Asked::new(request, reply));
@@ -31,7 +31,7 @@ impl Postgres {
         let room = room.map_err(|_| refused("the store was closed"))?;
         let turn = Turn::default();
         let request = |op, place| Box::new(Request::new(op, since, turn.clone(), (room, place)));
-        self.lanes.send(op, |op, place| Order::Op(request(op, place)), until).await?;
+        self.lanes.send(op, |op, place| Order::Command(request(op, place)), until).await?;
         // The writer may be busy with finding out what became of others'.
         let answered = match timeout_at(until, &mut answer).await {
             Err(_) if turn.take() => return Err(refused("the store does not answer")),

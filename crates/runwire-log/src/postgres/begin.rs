@@ -16,7 +16,7 @@ use super::rows::{
 };
 use super::tables::{NOW, Tables};
 use crate::key::{RunKey, ThreadKey};
-use crate::work::ProducerHead;
+use crate::txn::ProducerHead;
 
 /// How a transaction locks threads.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::work::{RunHead, ThreadHead};
+use crate::txn::{RunHead, ThreadHead};
 
 /// What is kept.
 #[derive(Default)]

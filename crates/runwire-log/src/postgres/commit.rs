@@ -20,11 +20,11 @@ use super::writer::Writer;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::work::Op;
+use crate::txn::Command;
 
 /// A request that waits to be committed.
 pub(super) struct Request {
-    pub(super) op: Op,
+    pub(super) op: Command,
     since: Instant,
     /// Why it could not be committed so far.
     setback: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(
-        op: Op,
+        op: Command,
         since: Instant,
         turn: Turn,
         held: (OwnedSemaphorePermit, Option<Place>),
@@ -109,7 +109,7 @@ impl Writer {
                     Settled::Aborted => failure,
                     Settled::Unknown(why) => {
                         tracing::error!(%failure, why, "it is not known whether a commit happened");
-                        self.work.forget();
+                        self.txn.forget();
                         // Whoever waited meanwhile need not wait for as long again.
                         self.away = Some(why.clone());
                         for request in group {
@@ -120,7 +120,7 @@ impl Writer {
                 },
             };
             self.address.count.retried();
-            self.work.forget();
+            self.txn.forget();
             if failure.is_away() {
                 if self.away.is_none() {
                     tracing::warn!(%failure, "the store is away");
@@ -165,23 +165,23 @@ impl Writer {
 
     /// Works requests out and commits them, but for those that are put off. Where that fails all of it can be tried again.
     fn attempt(&mut self, group: &mut Group) -> Result<(), Setback> {
-        self.work.forget();
-        self.work.store.connection.listen();
-        if self.work.store.connection.is_closed() {
+        self.txn.forget();
+        self.txn.store.connection.listen();
+        if self.txn.store.connection.is_closed() {
             self.reconnect()?;
         }
         let done = self.transact(group);
         if let Err(Setback::Failed(_)) = &done
-            && !self.work.store.connection.is_closed()
+            && !self.txn.store.connection.is_closed()
         {
             // Where also this fails the connection is gone, and with it the transaction.
-            let _ = self.work.store.connection.run("ROLLBACK");
+            let _ = self.txn.store.connection.run("ROLLBACK");
         }
         done
     }
 
     pub(super) fn reconnect(&mut self) -> Db<()> {
-        self.work.store = Tables::open(&self.address)?;
+        self.txn.store = Tables::open(&self.address)?;
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Writer {
         let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
         for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
             let is_known =
-                run.first().is_some_and(|run| self.work.store.cache.borrow().run_named(run).is_some());
+                run.first().is_some_and(|run| self.txn.store.cache.borrow().run_named(run).is_some());
             if thread.is_empty() && !is_known {
                 thread.extend(request.op.thread_of_its_own());
             }
@@ -201,37 +201,37 @@ impl Writer {
         let runs: Vec<_> = runs.iter().flatten().collect();
         let wanted: Vec<_> = group.iter().flat_map(|request| &request.wanted).copied().collect();
         let locking = self.locking(group);
-        let begun = self.work.store.begin(&threads, &runs, &wanted, &locking)?;
-        self.work.now = begun.now;
+        let begun = self.txn.store.begin(&threads, &runs, &wanted, &locking)?;
+        self.txn.now = begun.now;
         if let Locking::Free { .. } = locking {
             self.put_off(group);
         }
         if group.is_empty() {
-            return Ok(self.work.store.connection.run("ROLLBACK")?);
+            return Ok(self.txn.store.connection.run("ROLLBACK")?);
         }
         for request in group {
-            self.work.store.next();
-            let performed = self.work.perform(&mut request.op);
-            request.wanted.extend(self.work.store.wanted.take());
+            self.txn.store.next();
+            let performed = self.txn.perform(&mut request.op);
+            request.wanted.extend(self.txn.store.wanted.take());
             performed?;
         }
-        let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.work, self.terms)?);
+        let doubt = Doubt::new(begun.transaction, Flushed::gather(&mut self.txn, self.terms)?);
         self.commit_or_doubt(doubt)
     }
 
     /// Commits what is gathered, and keeps the heads that it leaves.
     pub(super) fn commit_or_doubt(&mut self, doubt: Doubt) -> Result<(), Setback> {
         let sent = Sent::now();
-        let told = match doubt.commit(&self.work.store.connection) {
+        let told = match doubt.commit(&self.txn.store.connection) {
             Err(failure) if failure.has_ended_connection() => {
                 return Err(Setback::Doubtful(Box::new(doubt), failure));
             }
             told => told?,
         };
-        let heads = std::mem::take(&mut self.work.heads);
-        doubt.keep(&self.work.store, heads);
+        let heads = std::mem::take(&mut self.txn.heads);
+        doubt.keep(&self.txn.store, heads);
         if let Some(told) = told {
-            self.work.store.set_clock(told, sent);
+            self.txn.store.set_clock(told, sent);
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::flush::Flushed;
 use super::tables::Tables;
 use super::writer::Writer;
 use crate::limits;
-use crate::work::Heads;
+use crate::txn::Heads;
 
 /// A transaction that is committed, or not.
 pub(super) struct Doubt {
@@ -126,7 +126,7 @@ impl Writer {
 
     fn look(&self, doubt: &Doubt, until: Instant, pause: &mut Pause) -> Db<Settled> {
         loop {
-            if let Some(settled) = doubt.look(&self.work.store.connection)? {
+            if let Some(settled) = doubt.look(&self.txn.store.connection)? {
                 return Ok(settled);
             }
             if Instant::now() >= until {

@@ -6,7 +6,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::LogError;
 use crate::record::Damaged;
-use crate::work::Missing;
+use crate::txn::Missing;
 
 /// A result that only the store can spoil.
 pub(super) type Db<T> = Result<T, Failure>;

@@ -6,7 +6,7 @@
 
 use super::connection::Connection;
 use super::failure::{Db, Failure};
-use crate::work::mint;
+use crate::txn::mint;
 
 /// Where a store can be: the database, the table, the server, and its timeline. Another timeline begins wherever a
 /// history is taken up from a backup or by a replica.

@@ -21,7 +21,7 @@ use crate::info::RunInfo;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::notice::Subscriber;
-use crate::work::Op;
+use crate::txn::Command;
 
 /// How long a request waits to be taken.
 pub(super) const PATIENCE: Duration = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
@@ -83,8 +83,8 @@ impl Lanes {
     /// Has a verb performed.
     pub(super) async fn send(
         &self,
-        op: Op,
-        order: impl FnOnce(Op, Option<Place>) -> Order,
+        op: Command,
+        order: impl FnOnce(Command, Option<Place>) -> Order,
         until: Instant,
     ) -> Result<(), LogError> {
         let (lane, place) = self.lane_of(&op);
@@ -137,7 +137,7 @@ impl Lanes {
         }
     }
 
-    fn lane_of(&self, op: &Op) -> (usize, Option<Place>) {
+    fn lane_of(&self, op: &Command) -> (usize, Option<Place>) {
         match op.name() {
             (thread, Some(run)) => {
                 // A run that names no thread has one of its own name, most often.

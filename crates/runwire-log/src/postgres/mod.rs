@@ -58,7 +58,7 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
-use crate::work::{Merge, Op};
+use crate::txn::{Command, Merge};
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
 use connection::Connection;
 use lanes::Lanes;
@@ -177,7 +177,7 @@ impl Postgres {
 impl Log for Postgres {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(thread, Op::CreateThread).await?;
+        let created = self.ask(thread, Command::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -186,32 +186,32 @@ impl Log for Postgres {
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
         let tenant = run.tenant.clone();
-        let created = self.ask(run, Op::CreateRun).await?;
+        let created = self.ask(run, Command::CreateRun).await?;
         self.lanes.note(&tenant, &created.value);
         Ok(created)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         match append.target {
-            Target::Tenant(_) => self.ask(Merge::of(append), Op::Merge).await,
-            Target::Run(_) | Target::Thread(_) => self.ask(append, Op::Append).await,
+            Target::Tenant(_) => self.ask(Merge::of(append), Command::Merge).await,
+            Target::Run(_) | Target::Thread(_) => self.ask(append, Command::Append).await,
         }
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.ask((run.clone(), cancel), Op::Cancel).await
+        self.ask((run.clone(), cancel), Command::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.ask((run.clone(), answers), Op::Answer).await
+        self.ask((run.clone(), answers), Command::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(run.clone(), Op::Heartbeat).await
+        self.ask(run.clone(), Command::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask((), Op::Sweep).await
+        self.ask((), Command::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
@@ -220,11 +220,11 @@ impl Log for Postgres {
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), items), Op::Import).await
+        self.ask((thread.clone(), items), Command::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask((thread.clone(), force), Op::Delete).await
+        self.ask((thread.clone(), force), Command::Delete).await
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {

@@ -18,7 +18,7 @@ use super::unreadable::Unreadable;
 use super::writer::Terms;
 use super::{history, leases, purge, tables};
 use crate::limits;
-use crate::work::mint;
+use crate::txn::mint;
 
 /// Called when the process should end.
 pub(super) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;

@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Db, Failure};
-use crate::work::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
+use crate::txn::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
 
 /// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.
@@ -95,7 +95,7 @@ impl From<NoteError> for Failure {
 mod tests {
     use super::*;
     use crate::key::{RunKey, ThreadKey};
-    use crate::work::{Request, Speech, ThreadHead};
+    use crate::txn::{Request, Speech, ThreadHead};
     use runwire_model::Timestamp;
     use runwire_model::dialect::{Decoder, Dialect};
 

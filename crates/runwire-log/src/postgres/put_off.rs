@@ -32,7 +32,7 @@ impl Writer {
     /// Puts off the requests whose threads are not locked.
     pub(super) fn put_off(&mut self, group: &mut Vec<Request>) {
         let is_free = |request: &Request| {
-            let locked = self.work.store.locked.borrow();
+            let locked = self.txn.store.locked.borrow();
             self.threads_of(request).is_some_and(|threads| threads.iter().all(|id| locked.contains_key(id)))
         };
         let (free, mut busy): (Vec<_>, Vec<_>) = group.drain(..).partition(is_free);
@@ -43,7 +43,7 @@ impl Writer {
 
     /// Tells the threads of a request, if their numbers are at hand.
     fn threads_of(&self, request: &Request) -> Option<Vec<i64>> {
-        let (cache, (threads, runs)) = (self.work.store.cache.borrow(), request.op.names());
+        let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.op.names());
         let threads = threads.iter().map(|thread| cache.thread_named(thread));
         let of_runs = runs.iter().map(|run| cache.run_named(run).map(|place| place.thread));
         let mut threads = threads.chain(of_runs).collect::<Option<Vec<_>>>()?;

@@ -21,7 +21,7 @@ use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::Stored;
-use crate::work::{ProducerHead, RunHead};
+use crate::txn::{ProducerHead, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {

@@ -14,7 +14,7 @@ use super::tables::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::query::before;
-use crate::work::{Base, Candidate, Cut, choose_cuts};
+use crate::txn::{Base, Candidate, Cut, choose_cuts};
 use crate::{Retention, limits};
 
 /// ReadStore whose bytes are counted at once.

@@ -11,7 +11,7 @@ use super::connection::{By, Connection};
 use super::failure::Db;
 use super::note::Note;
 use crate::key::{RunKey, ThreadKey};
-use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Head, Lease, ProducerHead, RunHead, ThreadHead};
 
 /// Makes a number that the store can hold; no `seq`, count or time comes near the largest.
 pub(super) fn whole_number(number: u64) -> i64 {

@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::opening::OpenError;
 use crate::Migrated;
-use crate::work::mint;
+use crate::txn::mint;
 
 /// The steps from an empty store to the newest version; the version of a store is how many it has taken.
 const MIGRATIONS: &[&str] = &["

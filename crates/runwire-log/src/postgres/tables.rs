@@ -17,7 +17,7 @@ use super::rows::{load_run, load_thread, whole_number};
 use super::unreadable::Unreadable;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Records, Stored};
-use crate::work::{Base, Heads, RunHead, Store, ThreadHead};
+use crate::txn::{Base, Heads, RunHead, Store, ThreadHead};
 
 /// The store of one writer, in a transaction.
 pub(super) struct Tables {

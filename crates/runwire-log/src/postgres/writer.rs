@@ -20,13 +20,13 @@ use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
 use crate::notice::Subscriber;
 use crate::tail::Tails;
-use crate::work::{Lease, RunHead, Work};
+use crate::txn::{Lease, RunHead, Txn};
 use crate::{Form, limits};
 
 /// What the writer is asked to do.
 pub(super) enum Order {
     /// One of the log's verbs.
-    Op(Box<Request>),
+    Command(Box<Request>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
@@ -75,7 +75,7 @@ pub(super) struct Listeners {
 
 pub(super) struct Writer {
     pub(super) address: Address,
-    pub(super) work: Work<Tables>,
+    pub(super) txn: Txn<Tables>,
     pub(super) terms: Terms,
     listeners: Listeners,
     /// Why the store is away, if it is.
@@ -89,8 +89,8 @@ pub(super) struct Writer {
 impl Writer {
     /// Connects.
     pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
-        let mut work = Work::new(Tables::open(address)?, runwire_model::Timestamp(0));
-        work.node = Some(node);
+        let mut work = Txn::new(Tables::open(address)?, runwire_model::Timestamp(0));
+        txn.node = Some(node);
         Ok(Self {
             address: address.clone(),
             work,
@@ -120,13 +120,13 @@ impl Writer {
             };
             while let Some(order) = next {
                 match order {
-                    Order::Op(request) if !request.begin() => {}
-                    Order::Op(request) => {
+                    Order::Command(request) if !request.begin() => {}
+                    Order::Command(request) => {
                         bytes += request.op.bytes();
                         asked.push(*request);
                     }
                     Order::Subscribe(subscribers, reply) => {
-                        self.work.subscribers = subscribers;
+                        self.txn.subscribers = subscribers;
                         let _ = reply.send(Ok(()));
                     }
                     Order::Checkpoint(checkpoint) => self.keep(&checkpoint),
@@ -139,7 +139,7 @@ impl Writer {
         }
         requests.close();
         while let Some(order) = requests.blocking_recv() {
-            if let Order::Op(request) = order {
+            if let Order::Command(request) = order {
                 request.op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
         }
@@ -151,7 +151,7 @@ impl Writer {
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
         let by: By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
-        if let Err(failure) = self.work.store.connection.execute(sql, by) {
+        if let Err(failure) = self.txn.store.connection.execute(sql, by) {
             tracing::debug!(%failure, "a checkpoint is lost");
         }
     }
@@ -159,7 +159,7 @@ impl Writer {
     /// Counts what a commit has written.
     fn count(&self, took: Duration) {
         let mut tally = Tally::default();
-        for (_, stored) in self.work.batch.pending.values().flat_map(|pending| &pending.records) {
+        for (_, stored) in self.txn.batch.pending.values().flat_map(|pending| &pending.records) {
             tally.records += 1;
             tally.events += stored.record.entries.len() as u64;
             tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
@@ -171,20 +171,20 @@ impl Writer {
     pub(super) fn release(&mut self, requests: Vec<Request>, took: Duration) {
         self.count(took);
         let followed = &self.listeners.followed;
-        let pending = &self.work.batch.pending;
+        let pending = &self.txn.batch.pending;
         followed.publish(pending.iter().filter_map(|(thread, pending)| pending.encoded(*thread).cloned()));
-        for (thread, pending) in self.work.batch.pending.drain() {
+        for (thread, pending) in self.txn.batch.pending.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
                 followed.show_commit(thread, &tail, &records);
             }
         }
-        for (_, thread) in self.work.batch.deleted.drain(..) {
+        for (_, thread) in self.txn.batch.deleted.drain(..) {
             if let Some(tail) = self.listeners.tails.live(&thread) {
                 tail.delete();
             }
         }
-        if !self.work.batch.notices.is_empty() {
+        if !self.txn.batch.notices.is_empty() {
             self.listeners.noticed.send_replace(());
         }
         for request in requests {

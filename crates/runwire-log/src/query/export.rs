@@ -13,7 +13,7 @@ use crate::transfer::{
     ExportPage, ExportRequest, TransferItem, TransferProducer, TransferRoute, TransferRun, TransferState,
     TransferThread, TrimmedRun,
 };
-use crate::work::{Base, RunHead, Speech};
+use crate::txn::{Base, RunHead, Speech};
 
 /// The records that are asked for: the first one and the last one, and whether that is the whole thread.
 #[derive(Clone, Copy)]

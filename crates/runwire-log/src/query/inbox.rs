@@ -7,7 +7,7 @@ use crate::error::LogError;
 use crate::interaction::{InboxCursor, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
-use crate::work::{Place, question_in, resolution_in};
+use crate::txn::{Place, question_in, resolution_in};
 
 /// A row of the inbox.
 pub(crate) struct InboxRow {

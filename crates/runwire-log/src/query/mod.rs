@@ -19,7 +19,7 @@ use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
-use crate::work::{Base, ProducerHead, RunHead};
+use crate::txn::{Base, ProducerHead, RunHead};
 use crate::{Page, limits};
 
 /// A thread's row.

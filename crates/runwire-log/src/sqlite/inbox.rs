@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::read::{Reader, whole_number};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
-use crate::work::Head;
+use crate::txn::Head;
 
 /// Brings the rows of a run's open questions up to date; the run has its own.
 pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> rusqlite::Result<()> {

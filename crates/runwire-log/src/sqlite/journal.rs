@@ -21,7 +21,7 @@ use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
 use crate::record::{Records, Stored};
-use crate::work::{Head, NoteError, RunHead};
+use crate::txn::{Head, NoteError, RunHead};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;

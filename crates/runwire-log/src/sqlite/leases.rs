@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::Options;
 use super::writer::Db;
-use crate::work::{Lease, RunHead};
+use crate::txn::{Lease, RunHead};
 
 /// The leases of all open runs.
 #[derive(Debug)]

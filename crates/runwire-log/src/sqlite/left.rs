@@ -6,7 +6,7 @@ use super::read::{Reader, whole_number};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::LeftRun;
-use crate::work::RunHead;
+use crate::txn::RunHead;
 
 /// How far what was left has been given out.
 #[derive(Debug)]

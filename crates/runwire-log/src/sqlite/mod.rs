@@ -44,7 +44,7 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
-use crate::work::{Asked, Op, clock};
+use crate::txn::{Asked, Command, clock};
 use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
@@ -214,9 +214,9 @@ impl Sqlite {
     async fn ask<Q, T: Send + 'static>(
         &self,
         request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Op,
+        op: impl FnOnce(Asked<Q, T>) -> Command,
     ) -> Result<T, LogError> {
-        self.order(|reply| Order::Op(op(Asked::new(request, reply)))).await
+        self.order(|reply| Order::Command(op(Asked::new(request, reply)))).await
     }
 
     /// Has rows brought up to date that are about to be read.
@@ -279,7 +279,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 impl Log for Sqlite {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(thread, Op::CreateThread).await?;
+        let created = self.ask(thread, Command::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -287,27 +287,27 @@ impl Log for Sqlite {
     }
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
-        self.ask(run, Op::CreateRun).await
+        self.ask(run, Command::CreateRun).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
-        self.ask(append, Op::Append).await
+        self.ask(append, Command::Append).await
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.ask((run.clone(), cancel), Op::Cancel).await
+        self.ask((run.clone(), cancel), Command::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.ask((run.clone(), answers), Op::Answer).await
+        self.ask((run.clone(), answers), Command::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(run.clone(), Op::Heartbeat).await
+        self.ask(run.clone(), Command::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask((), Op::Sweep).await
+        self.ask((), Command::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
@@ -317,11 +317,11 @@ impl Log for Sqlite {
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), items), Op::Import).await
+        self.ask((thread.clone(), items), Command::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask((thread.clone(), force), Op::Delete).await
+        self.ask((thread.clone(), force), Command::Delete).await
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {

@@ -10,29 +10,29 @@ use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::RunKey;
 use crate::notice::{Notice, NoticeKind, Subscriber, Told};
-use crate::work::mint;
+use crate::txn::mint;
 
 impl Writer {
     /// Takes up who is to be told of what, and forgets what waits for others.
     pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> Db<()> {
         let names: Vec<String> = {
-            let mut names = self.work.store.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
+            let mut names = self.txn.store.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
             names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
-            self.work.store.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
+            self.txn.store.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
         }
-        self.work.subscribers = subscribers;
+        self.txn.subscribers = subscribers;
         Ok(())
     }
 
     /// Writes the notices of this commit, once the rows of their runs are there.
     pub(super) fn save_notices(&mut self) -> Db<()> {
-        let now = self.work.now;
-        for notice in self.work.batch.notices.drain(..) {
+        let now = self.txn.now;
+        for notice in self.txn.batch.notices.drain(..) {
             let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            self.work.store.connection.prepare_cached(sql)?.execute(params![
+            self.txn.store.connection.prepare_cached(sql)?.execute(params![
                 notice.subscriber,
                 mint(),
                 notice.run,
@@ -51,17 +51,13 @@ impl Writer {
         match told {
             Told::Done => {
                 let sql = "DELETE FROM notice WHERE id = ?1";
-                self.work.store.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
+                self.txn.store.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
             }
             Told::Again(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                let due = whole_number(self.work.now.0.saturating_add(wait));
+                let due = whole_number(self.txn.now.0.saturating_add(wait));
                 let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
-                self.work
-                    .store
-                    .connection
-                    .prepare_cached(sql)?
-                    .execute(params![whole_number(number), due])?;
+                self.txn.store.connection.prepare_cached(sql)?.execute(params![whole_number(number), due])?;
             }
         }
         Ok(())
@@ -70,7 +66,7 @@ impl Writer {
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
     pub(super) fn forget_notices(&self, thread: i64) -> Db<()> {
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
-        self.work.store.connection.prepare_cached(sql)?.execute([thread])?;
+        self.txn.store.connection.prepare_cached(sql)?.execute([thread])?;
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::{Damaged, Records, Stored};
-use crate::work::{ProducerHead, RunHead, Speech};
+use crate::txn::{ProducerHead, RunHead, Speech};
 
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {

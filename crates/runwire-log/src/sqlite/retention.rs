@@ -12,7 +12,7 @@ use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::before;
-use crate::work::{Base, Candidate, Cut, Work, choose_cuts};
+use crate::txn::{Base, Candidate, Cut, Txn, choose_cuts};
 use crate::{Retention, limits};
 
 /// Stands for all rows of a thread.
@@ -30,7 +30,7 @@ impl Writer {
         let sql = "SELECT id, CASE WHEN deleted_at IS NULL THEN oldest - 1 ELSE ?1 END FROM thread \
                    WHERE (deleted_at IS NOT NULL AND purged = 0) OR (deleted_at IS NULL AND oldest > 1 AND \
                    EXISTS (SELECT 1 FROM chunk WHERE thread = thread.id AND last < oldest))";
-        let mut statement = self.work.store.connection.prepare(sql)?;
+        let mut statement = self.txn.store.connection.prepare(sql)?;
         let rows = statement.query_map([EVERYTHING], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.purges = rows.collect::<Result<_, _>>()?;
         Ok(())
@@ -38,20 +38,20 @@ impl Writer {
 
     /// Marks threads as deleted, and forgets what is at hand of them; the rows of their runs are written.
     pub(super) fn bury(&mut self) -> Db<()> {
-        for (id, _) in &self.work.batch.deleted {
+        for (id, _) in &self.txn.batch.deleted {
             let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
-            let by = params![id, self.work.now.0];
-            self.work.store.connection.prepare_cached(sql)?.execute(by)?;
+            let by = params![id, self.txn.now.0];
+            self.txn.store.connection.prepare_cached(sql)?.execute(by)?;
             self.forget_notices(*id)?;
-            self.work.heads.forget_thread(*id);
-            self.work.store.journal.threads.remove(id);
+            self.txn.heads.forget_thread(*id);
+            self.txn.store.journal.threads.remove(id);
             self.purges.push_back((*id, EVERYTHING));
         }
         Ok(())
     }
 
     pub(super) fn trim(&mut self, trim: &Trim) -> Db<usize> {
-        let Work { heads, store, .. } = &mut self.work;
+        let Txn { heads, store, .. } = &mut self.txn;
         let Trim { cut, base } = trim;
         let Some(mut thread) = heads.take_thread_by_id(store, cut.thread)? else { return Ok(0) };
         // The row says from now on how far the thread is, so nothing may be missing beside it.
@@ -87,7 +87,7 @@ impl Writer {
         let Some((thread, upto)) = self.purges.front().copied() else { return Ok(()) };
         let sql = "DELETE FROM chunk WHERE id IN \
                    (SELECT id FROM chunk WHERE thread = ?1 AND last <= ?2 ORDER BY last LIMIT ?3)";
-        let removed = self.work.store.connection.prepare_cached(sql)?.execute(params![
+        let removed = self.txn.store.connection.prepare_cached(sql)?.execute(params![
             thread,
             upto,
             limits::PURGE_ROWS
@@ -113,7 +113,7 @@ impl Writer {
                 .to_owned(),
             "UPDATE thread SET purged = 1 WHERE id = ?1".to_owned(),
         ] {
-            self.work.store.connection.execute(&sql, [thread])?;
+            self.txn.store.connection.execute(&sql, [thread])?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::inbox::save_questions;
 use super::read::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
-use crate::work::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Head, Lease, ProducerHead, RunHead, ThreadHead};
 
 /// Writes a thread, if it is new, and what has changed of its producers.
 pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {

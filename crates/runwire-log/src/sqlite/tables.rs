@@ -17,7 +17,7 @@ use super::rows::{json_error, load_run, load_thread};
 use super::writer::Db;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
-use crate::work::{Base, Missing, RunHead, Store, ThreadHead};
+use crate::txn::{Base, Missing, RunHead, Store, ThreadHead};
 
 /// The store of the one writer.
 pub(super) struct Tables {

@@ -24,7 +24,7 @@ use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::notice::{Subscriber, Told};
 use crate::record::{self, Stored};
-use crate::work::{Op, Work};
+use crate::txn::{Command, Txn};
 use crate::{Form, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
@@ -35,7 +35,7 @@ type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 /// What the writer is asked to do.
 pub(super) enum Order {
     /// One of the log's verbs.
-    Op(Op),
+    Command(Command),
     Trim(Trim, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     Told(u64, Told, Reply<()>),
@@ -55,7 +55,7 @@ impl Order {
     /// Counts the bytes of frames that it brings.
     fn bytes(&self) -> usize {
         match self {
-            Self::Op(op) => op.bytes(),
+            Self::Command(op) => op.bytes(),
             _ => 0,
         }
     }
@@ -80,7 +80,7 @@ impl Drop for Inbox {
 }
 
 pub(super) struct Writer {
-    pub(super) work: Work<Tables>,
+    pub(super) txn: Txn<Tables>,
     options: Options,
     pub(super) seal_now: HashSet<i64>,
     seal_all: bool,
@@ -114,7 +114,7 @@ impl Writer {
     pub(super) fn open(folder: Folder, connection: Connection, lock: File, options: Options) -> Db<Self> {
         let tables = Tables::open(connection, &options)?;
         let mut writer = Self {
-            work: Work::new(tables, (options.clock)()),
+            txn: Txn::new(tables, (options.clock)()),
             options,
             seal_now: HashSet::new(),
             seal_all: false,
@@ -126,7 +126,7 @@ impl Writer {
             _lock: lock,
         };
         writer.find_purges()?;
-        writer.work.store.connection.settle()?;
+        writer.txn.store.connection.settle()?;
         Ok(writer)
     }
 
@@ -138,14 +138,14 @@ impl Writer {
         let committing =
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
         let ended = match &committing {
-            Ok(_) => self.work(&mut requests.0, &commits),
+            Ok(_) => self.txn(&mut requests.0, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
         };
         if let Err(error) = ended {
             fatal.call(&error.to_string());
         }
         drop(commits);
-        self.work.store.connection.wait();
+        self.txn.store.connection.wait();
         // Whoever still waits is told by this that nobody knows.
         drop(self);
         if let Ok(committing) = committing {
@@ -174,9 +174,9 @@ impl Writer {
                 let has_work = count > 0 || !self.purges.is_empty();
                 let next = match requests.try_recv() {
                     Ok(order) => Some(order),
-                    Err(_) if self.work.store.connection.is_away() => {
-                        self.work.store.connection.wait_for(LOOK_TIME);
-                        self.work.store.connection.check()?;
+                    Err(_) if self.txn.store.connection.is_away() => {
+                        self.txn.store.connection.wait_for(LOOK_TIME);
+                        self.txn.store.connection.check()?;
                         continue;
                     }
                     Err(_) if has_work => None,
@@ -184,7 +184,7 @@ impl Writer {
                 };
                 let Some(order) = next else { break };
                 if count == 0 {
-                    self.work.now = (self.options.clock)();
+                    self.txn.now = (self.options.clock)();
                 }
                 match order {
                     Order::Close => {
@@ -206,14 +206,14 @@ impl Writer {
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
-            self.work.store.connection.check()?;
+            self.txn.store.connection.check()?;
             self.hand_over(commits);
-            self.work.heads.shrink();
+            self.txn.heads.shrink();
             if over {
-                self.work.store.connection.wait();
-                self.work.store.connection.check()?;
+                self.txn.store.connection.wait();
+                self.txn.store.connection.check()?;
                 // The write-ahead log is folded into the file, so that what is left is one file.
-                if closing && let Some(connection) = self.work.store.connection.idle() {
+                if closing && let Some(connection) = self.txn.store.connection.idle() {
                     let _ = super::schema::fold_log(&connection);
                 }
                 return Ok(());
@@ -223,17 +223,17 @@ impl Writer {
 
     /// Lets the batch be committed, and what waits for it be released.
     fn hand_over(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
-        let records = self.work.batch.pending.drain();
+        let records = self.txn.batch.pending.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
-            deleted: self.work.batch.deleted.drain(..).map(|(_, key)| key).collect(),
+            deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
-            unsealed: !self.work.store.journal.threads.is_empty(),
+            unsealed: !self.txn.store.journal.threads.is_empty(),
             noticed: std::mem::take(&mut self.noticed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
-        self.work.store.connection.begin_if_idle();
-        if let Some((connection, back)) = self.work.store.connection.take() {
+        self.txn.store.connection.begin_if_idle();
+        if let Some((connection, back)) = self.txn.store.connection.take() {
             // A committer that is gone lets go of the replies, which tells whoever waits.
             let _ = commits.send(Commit { connection, back, release });
         }
@@ -241,8 +241,8 @@ impl Writer {
 
     fn perform(&mut self, order: Order) -> Db<()> {
         match order {
-            Order::Op(mut op) => {
-                self.work.perform(&mut op)?;
+            Order::Command(mut op) => {
+                self.txn.perform(&mut op)?;
                 self.replies.push(op.into_reply());
             }
             Order::Trim(trim, reply) => {
@@ -258,7 +258,7 @@ impl Writer {
                 self.reply(reply, Ok(()));
             }
             Order::Seal(what, reply) => {
-                let heads = &self.work.heads;
+                let heads = &self.txn.heads;
                 match what {
                     Sealing::Thread(key) => self.seal_now.extend(heads.thread_at_hand(&key)),
                     Sealing::Run(key) => self.seal_now.extend(heads.thread_of_run_at_hand(&key)),
@@ -270,7 +270,7 @@ impl Writer {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
                 let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
-                self.work.store.connection.prepare_cached(sql)?.execute(by)?;
+                self.txn.store.connection.prepare_cached(sql)?.execute(by)?;
             }
             Order::Ping(reply) => self.reply(reply, Ok(())),
             Order::Close => {}
@@ -288,10 +288,10 @@ impl Writer {
     fn flush(&mut self) -> Db<()> {
         self.save_heads()?;
         self.bury()?;
-        let journal = &mut self.work.store.journal;
-        let deleted = &self.work.batch.deleted;
+        let journal = &mut self.txn.store.journal;
+        let deleted = &self.txn.batch.deleted;
         let is_kept = |thread: i64| deleted.iter().all(|(gone, _)| *gone != thread);
-        for (thread, pending) in self.work.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
+        for (thread, pending) in self.txn.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
             let unsealed = journal.of(*thread);
             let from = unsealed.body.len();
             for (run, stored) in &pending.records {
@@ -307,14 +307,14 @@ impl Writer {
             }
         }
         self.save_notices()?;
-        let Tables { connection, journal, .. } = &mut self.work.store;
+        let Tables { connection, journal, .. } = &mut self.txn.store;
         journal.write(connection)?;
         self.seal()
     }
 
     /// Writes the heads that the requests have changed: threads first, because runs refer to them.
     fn save_heads(&mut self) -> Db<()> {
-        let Work { heads, batch, store, .. } = &mut self.work;
+        let Txn { heads, batch, store, .. } = &mut self.txn;
         let Tables { connection, journal, leases, .. } = store;
         for id in batch.touched_threads.drain() {
             if let Some(thread) = heads.thread_mut(id) {
@@ -340,25 +340,25 @@ impl Writer {
 
     /// Brings the rows of threads up to date that are asked for, or have waited for long.
     fn seal(&mut self) -> Db<()> {
-        if self.seal_all || self.work.heads.is_crowded() {
+        if self.seal_all || self.txn.heads.is_crowded() {
             self.seal_all = false;
-            self.seal_now.extend(self.work.store.journal.threads.keys());
+            self.seal_now.extend(self.txn.store.journal.threads.keys());
         }
         let mut sealed = !self.seal_now.is_empty();
         for thread in std::mem::take(&mut self.seal_now) {
             self.seal_thread(thread)?;
         }
         for _ in 0..SEALED_THREADS {
-            let Some(thread) = self.work.store.journal.overdue(JOURNAL_BYTES) else { break };
+            let Some(thread) = self.txn.store.journal.overdue(JOURNAL_BYTES) else { break };
             self.seal_thread(thread)?;
             sealed = true;
         }
-        let Tables { connection, journal, .. } = &mut self.work.store;
+        let Tables { connection, journal, .. } = &mut self.txn.store;
         if sealed { journal.clean(connection) } else { Ok(()) }
     }
 
     fn seal_thread(&mut self, thread: i64) -> Db<()> {
-        let Tables { connection, journal, .. } = &mut self.work.store;
+        let Tables { connection, journal, .. } = &mut self.txn.store;
         let Some(Unsealed { records, body, ends, runs, .. }) = journal.threads.remove(&thread) else {
             return Ok(());
         };
@@ -373,7 +373,7 @@ impl Writer {
             }
         }
         for run in runs {
-            if let Some(run) = self.work.heads.run_mut(run) {
+            if let Some(run) = self.txn.heads.run_mut(run) {
                 save_run(connection, run)?;
             }
         }

@@ -3,7 +3,7 @@
 use super::super::failure::Db;
 use super::super::rows::whole_number;
 use super::Statements;
-use crate::work::{ProducerHead, ThreadHead};
+use crate::txn::{ProducerHead, ThreadHead};
 
 #[derive(Default)]
 pub(super) struct Threads {

@@ -23,7 +23,7 @@ use super::note::Note;
 use super::rows::whole_number;
 use super::tables::Tables;
 use super::writer::Terms;
-use crate::work::Work;
+use crate::txn::Txn;
 use heads::{Producers, Threads};
 use records::{Chunks, Notices, Questions};
 use runs::Runs;
@@ -58,20 +58,20 @@ const COMMIT: &str = "COMMIT WORK";
 
 impl Flushed {
     /// Gathers heads, records and notices.
-    pub(super) fn gather(work: &mut Work<Tables>, terms: Terms) -> Db<Self> {
-        let now = work.now.0;
+    pub(super) fn gather(txn: &mut Txn<Tables>, terms: Terms) -> Db<Self> {
+        let now = txn.now.0;
         let mut flushed = Self {
-            deleted: work.batch.deleted.iter().map(|(id, _)| *id).collect(),
+            deleted: txn.batch.deleted.iter().map(|(id, _)| *id).collect(),
             deleted_at: whole_number(now),
             version: fastrand::i64(1..i64::MAX / 2),
             ..Self::default()
         };
         let mut notes = HashMap::new();
-        for id in &work.batch.touched_runs {
-            let (threads, touched) = (&work.batch.touched_threads, *id);
-            let noted = |thread| work.heads.thread(thread).map(|thread| thread.noted);
-            let noted = work.heads.run(touched).and_then(|run| noted(run.thread));
-            let Some(run) = work.heads.run_mut(touched) else { continue };
+        for id in &txn.batch.touched_runs {
+            let (threads, touched) = (&txn.batch.touched_threads, *id);
+            let noted = |thread| txn.heads.thread(thread).map(|thread| thread.noted);
+            let noted = txn.heads.run(touched).and_then(|run| noted(run.thread));
+            let Some(run) = txn.heads.run_mut(touched) else { continue };
             let is_behind = run.unnoted || run.producers.values().any(|producer| producer.unnoted);
             let lease_moves = run.leased && !terms.are_met(run, now);
             if !run.new && !is_behind && !lease_moves {
@@ -99,8 +99,8 @@ impl Flushed {
                 flushed.bumped.push(run.thread);
             }
         }
-        for id in &work.batch.touched_threads {
-            let Some(thread) = work.heads.thread_mut(*id) else { continue };
+        for id in &txn.batch.touched_threads {
+            let Some(thread) = txn.heads.thread_mut(*id) else { continue };
             let note = notes.remove(id);
             thread.noted = match &note {
                 Some((run, _)) => Some(*run),
@@ -111,12 +111,12 @@ impl Flushed {
                 flushed.producers.add("thread", *id, name, producer)?;
             }
         }
-        for (thread, pending) in &work.batch.pending {
+        for (thread, pending) in &txn.batch.pending {
             if let Some(batch) = pending.encoded(*thread).filter(|_| !flushed.deleted.contains(thread)) {
                 flushed.chunks.add(batch);
             }
         }
-        for notice in &work.batch.notices {
+        for notice in &txn.batch.notices {
             flushed.notices.add(notice, now);
         }
         Ok(flushed)

@@ -8,7 +8,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use super::super::rows::{storable, whole_number};
 use super::Statements;
 use crate::cluster::EncodedBatch;
-use crate::work::{NewNotice, RunHead, mint};
+use crate::txn::{NewNotice, RunHead, mint};
 
 /// The open questions of runs that have asked any.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use super::super::schema::REVISION;
 use super::super::tables::NOW;
 use super::super::writer::Terms;
 use super::{Statement, Statements};
-use crate::work::{Lease, RunHead};
+use crate::txn::{Lease, RunHead};
 
 #[derive(Default)]
 pub(super) struct Runs {

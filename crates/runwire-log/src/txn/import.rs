@@ -14,7 +14,7 @@ use runwire_model::run::Status;
 use super::append::question_deadline;
 use super::heads::{Beginning, Request, RunHead, ThreadHead};
 use super::lease::Lease;
-use super::{Base, Done, Store, Tried, Work};
+use super::{Base, Done, Store, Tried, Txn};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -29,7 +29,7 @@ pub(crate) const MOST: u64 = 1 << 53;
 
 pub(crate) type Taken<S> = Tried<S, Result<(), ImportProblem>>;
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> Done<S, Imported> {
         let mut items = items.iter().peekable();
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {

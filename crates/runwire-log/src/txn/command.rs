@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Merge, Store, Tried, Work};
+use super::{Merge, Store, Tried, Txn};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
@@ -47,7 +47,7 @@ impl<Q, T: Send + 'static> Asked<Q, T> {
 }
 
 /// What a writer is asked to do with the log.
-pub(crate) enum Op {
+pub(crate) enum Command {
     Append(Asked<Append, Appended>),
     /// An append whose frames name their threads.
     Merge(Asked<Merge, Appended>),
@@ -61,7 +61,7 @@ pub(crate) enum Op {
     Delete(Asked<(ThreadKey, bool), ()>),
 }
 
-impl Op {
+impl Command {
     /// Counts the bytes of frames that it brings.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -168,20 +168,20 @@ impl Op {
     }
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     /// Works out a request. It can be worked out again where the batch was not committed.
-    pub(crate) fn perform(&mut self, op: &mut Op) -> Tried<S, ()> {
+    pub(crate) fn perform(&mut self, op: &mut Command) -> Tried<S, ()> {
         match op {
-            Op::Append(asked) => asked.tell(self.append(&asked.request)?),
-            Op::Merge(asked) => asked.tell(self.append(&asked.request.append)?),
-            Op::Import(asked) => asked.tell(self.import(&asked.request.0, &asked.request.1)?),
-            Op::CreateRun(asked) => asked.tell(self.create_run(&asked.request)?),
-            Op::CreateThread(asked) => asked.tell(self.create_thread(&asked.request)?),
-            Op::Cancel(asked) => asked.tell(self.cancel(&asked.request.0, &asked.request.1)?),
-            Op::Answer(asked) => asked.tell(self.answer(&asked.request.0, &asked.request.1)?),
-            Op::Heartbeat(asked) => asked.tell(self.heartbeat(&asked.request)?),
-            Op::Sweep(asked) => asked.tell(Ok(self.sweep()?)),
-            Op::Delete(asked) => asked.tell(self.delete(&asked.request.0, asked.request.1)?),
+            Command::Append(asked) => asked.tell(self.append(&asked.request)?),
+            Command::Merge(asked) => asked.tell(self.append(&asked.request.append)?),
+            Command::Import(asked) => asked.tell(self.import(&asked.request.0, &asked.request.1)?),
+            Command::CreateRun(asked) => asked.tell(self.create_run(&asked.request)?),
+            Command::CreateThread(asked) => asked.tell(self.create_thread(&asked.request)?),
+            Command::Cancel(asked) => asked.tell(self.cancel(&asked.request.0, &asked.request.1)?),
+            Command::Answer(asked) => asked.tell(self.answer(&asked.request.0, &asked.request.1)?),
+            Command::Heartbeat(asked) => asked.tell(self.heartbeat(&asked.request)?),
+            Command::Sweep(asked) => asked.tell(Ok(self.sweep()?)),
+            Command::Delete(asked) => asked.tell(self.delete(&asked.request.0, asked.request.1)?),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use runwire_model::json::{FieldError, Object};
 use super::check::Checking;
 use super::heads::{Route, ThreadHead};
 use super::route::{Sessions, remember};
-use super::{Done, Store, Tried, Work, producer};
+use super::{Done, Store, Tried, Txn, producer};
 use crate::append::{Append, Appended, FrameIn, Target};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -75,7 +75,7 @@ struct Writer<'a> {
     checking: Checking,
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn append_to_tenant(&mut self, tenant: &Arc<str>, append: &Append) -> Done<S, Appended> {
         let key = ThreadKey::of_tenant(tenant.clone());
         let mut row = match self.heads.take_thread(&self.store, &key)? {
@@ -101,13 +101,13 @@ impl<S: Store> Work<S> {
         let routed_as = format!(" {name}");
         let checking = Checking::of(append);
         let (mut threads, mut last_seq) = (Vec::new(), 0);
-        let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
+        let written = self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
             let dialect = decoder.dialect();
             if !dialect.names_its_session() {
                 return Ok(Err(LogError::NeedsRun(dialect).into()));
             }
             let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking };
-            Ok(work.merge_frame(&writer, &mut producer.speech.routes, frame)?.map(|(thread, seq)| {
+            Ok(txn.merge_frame(&writer, &mut producer.speech.routes, frame)?.map(|(thread, seq)| {
                 last_seq = seq;
                 if !threads.contains(&thread) {
                     threads.push(thread);

@@ -7,7 +7,7 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 
 use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
-use super::{Done, Store, Tried, Work};
+use super::{Done, Store, Tried, Txn};
 use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
@@ -15,10 +15,10 @@ use crate::key::RunKey;
 use crate::record::Stored;
 use crate::run_history::RecordSource;
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     /// Takes answers together: all of them in one record, or none.
     pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> Done<S, Vec<Answered>> {
-        let done = self.on_run(key, |work, thread, run| work.take_answers(thread, run, answers))?;
+        let done = self.on_run(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
         Ok(done.and_then(|taken| taken))
     }
 

@@ -8,7 +8,7 @@ use runwire_model::record::Record;
 use runwire_model::{Json, Timestamp};
 
 use super::heads::{RunHead, ThreadHead};
-use super::{Store, Work};
+use super::{Store, Txn};
 use crate::cluster::EncodedBatch;
 use crate::key::ThreadKey;
 use crate::notice::NoticeKind;
@@ -64,7 +64,7 @@ impl Batch {
     }
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     /// Notes what subscribers are to be told of a record that is about to be kept.
     pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
         if self.subscribers.is_empty() {

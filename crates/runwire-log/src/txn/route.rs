@@ -7,7 +7,7 @@ use runwire_model::window::Window;
 use super::check::Checking;
 use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
 use super::producer;
-use super::{Done, Missing, Store, Tried, Work, mint};
+use super::{Done, Missing, Store, Tried, Txn, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -32,7 +32,7 @@ enum Choice {
     New { cuts: Option<usize> },
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn append_to_thread(&mut self, key: &ThreadKey, append: &Append) -> Done<S, Appended> {
         let mut thread = match self.heads.take_thread(&self.store, key)? {
             Some(thread) => thread,
@@ -58,8 +58,8 @@ impl<S: Store> Work<S> {
             Err(refused) => return Ok(Err(refused)),
         };
         let checking = Checking::of(append);
-        let written = self.write_new_frames(&mut producer, append, |work, producer, decoder, frame| {
-            work.route_frame(thread, producer, decoder, frame, Sessions::InOneThread, checking)
+        let written = self.write_new_frames(&mut producer, append, |txn, producer, decoder, frame| {
+            txn.route_frame(thread, producer, decoder, frame, Sessions::InOneThread, checking)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
@@ -68,9 +68,7 @@ impl<S: Store> Work<S> {
         if append.end && appended.fault.is_none() {
             for route in &producer.speech.routes {
                 if thread.open.contains(&route.to) {
-                    self.with_run(route.to, |work, run| {
-                        work.end_of_input(thread, run, EndOfInput::Complete)
-                    })?;
+                    self.with_run(route.to, |txn, run| txn.end_of_input(thread, run, EndOfInput::Complete))?;
                 }
             }
         }
@@ -113,7 +111,7 @@ impl<S: Store> Work<S> {
                 }
                 if let Some(cut) = cuts.filter(|cut| !thread.parallel || routes[*cut].run.is_none()) {
                     let to = routes[cut].to;
-                    self.with_run(to, |work, run| work.end_of_input(thread, run, EndOfInput::Cut))?;
+                    self.with_run(to, |txn, run| txn.end_of_input(thread, run, EndOfInput::Cut))?;
                 }
                 if let Some(refused) = self.refuse_another_run(thread)? {
                     return Ok(Err(refused.into()));

@@ -9,13 +9,13 @@ use runwire_model::run::Status;
 
 use super::heads::{Request, RunHead, ThreadHead};
 use super::lease::Lease;
-use super::{Done, Store, Tried, Work, mint};
+use super::{Done, Store, Tried, Txn, mint};
 use crate::error::LogError;
 use crate::info::{Created, InteractionInfo, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::{Cancel, Cancelled};
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn create_thread(&mut self, new: &NewThread) -> Done<S, Created<ThreadInfo>> {
         let id = new.thread_id.clone().unwrap_or_else(mint);
         let key = ThreadKey::new(new.tenant.as_str(), id.as_str());
@@ -81,16 +81,16 @@ impl<S: Store> Work<S> {
     }
 
     pub(crate) fn cancel(&mut self, key: &RunKey, cancel: &Cancel) -> Done<S, Cancelled> {
-        self.on_run(key, |work, thread, run| {
+        self.on_run(key, |txn, thread, run| {
             let Cancel { reason, by } = cancel.clone();
             let new = match run.head.state.status {
                 Status::Pending | Status::Suspended => {
                     let event = Event::new(RunCancelled { reason, ..Default::default() });
-                    work.act(thread, run, vec![event])?.is_ok()
+                    txn.act(thread, run, vec![event])?.is_ok()
                 }
                 Status::Running if !run.head.summary.cancel_requested => {
                     let event = Event::new(RunCancelRequested { reason, by });
-                    let asked = work.act(thread, run, vec![event])?.is_ok();
+                    let asked = txn.act(thread, run, vec![event])?.is_ok();
                     if asked {
                         run.set_lease(Lease::Stopping);
                     }

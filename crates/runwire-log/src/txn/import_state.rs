@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use super::heads::{ProducerHead, Route, Speech, ThreadHead};
 use super::import::{MOST, Taken, is_id};
-use super::{Store, Tried, Work};
+use super::{Store, Tried, Txn};
 use crate::key::RunKey;
 use crate::limits;
 use crate::transfer::{ImportProblem, TransferProducer, TransferState};
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &TransferState) -> Taken<S> {
         // The one without a name has an empty one.
         let is_wrong = |producer: &TransferProducer| {

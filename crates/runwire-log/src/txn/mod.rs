@@ -1,6 +1,6 @@
 //! The verbs of the log, the same for every store: decode, guard, order, dedupe.
 //!
-//! A store's writer takes requests ([`Op`]) and has [`Work`] work them out one after the other. They read and change
+//! A store's writer takes requests ([`Command`]) and has [`Txn`] work them out one after the other. They read and change
 //! heads: what is known of a thread, a run, a producer. What comes of them is gathered in a [`Batch`]: records,
 //! notices, and which heads were touched. Then the writer stores the batch and the heads, commits, and only then
 //! replies.
@@ -14,6 +14,7 @@ mod append;
 mod base;
 mod batch;
 mod check;
+mod command;
 mod delete;
 mod heads;
 mod import;
@@ -21,7 +22,6 @@ mod import_state;
 mod lease;
 mod merge;
 mod note;
-mod op;
 mod producer;
 mod retention;
 mod route;
@@ -36,11 +36,11 @@ use runwire_model::Timestamp;
 pub(crate) use answer::{Place, question_in, resolution_in};
 pub(crate) use base::Base;
 pub(crate) use batch::{Batch, NewNotice};
+pub(crate) use command::{Asked, Command};
 pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
 pub(crate) use note::{NoteError, whole};
-pub(crate) use op::{Asked, Op};
 pub(crate) use retention::{Candidate, Cut, choose_cuts};
 pub(crate) use store::{Missing, Store};
 
@@ -55,7 +55,7 @@ pub(crate) type Tried<S, T> = Result<T, <S as Store>::Error>;
 pub(crate) type Done<S, T> = Tried<S, Result<T, LogError>>;
 
 /// Works out requests, one after the other.
-pub(crate) struct Work<S> {
+pub(crate) struct Txn<S> {
     pub(crate) store: S,
     pub(crate) heads: Heads,
     pub(crate) batch: Batch,
@@ -67,7 +67,7 @@ pub(crate) struct Work<S> {
     pub(crate) now: Timestamp,
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     /// Begins with nothing at hand.
     pub(crate) fn new(store: S, now: Timestamp) -> Self {
         Self {

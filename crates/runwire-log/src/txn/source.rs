@@ -7,7 +7,7 @@ use std::sync::Arc;
 use runwire_model::window::Window;
 
 use super::heads::ThreadHead;
-use super::{Store, Tried, Work};
+use super::{Store, Tried, Txn};
 use crate::record::Stored;
 use crate::run_history::RecordSource;
 
@@ -20,7 +20,7 @@ pub(super) struct Source<'a, S: Store> {
     failed: RefCell<Option<S::Error>>,
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     /// The records of a thread, those of the batch included.
     pub(super) fn source(&self, thread: &ThreadHead) -> Source<'_, S> {
         let pending = self.batch.records_of(thread.id);

@@ -2,11 +2,11 @@
 
 use runwire_model::event::{Event, RunCancelled};
 
-use super::{Done, Store, Work};
+use super::{Done, Store, Txn};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(super) fn delete(&mut self, key: &ThreadKey, force: bool) -> Done<S, ()> {
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return Ok(Err(LogError::ThreadUnknown(key.id.to_string())));
@@ -25,7 +25,7 @@ impl<S: Store> Work<S> {
         for open in thread.open.clone() {
             let reason = Some("thread deleted".into());
             let event = Event::new(RunCancelled { reason, ..Default::default() });
-            self.with_run(open, |work, run| work.act(&mut thread, run, vec![event]))?;
+            self.with_run(open, |txn, run| txn.act(&mut thread, run, vec![event]))?;
         }
         thread.deleted = true;
         self.batch.deleted.push((thread.id, key.clone()));

@@ -13,7 +13,7 @@ use super::check::Checking;
 use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
-use super::{Done, Store, Tried, Work, mint};
+use super::{Done, Store, Tried, Txn, mint};
 use crate::append::{Append, Appended, Check, FrameIn, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
@@ -32,7 +32,7 @@ struct Origin {
     names_session: bool,
 }
 
-impl<S: Store> Work<S> {
+impl<S: Store> Txn<S> {
     pub(crate) fn append(&mut self, append: &Append) -> Done<S, Appended> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
@@ -161,12 +161,12 @@ impl<S: Store> Work<S> {
         append: &Append,
     ) -> Done<S, Appended> {
         let checking = Checking::of(append);
-        let written = self.write_new_frames(producer, append, |work, _, decoder, frame| {
+        let written = self.write_new_frames(producer, append, |txn, _, decoder, frame| {
             let opened = match decoder.open(frame.name, frame.data) {
                 Ok(opened) => opened,
                 Err(error) => return Ok(Err(error.into())),
             };
-            work.weave(thread, run, decoder, opened, frame, checking)
+            txn.weave(thread, run, decoder, opened, frame, checking)
         })?;
         let mut appended = match written {
             Ok(appended) => appended,
