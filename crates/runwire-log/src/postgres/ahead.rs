@@ -97,11 +97,11 @@ impl Tables {
 impl Writer {
     /// Works requests out ahead and commits them; tells whether that could be done.
     pub(super) fn go_ahead(&mut self, group: &mut [Request]) -> Result<bool, Setback> {
-        if self.wary > 0 || group.iter().any(|request| !request.op.goes_on()) {
+        if self.wary > 0 || group.iter().any(|request| !request.command.continues_run()) {
             self.wary = self.wary.saturating_sub(1);
             return Ok(false);
         }
-        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.command.keys()).unzip();
         let threads: Vec<_> = threads.iter().flatten().collect();
         let runs: Vec<_> = runs.iter().flatten().collect();
         let Some(now) = self.txn.store.go_ahead(&threads, &runs) else { return Ok(false) };
@@ -127,7 +127,7 @@ impl Writer {
 
     fn work_ahead(&mut self, group: &mut [Request]) -> Result<(), Setback> {
         for request in group {
-            self.txn.perform(&mut request.op)?;
+            self.txn.execute(&mut request.command)?;
         }
         let versions = self.txn.store.locked.borrow().clone();
         let doubt = Doubt::ahead(versions, Flushed::gather(&mut self.txn, self.terms)?);

@@ -13,25 +13,25 @@ use super::lanes::{PATIENCE, refused};
 use super::writer::Order;
 use crate::error::LogError;
 use crate::limits;
-use crate::txn::{Asked, Command};
+use crate::txn::{Command, Pending};
 
 impl Postgres {
     /// Has one of the log's verbs performed.
-    pub(super) async fn ask<Q, T: Send + 'static>(
+    pub(super) async fn ask<C, T: Send + 'static>(
         &self,
-        request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Command,
+        request: C,
+        command: impl FnOnce(Pending<C, T>) -> Command,
     ) -> Result<T, LogError> {
         let (since, (reply, mut answer)) = (Instant::now(), oneshot::channel());
-        let op = op(Asked::new(request, reply));
-        let bytes = u32::try_from(op.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
+        let command = command(Pending::new(request, reply));
+        let bytes = u32::try_from(command.bytes().min(limits::WRITER_QUEUE_BYTES)).unwrap_or(u32::MAX);
         let until = tokio::time::Instant::from_std(since + PATIENCE);
         let room = timeout_at(until, self.room.clone().acquire_many_owned(bytes)).await;
         let room = room.map_err(|_| refused("too many bytes wait for the store"))?;
         let room = room.map_err(|_| refused("the store was closed"))?;
         let turn = Turn::default();
-        let request = |op, place| Box::new(Request::new(op, since, turn.clone(), (room, place)));
-        self.lanes.send(op, |op, place| Order::Command(request(op, place)), until).await?;
+        let request = |command, place| Box::new(Request::new(command, since, turn.clone(), (room, place)));
+        self.lanes.send(command, |command, place| Order::Command(request(command, place)), until).await?;
         // The writer may be busy with finding out what became of others'.
         let answered = match timeout_at(until, &mut answer).await {
             Err(_) if turn.take() => return Err(refused("the store does not answer")),

@@ -24,7 +24,7 @@ use crate::txn::Command;
 
 /// A request that waits to be committed.
 pub(super) struct Request {
-    pub(super) op: Command,
+    pub(super) command: Command,
     since: Instant,
     /// Why it could not be committed so far.
     setback: Option<String>,
@@ -39,12 +39,12 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(
-        op: Command,
+        command: Command,
         since: Instant,
         turn: Turn,
         held: (OwnedSemaphorePermit, Option<Place>),
     ) -> Self {
-        Self { op, since, setback: None, wanted: Vec::new(), was_put_off: false, turn, _held: held }
+        Self { command, since, setback: None, wanted: Vec::new(), was_put_off: false, turn, _held: held }
     }
 
     /// Begins with it, unless nobody waits for it any more.
@@ -57,7 +57,7 @@ impl Request {
     }
 
     fn refuse(self, why: &str) {
-        self.op.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
+        self.command.refuse(LogError::Unavailable(format!("{why}; nothing was written")));
     }
 }
 
@@ -113,7 +113,7 @@ impl Writer {
                         // Whoever waited meanwhile need not wait for as long again.
                         self.away = Some(why.clone());
                         for request in group {
-                            request.op.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
+                            request.command.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
                         }
                         continue;
                     }
@@ -141,9 +141,9 @@ impl Writer {
                 tracing::error!(%failure, "the store refuses what it was given");
                 for request in group {
                     match failure.is_for_good() {
-                        true => {
-                            request.op.refuse(LogError::Damaged(format!("{failure}; nothing was written")))
-                        }
+                        true => request
+                            .command
+                            .refuse(LogError::Damaged(format!("{failure}; nothing was written"))),
                         false => request.refuse(&failure.to_string()),
                     }
                 }
@@ -189,12 +189,13 @@ impl Writer {
         if self.go_ahead(group)? {
             return Ok(());
         }
-        let (mut threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.op.names()).unzip();
+        let (mut threads, runs): (Vec<_>, Vec<_>) =
+            group.iter().map(|request| request.command.keys()).unzip();
         for ((request, thread), run) in group.iter().zip(&mut threads).zip(&runs) {
             let is_known =
                 run.first().is_some_and(|run| self.txn.store.cache.borrow().run_named(run).is_some());
             if thread.is_empty() && !is_known {
-                thread.extend(request.op.thread_of_its_own());
+                thread.extend(request.command.default_thread());
             }
         }
         let threads: Vec<_> = threads.iter().flatten().collect();
@@ -211,7 +212,7 @@ impl Writer {
         }
         for request in group {
             self.txn.store.next();
-            let performed = self.txn.perform(&mut request.op);
+            let performed = self.txn.execute(&mut request.command);
             request.wanted.extend(self.txn.store.wanted.take());
             performed?;
         }
@@ -245,7 +246,7 @@ fn held_up(failure: &Failure) -> String {
 fn put_behind(group: Group, left: &mut VecDeque<Group>) {
     let (mut threads, mut runs) = (HashSet::<ThreadKey>::new(), HashSet::<RunKey>::new());
     let mut is_behind = |group: &Group, is_first: bool| {
-        let names: Vec<_> = group.iter().map(|request| request.op.names()).collect();
+        let names: Vec<_> = group.iter().map(|request| request.command.keys()).collect();
         let meets = names.iter().any(|(named_threads, named_runs)| {
             named_threads.iter().any(|thread| threads.contains(thread))
                 || named_runs.iter().any(|run| runs.contains(run))

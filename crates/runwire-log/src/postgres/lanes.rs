@@ -83,12 +83,12 @@ impl Lanes {
     /// Has a verb performed.
     pub(super) async fn send(
         &self,
-        op: Command,
+        command: Command,
         order: impl FnOnce(Command, Option<Place>) -> Order,
         until: Instant,
     ) -> Result<(), LogError> {
-        let (lane, place) = self.lane_of(&op);
-        send(&self.lanes[lane], order(op, place), until).await
+        let (lane, place) = self.lane_of(&command);
+        send(&self.lanes[lane], order(command, place), until).await
     }
 
     /// Has something done that need not be done, unless there is no time for it.
@@ -137,8 +137,8 @@ impl Lanes {
         }
     }
 
-    fn lane_of(&self, op: &Command) -> (usize, Option<Place>) {
-        match op.name() {
+    fn lane_of(&self, command: &Command) -> (usize, Option<Place>) {
+        match command.routing_key() {
             (thread, Some(run)) => {
                 // A run that names no thread has one of its own name, most often.
                 let thread = || thread.unwrap_or_else(|| run.thread(run.id.clone()));

@@ -43,7 +43,7 @@ impl Writer {
 
     /// Tells the threads of a request, if their numbers are at hand.
     fn threads_of(&self, request: &Request) -> Option<Vec<i64>> {
-        let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.op.names());
+        let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.command.keys());
         let threads = threads.iter().map(|thread| cache.thread_named(thread));
         let of_runs = runs.iter().map(|run| cache.run_named(run).map(|place| place.thread));
         let mut threads = threads.chain(of_runs).collect::<Option<Vec<_>>>()?;

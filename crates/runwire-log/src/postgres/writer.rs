@@ -89,17 +89,9 @@ pub(super) struct Writer {
 impl Writer {
     /// Connects.
     pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
-        let mut work = Txn::new(Tables::open(address)?, runwire_model::Timestamp(0));
+        let mut txn = Txn::new(Tables::open(address)?, runwire_model::Timestamp(0));
         txn.node = Some(node);
-        Ok(Self {
-            address: address.clone(),
-            work,
-            terms,
-            listeners,
-            away: None,
-            wary: 0,
-            put_off: Vec::new(),
-        })
+        Ok(Self { address: address.clone(), txn, terms, listeners, away: None, wary: 0, put_off: Vec::new() })
     }
 
     /// Works until it is told to close, or nobody is left to ask.
@@ -108,7 +100,7 @@ impl Writer {
         loop {
             // They come before all that was asked for since.
             let mut asked = std::mem::take(&mut self.put_off);
-            let mut bytes = asked.iter().map(|request| request.op.bytes()).sum::<usize>();
+            let mut bytes = asked.iter().map(|request| request.command.bytes()).sum::<usize>();
             let mut next = match asked.is_empty() {
                 true if closing => break,
                 true => match requests.blocking_recv() {
@@ -122,7 +114,7 @@ impl Writer {
                 match order {
                     Order::Command(request) if !request.begin() => {}
                     Order::Command(request) => {
-                        bytes += request.op.bytes();
+                        bytes += request.command.bytes();
                         asked.push(*request);
                     }
                     Order::Subscribe(subscribers, reply) => {
@@ -140,7 +132,9 @@ impl Writer {
         requests.close();
         while let Some(order) = requests.blocking_recv() {
             if let Order::Command(request) = order {
-                request.op.refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
+                request
+                    .command
+                    .refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
             }
         }
     }
@@ -188,7 +182,7 @@ impl Writer {
             self.listeners.noticed.send_replace(());
         }
         for request in requests {
-            request.op.into_reply()();
+            request.command.into_reply()();
         }
     }
 }

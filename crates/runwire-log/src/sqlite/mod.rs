@@ -44,7 +44,7 @@ use crate::notice::{Notice, Subscriber, Told};
 use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
-use crate::txn::{Asked, Command, clock};
+use crate::txn::{Command, Pending, clock};
 use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
@@ -211,12 +211,12 @@ impl Sqlite {
     }
 
     /// Has one of the log's verbs performed.
-    async fn ask<Q, T: Send + 'static>(
+    async fn ask<C, T: Send + 'static>(
         &self,
-        request: Q,
-        op: impl FnOnce(Asked<Q, T>) -> Command,
+        request: C,
+        command: impl FnOnce(Pending<C, T>) -> Command,
     ) -> Result<T, LogError> {
-        self.order(|reply| Order::Command(op(Asked::new(request, reply)))).await
+        self.order(|reply| Order::Command(command(Pending::new(request, reply)))).await
     }
 
     /// Has rows brought up to date that are about to be read.

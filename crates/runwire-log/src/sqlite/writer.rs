@@ -55,7 +55,7 @@ impl Order {
     /// Counts the bytes of frames that it brings.
     fn bytes(&self) -> usize {
         match self {
-            Self::Command(op) => op.bytes(),
+            Self::Command(command) => command.bytes(),
             _ => 0,
         }
     }
@@ -138,7 +138,7 @@ impl Writer {
         let committing =
             std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
         let ended = match &committing {
-            Ok(_) => self.txn(&mut requests.0, &commits),
+            Ok(_) => self.commit_batches(&mut requests.0, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
         };
         if let Err(error) = ended {
@@ -159,7 +159,7 @@ impl Writer {
     /// slower the disk, the more share a flush. Once nothing is queued, the commit is waited for, and not the next
     /// request: whatever comes meanwhile could not be committed sooner, and need not wake anyone. The queue is only
     /// looked at now and then, so that most is decoded when the commit is done.
-    fn work(
+    fn commit_batches(
         &mut self,
         requests: &mut mpsc::Receiver<Order>,
         commits: &std::sync::mpsc::Sender<Commit>,
@@ -241,9 +241,9 @@ impl Writer {
 
     fn perform(&mut self, order: Order) -> Db<()> {
         match order {
-            Order::Command(mut op) => {
-                self.txn.perform(&mut op)?;
-                self.replies.push(op.into_reply());
+            Order::Command(mut command) => {
+                self.txn.execute(&mut command)?;
+                self.replies.push(command.into_reply());
             }
             Order::Trim(trim, reply) => {
                 let result = self.trim(&trim)?;

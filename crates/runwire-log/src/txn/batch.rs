@@ -18,7 +18,7 @@ use crate::record::Stored;
 #[derive(Default)]
 pub(crate) struct Batch {
     /// The new records, by the number of their thread.
-    pub(crate) pending: HashMap<i64, Pending>,
+    pub(crate) pending: HashMap<i64, ThreadRecords>,
     pub(crate) touched_threads: HashSet<i64>,
     pub(crate) touched_runs: HashSet<i64>,
     /// Threads that are deleted; their readers learn with the commit that they are gone.
@@ -28,13 +28,13 @@ pub(crate) struct Batch {
 }
 
 /// Records of a thread, each with the number of its run.
-pub(crate) struct Pending {
+pub(crate) struct ThreadRecords {
     pub(crate) key: ThreadKey,
     pub(crate) records: Vec<(i64, Arc<Stored>)>,
     encoded: OnceCell<Option<EncodedBatch>>,
 }
 
-impl Pending {
+impl ThreadRecords {
     /// Packs the records, when all are there; they are written only once. Nothing where there are none.
     pub(crate) fn encoded(&self, thread: i64) -> Option<&EncodedBatch> {
         self.encoded.get_or_init(|| EncodedBatch::encode(thread, &self.records)).as_ref()
@@ -54,7 +54,8 @@ pub(crate) struct NewNotice {
 impl Batch {
     /// Adds a record.
     pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<Stored>) {
-        let begin = || Pending { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
+        let begin =
+            || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
         self.pending.entry(thread.id).or_insert_with(begin).records.push((run, stored));
     }
 

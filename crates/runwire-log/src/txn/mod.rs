@@ -36,7 +36,7 @@ use runwire_model::Timestamp;
 pub(crate) use answer::{Place, question_in, resolution_in};
 pub(crate) use base::Base;
 pub(crate) use batch::{Batch, NewNotice};
-pub(crate) use command::{Asked, Command};
+pub(crate) use command::{Command, Pending};
 pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
