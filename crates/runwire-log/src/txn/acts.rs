@@ -9,14 +9,14 @@ use runwire_model::run::Status;
 
 use super::heads::{Request, RunHead, ThreadHead};
 use super::lease::Lease;
-use super::{Done, Store, Tried, Txn, mint};
+use super::{CommandResult, Store, StoreResult, Txn, mint};
 use crate::error::LogError;
 use crate::info::{Created, InteractionInfo, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::{Cancel, Cancelled};
 
 impl<S: Store> Txn<S> {
-    pub(crate) fn create_thread(&mut self, new: &NewThread) -> Done<S, Created<ThreadInfo>> {
+    pub(crate) fn create_thread(&mut self, new: &NewThread) -> CommandResult<S, Created<ThreadInfo>> {
         let id = new.thread_id.clone().unwrap_or_else(mint);
         let key = ThreadKey::new(new.tenant.as_str(), id.as_str());
         let known = self.heads.take_thread(&self.store, &key)?;
@@ -47,7 +47,7 @@ impl<S: Store> Txn<S> {
         Ok(result)
     }
 
-    pub(crate) fn create_run(&mut self, new: &NewRun) -> Done<S, Created<RunInfo>> {
+    pub(crate) fn create_run(&mut self, new: &NewRun) -> CommandResult<S, Created<RunInfo>> {
         let key = RunKey::new(new.tenant.as_str(), new.run_id.clone().unwrap_or_else(mint));
         let request = Request::of(new);
         if let Some(run) = self.heads.take_run(&self.store, &key)? {
@@ -80,7 +80,7 @@ impl<S: Store> Txn<S> {
         Ok(Ok(Created { value: info, new: true }))
     }
 
-    pub(crate) fn cancel(&mut self, key: &RunKey, cancel: &Cancel) -> Done<S, Cancelled> {
+    pub(crate) fn cancel(&mut self, key: &RunKey, cancel: &Cancel) -> CommandResult<S, Cancelled> {
         self.on_run(key, |txn, thread, run| {
             let Cancel { reason, by } = cancel.clone();
             let new = match run.head.state.status {
@@ -102,7 +102,7 @@ impl<S: Store> Txn<S> {
         })
     }
 
-    pub(crate) fn heartbeat(&mut self, key: &RunKey) -> Done<S, RunInfo> {
+    pub(crate) fn heartbeat(&mut self, key: &RunKey) -> CommandResult<S, RunInfo> {
         self.on_run(key, |_, _, run| {
             if !run.head.state.status.is_closed() {
                 run.renew_lease();
@@ -115,8 +115,8 @@ impl<S: Store> Txn<S> {
     pub(crate) fn on_run<T>(
         &mut self,
         key: &RunKey,
-        work: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> Tried<S, T>,
-    ) -> Done<S, T> {
+        work: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> StoreResult<S, T>,
+    ) -> CommandResult<S, T> {
         let Some(mut run) = self.heads.take_run(&self.store, key)? else {
             return Ok(Err(LogError::RunUnknown(key.id.to_string())));
         };
@@ -131,7 +131,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Closes the runs whose lease ran out.
-    pub(crate) fn sweep(&mut self) -> Tried<S, usize> {
+    pub(crate) fn sweep(&mut self) -> StoreResult<S, usize> {
         let mut closed = 0;
         for id in self.store.due(self.now)? {
             match self.close_due(id) {
@@ -146,7 +146,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Closes a run if its lease ran out; tells whether it is closed.
-    fn close_due(&mut self, id: i64) -> Tried<S, bool> {
+    fn close_due(&mut self, id: i64) -> StoreResult<S, bool> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(false) };
         if !run.is_due(self.now) {
             self.heads.put_run(run);

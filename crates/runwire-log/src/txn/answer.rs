@@ -7,7 +7,7 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 
 use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
-use super::{Done, Store, Tried, Txn};
+use super::{CommandResult, Store, StoreResult, Txn};
 use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
@@ -17,7 +17,7 @@ use crate::run_history::RecordSource;
 
 impl<S: Store> Txn<S> {
     /// Takes answers together: all of them in one record, or none.
-    pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> Done<S, Vec<Answered>> {
+    pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> CommandResult<S, Vec<Answered>> {
         let done = self.on_run(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
         Ok(done.and_then(|taken| taken))
     }
@@ -27,7 +27,7 @@ impl<S: Store> Txn<S> {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         answers: &[Answer],
-    ) -> Done<S, Vec<Answered>> {
+    ) -> CommandResult<S, Vec<Answered>> {
         self.expire(thread, run, answers)?;
         // What each question has already; nothing while it is open.
         let mut settled = Vec::with_capacity(answers.len());
@@ -57,7 +57,12 @@ impl<S: Store> Txn<S> {
     }
 
     /// Does what the sweep is late for: it comes before an answer to a question that is due.
-    fn expire(&mut self, thread: &mut ThreadHead, run: &mut RunHead, answers: &[Answer]) -> Tried<S, ()> {
+    fn expire(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        answers: &[Answer],
+    ) -> StoreResult<S, ()> {
         let now = self.now;
         let is_due = |answer: &Answer| {
             let asked = run.head.summary.interaction(&answer.interaction_id);
@@ -71,7 +76,12 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds the answer that a question has already, and refuses another; an open one has none.
-    fn settled(&self, thread: &ThreadHead, run: &RunHead, answer: &Answer) -> Done<S, Option<Resolution>> {
+    fn settled(
+        &self,
+        thread: &ThreadHead,
+        run: &RunHead,
+        answer: &Answer,
+    ) -> CommandResult<S, Option<Resolution>> {
         let (interaction, status) = (answer.interaction_id.clone(), run.head.state.status);
         let asked = run.head.summary.interaction(&interaction);
         if !status.is_closed() && asked.is_some_and(InteractionInfo::is_open) {
@@ -97,7 +107,7 @@ impl<S: Store> Txn<S> {
         thread: &ThreadHead,
         run: &RunHead,
         asked: &InteractionInfo,
-    ) -> Tried<S, Option<Resolution>> {
+    ) -> StoreResult<S, Option<Resolution>> {
         let source = self.source(thread);
         let place = Place { run: &run.key.id, first_seq: run.first_seq, known: asked.settled_seq };
         let found = place.find(

@@ -13,7 +13,7 @@ use super::check::Checking;
 use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
-use super::{Done, Store, Tried, Txn, mint};
+use super::{CommandResult, Store, StoreResult, Txn, mint};
 use crate::append::{Append, Appended, Check, FrameIn, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
@@ -33,7 +33,7 @@ struct Origin {
 }
 
 impl<S: Store> Txn<S> {
-    pub(crate) fn append(&mut self, append: &Append) -> Done<S, Appended> {
+    pub(crate) fn append(&mut self, append: &Append) -> CommandResult<S, Appended> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
             Target::Thread(key) => self.append_to_thread(key, append),
@@ -41,7 +41,7 @@ impl<S: Store> Txn<S> {
         }
     }
 
-    fn append_to_run(&mut self, key: &RunKey, append: &Append) -> Done<S, Appended> {
+    fn append_to_run(&mut self, key: &RunKey, append: &Append) -> CommandResult<S, Appended> {
         let (mut thread, mut run) = match self.heads.take_run(&self.store, key)? {
             Some(run) if append.thread.as_ref().is_some_and(|named| **named != *run.thread_key.id) => {
                 let refused = LogError::RunExists(run.key.id.to_string());
@@ -73,7 +73,7 @@ impl<S: Store> Txn<S> {
         &mut self,
         key: &RunKey,
         named: Option<&str>,
-    ) -> Done<S, (Box<ThreadHead>, Box<RunHead>)> {
+    ) -> CommandResult<S, (Box<ThreadHead>, Box<RunHead>)> {
         let now = self.now;
         let thread = match named {
             Some(name) => self.thread_to_join(&key.thread(name), now)?,
@@ -90,7 +90,11 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds or makes the thread that a run is to join.
-    pub(crate) fn thread_to_join(&mut self, key: &ThreadKey, now: Timestamp) -> Done<S, Box<ThreadHead>> {
+    pub(crate) fn thread_to_join(
+        &mut self,
+        key: &ThreadKey,
+        now: Timestamp,
+    ) -> CommandResult<S, Box<ThreadHead>> {
         let Some(thread) = self.heads.take_thread(&self.store, key)? else {
             return Ok(Ok(self.new_thread(key.clone(), false, now)?));
         };
@@ -104,7 +108,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Tells why a thread takes no further run, if it does not.
-    pub(crate) fn refuse_another_run(&mut self, thread: &ThreadHead) -> Tried<S, Option<LogError>> {
+    pub(crate) fn refuse_another_run(&mut self, thread: &ThreadHead) -> StoreResult<S, Option<LogError>> {
         if thread.deleted {
             return Ok(Some(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -120,7 +124,11 @@ impl<S: Store> Txn<S> {
     }
 
     /// Makes a thread for a run that names none: it has the run's id, unless that is taken.
-    pub(crate) fn thread_of_its_own(&mut self, run: &RunKey, now: Timestamp) -> Tried<S, Box<ThreadHead>> {
+    pub(crate) fn thread_of_its_own(
+        &mut self,
+        run: &RunKey,
+        now: Timestamp,
+    ) -> StoreResult<S, Box<ThreadHead>> {
         let key = run.thread(run.id.clone());
         let key = match self.heads.take_thread(&self.store, &key)? {
             None => key,
@@ -137,7 +145,7 @@ impl<S: Store> Txn<S> {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         append: &Append,
-    ) -> Done<S, Appended> {
+    ) -> CommandResult<S, Appended> {
         if thread.deleted {
             return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -159,7 +167,7 @@ impl<S: Store> Txn<S> {
         run: &mut RunHead,
         producer: &mut ProducerHead,
         append: &Append,
-    ) -> Done<S, Appended> {
+    ) -> CommandResult<S, Appended> {
         let checking = Checking::of(append);
         let written = self.write_new_frames(producer, append, |txn, _, decoder, frame| {
             let opened = match decoder.open(frame.name, frame.data) {
@@ -191,7 +199,7 @@ impl<S: Store> Txn<S> {
         opened: Opened<'_>,
         frame: FrameIn<'_>,
         checking: Checking,
-    ) -> Tried<S, Result<(), FrameProblem>> {
+    ) -> StoreResult<S, Result<(), FrameProblem>> {
         self.begin(thread, run)?;
         let dialect = decoder.dialect_with(&opened);
         let mut checked = None;
@@ -236,7 +244,7 @@ impl<S: Store> Txn<S> {
             u64,
             &mut Vec<Entry>,
         ) -> Result<T, E>,
-    ) -> Tried<S, Result<(T, Vec<Entry>), E>> {
+    ) -> StoreResult<S, Result<(T, Vec<Entry>), E>> {
         let seq = thread.seq + 1;
         let mut entries = Vec::new();
         let mut state = std::mem::take(&mut run.head.state);
@@ -249,7 +257,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Gives a run that nothing was written to the state that follows from the thread's run before it.
-    pub(crate) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Tried<S, ()> {
+    pub(crate) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> StoreResult<S, ()> {
         if run.first_seq.is_some() || run.head.state.status != Status::Pending {
             return Ok(());
         }
@@ -270,7 +278,7 @@ impl<S: Store> Txn<S> {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         end: EndOfInput,
-    ) -> Tried<S, ()> {
+    ) -> StoreResult<S, ()> {
         self.begin(thread, run)?;
         let ended = self.with_state(thread, run, |state, look, seq, entries| {
             state.end_of_input(end, seq, look, entries);
@@ -290,7 +298,7 @@ impl<S: Store> Txn<S> {
         thread: &mut ThreadHead,
         run: &mut RunHead,
         events: Vec<Event>,
-    ) -> Tried<S, Result<(), Refusal>> {
+    ) -> StoreResult<S, Result<(), Refusal>> {
         self.begin(thread, run)?;
         let before = run.head.state.clone();
         let acted = self.with_state(thread, run, |state, look, seq, entries| {
@@ -373,8 +381,8 @@ impl<S: Store> Txn<S> {
             &mut ProducerHead,
             &mut Decoder,
             FrameIn<'_>,
-        ) -> Tried<S, Result<(), FrameProblem>>,
-    ) -> Done<S, Appended> {
+        ) -> StoreResult<S, Result<(), FrameProblem>>,
+    ) -> CommandResult<S, Appended> {
         let skip = match producer::check_stamp(producer, append.stamp.as_ref(), append.frames.len()) {
             Ok(skip) => skip,
             Err(refused) => return Ok(Err(refused)),

@@ -8,7 +8,7 @@ use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 
 use super::heads::{RunHead, ThreadHead};
-use super::{Store, Tried, Txn};
+use super::{Store, StoreResult, Txn};
 use crate::append::{Append, Check, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
@@ -102,7 +102,7 @@ impl<S: Store> Txn<S> {
         checking: Checking,
         dialect: Dialect,
         frame: FrameIn<'_>,
-    ) -> Tried<S, Result<(), FrameProblem>> {
+    ) -> StoreResult<S, Result<(), FrameProblem>> {
         if checking.mode != Check::Refuse {
             return Ok(Ok(()));
         }

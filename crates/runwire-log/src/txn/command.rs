@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Merge, Store, Tried, Txn};
+use super::{Merge, Store, StoreResult, Txn};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
@@ -170,7 +170,7 @@ impl Command {
 
 impl<S: Store> Txn<S> {
     /// Works out a request. It can be worked out again where the batch was not committed.
-    pub(crate) fn execute(&mut self, command: &mut Command) -> Tried<S, ()> {
+    pub(crate) fn execute(&mut self, command: &mut Command) -> StoreResult<S, ()> {
         match command {
             Command::Append(pending) => pending.set_outcome(self.append(&pending.command)?),
             Command::Merge(pending) => pending.set_outcome(self.append(&pending.command.append)?),

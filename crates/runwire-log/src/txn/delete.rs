@@ -2,12 +2,12 @@
 
 use runwire_model::event::{Event, RunCancelled};
 
-use super::{Done, Store, Txn};
+use super::{CommandResult, Store, Txn};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 
 impl<S: Store> Txn<S> {
-    pub(super) fn delete(&mut self, key: &ThreadKey, force: bool) -> Done<S, ()> {
+    pub(super) fn delete(&mut self, key: &ThreadKey, force: bool) -> CommandResult<S, ()> {
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return Ok(Err(LogError::ThreadUnknown(key.id.to_string())));
         };

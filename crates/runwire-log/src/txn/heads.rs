@@ -9,7 +9,7 @@ use runwire_model::dialect::Decoder;
 use runwire_model::run::{RunState, Status};
 use serde::{Deserialize, Serialize};
 
-use super::Tried;
+use super::StoreResult;
 use super::base::Base;
 use super::lease::Lease;
 use super::store::Store;
@@ -293,7 +293,7 @@ impl RunHead {
 }
 
 /// A head that was looked for.
-type Loaded<S, T> = Tried<S, Option<Box<T>>>;
+type Loaded<S, T> = StoreResult<S, Option<Box<T>>>;
 
 /// The heads at hand.
 #[derive(Debug, Default)]
@@ -381,12 +381,17 @@ impl Heads {
     }
 
     /// Tells whether a run id is taken.
-    pub(crate) fn has_run<S: Store>(&self, store: &S, key: &RunKey) -> Tried<S, bool> {
+    pub(crate) fn has_run<S: Store>(&self, store: &S, key: &RunKey) -> StoreResult<S, bool> {
         Ok(self.run_ids.contains_key(key) || store.has_run(key)?)
     }
 
     /// Tells whether a run of a thread begins with a `seq`.
-    pub(crate) fn has_run_from<S: Store>(&self, store: &S, thread: i64, first_seq: u64) -> Tried<S, bool> {
+    pub(crate) fn has_run_from<S: Store>(
+        &self,
+        store: &S,
+        thread: i64,
+        first_seq: u64,
+    ) -> StoreResult<S, bool> {
         let begins = |run: &RunHead| run.thread == thread && run.first_seq == Some(first_seq);
         Ok(self.runs.values().any(|run| begins(run)) || store.has_run_from(thread, first_seq)?)
     }

@@ -14,7 +14,7 @@ use runwire_model::run::Status;
 use super::append::question_deadline;
 use super::heads::{Beginning, Request, RunHead, ThreadHead};
 use super::lease::Lease;
-use super::{Base, Done, Store, Tried, Txn};
+use super::{Base, CommandResult, Store, StoreResult, Txn};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -27,10 +27,10 @@ use crate::transfer::{
 /// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
 pub(crate) const MOST: u64 = 1 << 53;
 
-pub(crate) type Taken<S> = Tried<S, Result<(), ImportProblem>>;
+pub(crate) type Taken<S> = StoreResult<S, Result<(), ImportProblem>>;
 
 impl<S: Store> Txn<S> {
-    pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> Done<S, Imported> {
+    pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> CommandResult<S, Imported> {
         let mut items = items.iter().peekable();
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return match items.next() {
@@ -60,7 +60,7 @@ impl<S: Store> Txn<S> {
         line: u64,
         facts: &TransferThread,
         items: impl Iterator<Item = &'a NumberedItem>,
-    ) -> Done<S, Imported> {
+    ) -> CommandResult<S, Imported> {
         let mut imported = Imported::default();
         if let Err(problem) = check_thread(key, facts) {
             imported.fault = Some(ImportFault { line, problem });
@@ -76,7 +76,11 @@ impl<S: Store> Txn<S> {
     }
 
     /// Gives the first run of a thread whose beginning did not move here the state that follows from there.
-    pub(crate) fn begin_after_import(&mut self, thread: &ThreadHead, run: &mut RunHead) -> Tried<S, ()> {
+    pub(crate) fn begin_after_import(
+        &mut self,
+        thread: &ThreadHead,
+        run: &mut RunHead,
+    ) -> StoreResult<S, ()> {
         if thread.seq == 0 {
             return Ok(());
         }
@@ -110,7 +114,7 @@ impl<S: Store> Txn<S> {
         thread: &mut ThreadHead,
         items: impl Iterator<Item = &'a NumberedItem>,
         imported: &mut Imported,
-    ) -> Tried<S, ()> {
+    ) -> StoreResult<S, ()> {
         let mut known = VecDeque::new();
         let before = thread.seq;
         for (line, item) in items {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::heads::{ProducerHead, Route, Speech, ThreadHead};
 use super::import::{MOST, Taken, is_id};
-use super::{Store, Tried, Txn};
+use super::{Store, StoreResult, Txn};
 use crate::key::RunKey;
 use crate::limits;
 use crate::transfer::{ImportProblem, TransferProducer, TransferState};
@@ -53,7 +53,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
-    fn producer_of(&mut self, thread: &ThreadHead, note: &TransferProducer) -> Tried<S, ProducerHead> {
+    fn producer_of(&mut self, thread: &ThreadHead, note: &TransferProducer) -> StoreResult<S, ProducerHead> {
         let mut routes = Vec::new();
         for route in note.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
             let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());

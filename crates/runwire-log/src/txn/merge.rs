@@ -12,7 +12,7 @@ use runwire_model::json::{FieldError, Object};
 use super::check::Checking;
 use super::heads::{Route, ThreadHead};
 use super::route::{Sessions, remember};
-use super::{Done, Store, Tried, Txn, producer};
+use super::{CommandResult, Store, StoreResult, Txn, producer};
 use crate::append::{Append, Appended, FrameIn, Target};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -76,7 +76,11 @@ struct Writer<'a> {
 }
 
 impl<S: Store> Txn<S> {
-    pub(crate) fn append_to_tenant(&mut self, tenant: &Arc<str>, append: &Append) -> Done<S, Appended> {
+    pub(crate) fn append_to_tenant(
+        &mut self,
+        tenant: &Arc<str>,
+        append: &Append,
+    ) -> CommandResult<S, Appended> {
         let key = ThreadKey::of_tenant(tenant.clone());
         let mut row = match self.heads.take_thread(&self.store, &key)? {
             Some(row) => row,
@@ -92,7 +96,7 @@ impl<S: Store> Txn<S> {
         Ok(written)
     }
 
-    fn write_to_tenant(&mut self, row: &mut ThreadHead, append: &Append) -> Done<S, Appended> {
+    fn write_to_tenant(&mut self, row: &mut ThreadHead, append: &Append) -> CommandResult<S, Appended> {
         let (tenant, name) = (row.key.tenant.clone(), producer::name_of(append));
         let mut producer = match producer::head_among(&row.producers, name, limits::TENANT_PRODUCERS) {
             Ok(producer) => producer,
@@ -128,7 +132,7 @@ impl<S: Store> Txn<S> {
         writer: &Writer<'_>,
         aliases: &mut Vec<Route>,
         frame: FrameIn<'_>,
-    ) -> Tried<S, Result<(Arc<str>, u64), FrameProblem>> {
+    ) -> StoreResult<S, Result<(Arc<str>, u64), FrameProblem>> {
         let opened = match Decoder::new(writer.dialect).open(frame.name, frame.data) {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error.into())),
@@ -156,7 +160,7 @@ impl<S: Store> Txn<S> {
         named: &Named<'_>,
         aliases: &mut Vec<Route>,
         frame: FrameIn<'_>,
-    ) -> Tried<S, Result<(), FrameProblem>> {
+    ) -> StoreResult<S, Result<(), FrameProblem>> {
         if thread.deleted {
             return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string()).into()));
         }
@@ -188,7 +192,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds the thread that a frame names, or makes it.
-    fn thread_named(&mut self, tenant: &Arc<str>, id: &str) -> Tried<S, Box<ThreadHead>> {
+    fn thread_named(&mut self, tenant: &Arc<str>, id: &str) -> StoreResult<S, Box<ThreadHead>> {
         let key = ThreadKey::new(tenant.clone(), id);
         match self.heads.take_thread(&self.store, &key)? {
             Some(thread) => Ok(thread),
@@ -202,7 +206,7 @@ impl<S: Store> Txn<S> {
         tenant: &Arc<str>,
         run: &str,
         aliases: &[Route],
-    ) -> Tried<S, Box<ThreadHead>> {
+    ) -> StoreResult<S, Box<ThreadHead>> {
         let alias = aliases.iter().rfind(|alias| alias.run.as_deref() == Some(run));
         if let Some(thread) = alias.and_then(|alias| alias.thread.as_deref()) {
             return self.thread_named(tenant, thread);
@@ -219,7 +223,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds a run of a thread by its id.
-    fn route_to_run(&mut self, thread: &ThreadHead, run: &str) -> Tried<S, Option<Route>> {
+    fn route_to_run(&mut self, thread: &ThreadHead, run: &str) -> StoreResult<S, Option<Route>> {
         let key = RunKey::new(thread.key.tenant.clone(), run);
         let Some(head) = self.heads.take_run(&self.store, &key)? else { return Ok(None) };
         let is_of_thread = head.thread == thread.id;
@@ -235,7 +239,7 @@ impl<S: Store> Txn<S> {
         run: &str,
         to: i64,
         aliases: &mut Vec<Route>,
-    ) -> Tried<S, ()> {
+    ) -> StoreResult<S, ()> {
         let Some(head) = self.heads.take_run_by_id(&self.store, to)? else { return Ok(()) };
         let is_taken = *head.key.id != *run;
         self.heads.put_run(head);

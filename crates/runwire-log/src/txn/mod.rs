@@ -49,10 +49,10 @@ use crate::key::{RunKey, ThreadKey};
 use crate::notice::Subscriber;
 
 /// A result that only the store can spoil.
-pub(crate) type Tried<S, T> = Result<T, <S as Store>::Error>;
+pub(crate) type StoreResult<S, T> = Result<T, <S as Store>::Error>;
 
 /// What comes out of a verb: a fault of the store, a refusal, or a result.
-pub(crate) type Done<S, T> = Tried<S, Result<T, LogError>>;
+pub(crate) type CommandResult<S, T> = StoreResult<S, Result<T, LogError>>;
 
 /// Works out requests, one after the other.
 pub(crate) struct Txn<S> {
@@ -108,8 +108,8 @@ impl<S: Store> Txn<S> {
     fn with_run<T>(
         &mut self,
         id: i64,
-        work: impl FnOnce(&mut Self, &mut RunHead) -> Tried<S, T>,
-    ) -> Tried<S, Option<T>> {
+        work: impl FnOnce(&mut Self, &mut RunHead) -> StoreResult<S, T>,
+    ) -> StoreResult<S, Option<T>> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(None) };
         let result = work(self, &mut run)?;
         self.put_run(run);
@@ -117,7 +117,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Takes out the thread of a run, which cannot be missing.
-    fn thread_of(&mut self, run: &RunHead) -> Tried<S, Box<ThreadHead>> {
+    fn thread_of(&mut self, run: &RunHead) -> StoreResult<S, Box<ThreadHead>> {
         let thread = self.heads.take_thread_by_id(&self.store, run.thread)?;
         Ok(thread.ok_or(Missing("the thread of a run"))?)
     }
@@ -127,7 +127,7 @@ impl<S: Store> Txn<S> {
         key: ThreadKey,
         parallel: bool,
         created_at: Timestamp,
-    ) -> Tried<S, Box<ThreadHead>> {
+    ) -> StoreResult<S, Box<ThreadHead>> {
         Ok(Box::new(ThreadHead::new(self.store.new_thread_id()?, key, parallel, created_at)))
     }
 
@@ -137,7 +137,7 @@ impl<S: Store> Txn<S> {
         thread: &ThreadHead,
         request: Request,
         created_at: Timestamp,
-    ) -> Tried<S, Box<RunHead>> {
+    ) -> StoreResult<S, Box<RunHead>> {
         Ok(Box::new(RunHead::new(self.store.new_run_id()?, key, thread, request, created_at)))
     }
 }

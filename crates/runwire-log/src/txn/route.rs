@@ -7,7 +7,7 @@ use runwire_model::window::Window;
 use super::check::Checking;
 use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
 use super::producer;
-use super::{Done, Missing, Store, Tried, Txn, mint};
+use super::{CommandResult, Missing, Store, StoreResult, Txn, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -33,7 +33,11 @@ enum Choice {
 }
 
 impl<S: Store> Txn<S> {
-    pub(crate) fn append_to_thread(&mut self, key: &ThreadKey, append: &Append) -> Done<S, Appended> {
+    pub(crate) fn append_to_thread(
+        &mut self,
+        key: &ThreadKey,
+        append: &Append,
+    ) -> CommandResult<S, Appended> {
         let mut thread = match self.heads.take_thread(&self.store, key)? {
             Some(thread) => thread,
             None => self.new_thread(key.clone(), false, self.now)?,
@@ -48,7 +52,7 @@ impl<S: Store> Txn<S> {
         Ok(written)
     }
 
-    fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> Done<S, Appended> {
+    fn write_to_thread(&mut self, thread: &mut ThreadHead, append: &Append) -> CommandResult<S, Appended> {
         if thread.deleted {
             return Ok(Err(LogError::ThreadDeleted(thread.key.id.to_string())));
         }
@@ -86,7 +90,7 @@ impl<S: Store> Txn<S> {
         frame: FrameIn<'_>,
         sessions: Sessions,
         checking: Checking,
-    ) -> Tried<S, Result<(), FrameProblem>> {
+    ) -> StoreResult<S, Result<(), FrameProblem>> {
         let opened = match decoder.open(frame.name, frame.data) {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error.into())),
@@ -132,7 +136,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Finds the run that a frame belongs to among those that its producer has written to.
-    fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> Tried<S, Choice> {
+    fn choose(&mut self, routes: &[Route], envelope: &Envelope, dialect: Dialect) -> StoreResult<S, Choice> {
         let same_session = |route: &Route| {
             envelope.thread.is_none() || route.thread.is_none() || route.thread == envelope.thread
         };
@@ -163,7 +167,11 @@ impl<S: Store> Txn<S> {
     }
 
     /// Makes a run of a thread under the source's id, unless that is taken.
-    fn run_of_source(&mut self, thread: &mut ThreadHead, source: Option<&str>) -> Tried<S, Box<RunHead>> {
+    fn run_of_source(
+        &mut self,
+        thread: &mut ThreadHead,
+        source: Option<&str>,
+    ) -> StoreResult<S, Box<RunHead>> {
         let tenant = &thread.key.tenant;
         let wanted = source.filter(|id| is_usable_id(id)).map(|id| RunKey::new(tenant.clone(), id));
         let key = match wanted {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use runwire_model::window::Window;
 
 use super::heads::ThreadHead;
-use super::{Store, Tried, Txn};
+use super::{Store, StoreResult, Txn};
 use crate::record::Stored;
 use crate::run_history::RecordSource;
 
@@ -30,7 +30,7 @@ impl<S: Store> Txn<S> {
 
 impl<S: Store> Source<'_, S> {
     /// Tells of a lookup that failed: what was made of it must not be written.
-    pub(super) fn check(self) -> Tried<S, ()> {
+    pub(super) fn check(self) -> StoreResult<S, ()> {
         self.failed.into_inner().map_or(Ok(()), Err)
     }
 }
