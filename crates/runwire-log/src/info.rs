@@ -154,7 +154,7 @@ pub struct ProducerInfo {
 
 impl ProducerInfo {
     pub(crate) fn of(producer: &crate::txn::ProducerHead) -> Self {
-        let dialect = producer.speech.decoder.as_ref().map(runwire_model::dialect::Decoder::dialect);
+        let dialect = producer.state.decoder.as_ref().map(runwire_model::dialect::Decoder::dialect);
         Self { epoch: producer.epoch, next: producer.next, dialect }
     }
 }

@@ -123,7 +123,7 @@ pub struct Retention {
     /// Runs that ended longer ago than this, by the store's clock.
     pub age: Option<Duration>,
     /// As many as it takes to keep the records of all threads within this many bytes.
-    pub most_bytes: Option<u64>,
+    pub max_bytes: Option<u64>,
 }
 
 impl Retention {

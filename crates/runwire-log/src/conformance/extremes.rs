@@ -81,7 +81,7 @@ pub async fn the_largest_numbers_do_not_fail_the_store(bed: &dyn Bed) {
     assert_eq!(stage.log.checkpoint(&run("r"), form, u64::MAX).await, Ok(None));
     let everything = Retention {
         ended_before: Some(runwire_model::Timestamp(u64::MAX)),
-        most_bytes: Some(u64::MAX),
+        max_bytes: Some(u64::MAX),
         age: Some(std::time::Duration::MAX),
     };
     assert_eq!(stage.log.trim(everything).await, Ok(0));

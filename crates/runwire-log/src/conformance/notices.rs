@@ -59,7 +59,7 @@ pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
     let after = waiting(&stage, "all").await;
     assert_eq!((names(&after), &after[0].id), (names(&before), &before[0].id));
     // Retention removes the run, and not that it is to be told of.
-    let retention = Retention { most_bytes: Some(0), ..Retention::default() };
+    let retention = Retention { max_bytes: Some(0), ..Retention::default() };
     stage.log.trim(retention).await.expect("a trim");
     assert_eq!(waiting(&stage, "all").await.len(), 1);
     stage.log.told(after[0].number, Told::Done).await.expect("the log");

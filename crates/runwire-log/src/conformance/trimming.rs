@@ -15,7 +15,7 @@ fn by_age(moment: Timestamp) -> Retention {
 }
 
 fn by_bytes(most: u64) -> Retention {
-    Retention { most_bytes: Some(most), ..Retention::default() }
+    Retention { max_bytes: Some(most), ..Retention::default() }
 }
 
 const ALL: Timestamp = Timestamp(u64::MAX);

@@ -6,7 +6,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::LogError;
 use crate::record::Damaged;
-use crate::txn::Missing;
+use crate::txn::MissingRow;
 
 /// A result that only the store can spoil.
 pub(super) type Db<T> = Result<T, Failure>;
@@ -126,8 +126,8 @@ fn told(error: &tokio_postgres::Error) -> String {
     }
 }
 
-impl From<Missing> for Failure {
-    fn from(missing: Missing) -> Self {
+impl From<MissingRow> for Failure {
+    fn from(missing: MissingRow) -> Self {
         Self::Damaged(missing.to_string())
     }
 }

@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Db, Failure};
-use crate::txn::{Head, Lease, NoteError, ProducerHead, RunHead, whole};
+use crate::txn::{Lease, NoteError, ProducerHead, RunHead, RunProgress, whole};
 
 /// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.
@@ -31,7 +31,7 @@ struct NotedProducer {
     epoch: u64,
     next: u64,
     /// As JSON.
-    speech: String,
+    state: String,
 }
 
 impl Note {
@@ -49,8 +49,8 @@ impl Note {
         run.head.write_note(&mut head)?;
         let behind = run.producers.iter().filter(|(_, producer)| producer.dirty);
         let producers = behind.map(|(name, producer)| {
-            let speech = serde_json::to_string(&producer.speech)?;
-            Ok(NotedProducer { name: name.clone(), epoch: producer.epoch, next: producer.next, speech })
+            let state = serde_json::to_string(&producer.state)?;
+            Ok(NotedProducer { name: name.clone(), epoch: producer.epoch, next: producer.next, state })
         });
         let producers = producers.collect::<Db<_>>()?;
         let note = Self { last_seq: run.last_seq, head, producers };
@@ -68,7 +68,7 @@ impl Note {
     /// Brings the head of a run up to what is noted.
     pub(super) fn bring_up(&self, run: &mut RunHead) -> Db<()> {
         let message = run.head.summary.message.take();
-        run.head = Head::of_note(&self.head)?;
+        run.head = RunProgress::of_note(&self.head)?;
         run.head.summary.message = message;
         (run.last_seq, run.dirty) = (self.last_seq, true);
         self.bring_up_producers(&mut run.producers)
@@ -76,9 +76,9 @@ impl Note {
 
     /// Brings producers up to what is noted of them.
     pub(super) fn bring_up_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> Db<()> {
-        for NotedProducer { name, epoch, next, speech } in &self.producers {
-            let speech = serde_json::from_str(speech)?;
-            let noted = ProducerHead { epoch: *epoch, next: *next, speech, dirty: true, unnoted: false };
+        for NotedProducer { name, epoch, next, state } in &self.producers {
+            let state = serde_json::from_str(state)?;
+            let noted = ProducerHead { epoch: *epoch, next: *next, state, dirty: true, unnoted: false };
             producers.insert(name.clone(), noted);
         }
         Ok(())
@@ -95,18 +95,18 @@ impl From<NoteError> for Failure {
 mod tests {
     use super::*;
     use crate::key::{RunKey, ThreadKey};
-    use crate::txn::{Request, Speech, ThreadHead};
+    use crate::txn::{ProducerState, RunRequest, ThreadHead};
     use runwire_model::Timestamp;
     use runwire_model::dialect::{Decoder, Dialect};
 
     fn run() -> RunHead {
         let thread = ThreadHead::new(1, ThreadKey::new("tenant", "thread"), false, Timestamp(5));
         let mut run =
-            RunHead::new(2, RunKey::new("tenant", "run"), &thread, Request::default(), Timestamp(6));
+            RunHead::new(2, RunKey::new("tenant", "run"), &thread, RunRequest::default(), Timestamp(6));
         (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
         run.head.state.status = Status::Running;
-        let speech = Speech { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };
-        let producer = ProducerHead { epoch: 3, next: 200, speech, dirty: true, unnoted: true };
+        let state = ProducerState { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };
+        let producer = ProducerHead { epoch: 3, next: 200, state, dirty: true, unnoted: true };
         run.producers.insert("p".to_owned(), producer);
         let quiet = ProducerHead { dirty: false, ..ProducerHead::default() };
         run.producers.insert("written".to_owned(), quiet);
@@ -117,7 +117,7 @@ mod tests {
     fn a_run_is_brought_up_to_its_note() {
         let (run, mut behind) = (run(), run());
         let note = Note::read(&Note::write(&run).unwrap()).unwrap();
-        behind.head = Head::default();
+        behind.head = RunProgress::default();
         behind.head.summary.message = Some("asked".to_owned());
         (behind.last_seq, behind.dirty) = (1, false);
         behind.producers.retain(|name, _| name == "written");
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!((behind.head.summary.events, behind.producers.len()), (301, 2));
         let producer = &behind.producers["p"];
         assert_eq!((producer.epoch, producer.next, producer.dirty), (3, 200, true));
-        assert_eq!(producer.speech, run.producers["p"].speech);
+        assert_eq!(producer.state, run.producers["p"].state);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::tables::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::query::before;
-use crate::txn::{Base, Candidate, Cut, choose_cuts};
+use crate::txn::{BaseState, Candidate, ThreadTrim, plan_trims};
 use crate::{Retention, limits};
 
 /// ReadStore whose bytes are counted at once.
@@ -32,7 +32,7 @@ impl Reader {
     pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
-        let mut excess = match retention.most_bytes {
+        let mut excess = match retention.max_bytes {
             Some(most) => self.kept_bytes()?.saturating_sub(most),
             None => 0,
         };
@@ -60,26 +60,31 @@ impl Reader {
     }
 
     /// Finds out what goes of the threads in which runs ended.
-    fn plan(&mut self, ended: &Ended, retention: Retention, excess: u64) -> Result<Vec<Cut>, LogError> {
+    fn plan(
+        &mut self,
+        ended: &Ended,
+        retention: Retention,
+        excess: u64,
+    ) -> Result<Vec<ThreadTrim>, LogError> {
         self.at_one_moment(|reader| {
             let runs = reader.candidates(ended)?;
-            Ok(choose_cuts(
+            Ok(plan_trims(
                 &runs,
                 retention,
-                || Ok(retention.most_bytes.unwrap_or(0).saturating_add(excess)),
+                || Ok(retention.max_bytes.unwrap_or(0).saturating_add(excess)),
                 |thread, after, upto| reader.bytes_between(thread, after, upto),
             )?)
         })?
     }
 
     /// Removes what was planned, and tells how many runs.
-    fn trim(&mut self, cut: &Cut) -> Result<usize, LogError> {
+    fn trim(&mut self, cut: &ThreadTrim) -> Result<usize, LogError> {
         let window = match self.at_one_moment(|reader| before(reader, &cut.key, cut.oldest))? {
             // It was deleted meanwhile.
             Err(LogError::ThreadDeleted(_)) => return Ok(0),
             window => window?,
         };
-        let base = serde_json::to_string(&Base::of(&window)).map_err(Failure::from)?;
+        let base = serde_json::to_string(&BaseState::of(&window)).map_err(Failure::from)?;
         self.connection.run("BEGIN")?;
         let done = self.trim_thread(cut, &base).and_then(|runs| {
             self.connection.run("COMMIT")?;
@@ -91,7 +96,7 @@ impl Reader {
         Ok(done?)
     }
 
-    fn trim_thread(&self, cut: &Cut, base: &str) -> Db<usize> {
+    fn trim_thread(&self, cut: &ThreadTrim, base: &str) -> Db<usize> {
         // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
         let oldest = whole_number(cut.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \

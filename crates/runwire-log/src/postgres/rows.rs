@@ -11,7 +11,7 @@ use super::connection::{By, Connection};
 use super::failure::Db;
 use super::note::Note;
 use crate::key::{RunKey, ThreadKey};
-use crate::txn::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
 /// Makes a number that the store can hold; no `seq`, count or time comes near the largest.
 pub(super) fn whole_number(number: u64) -> i64 {
@@ -120,7 +120,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
     let head = match row.get::<_, Option<&str>>(13) {
         Some(head) => serde_json::from_str(head)?,
-        None => Head { state: RunState::new(thread_name, name), ..Head::default() },
+        None => RunProgress { state: RunState::new(thread_name, name), ..RunProgress::default() },
     };
     let lease = lease_of(row.get(15), number(row, 16));
     Ok(RunHead {
@@ -179,9 +179,9 @@ pub(super) fn load_producers(
 
 /// Reads a producer's row from a column on: its name, and how far it is.
 pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHead)> {
-    let speech = serde_json::from_str(row.get(from + 3))?;
+    let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
-    Ok((row.get(from), ProducerHead { epoch, next, speech, dirty: false, unnoted: false }))
+    Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, unnoted: false }))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::rows::{load_run, load_thread, whole_number};
 use super::unreadable::Unreadable;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Records, Stored};
-use crate::txn::{Base, Heads, RunHead, Store, ThreadHead};
+use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
 
 /// The store of one writer, in a transaction.
 pub(super) struct Tables {
@@ -215,7 +215,7 @@ fn take_id(connection: &Connection, sequence: &str, ready: &mut VecDeque<i64>) -
     }
 }
 
-impl Store for Tables {
+impl TxnStore for Tables {
     type Error = Failure;
 
     fn thread(&self, key: &ThreadKey) -> Db<Option<Box<ThreadHead>>> {
@@ -273,7 +273,7 @@ impl Store for Tables {
         Ok(self.connection.first(sql, &[&thread, &whole_number(first_seq)])?.is_some())
     }
 
-    fn base(&self, thread: i64) -> Db<Option<Base>> {
+    fn base(&self, thread: i64) -> Db<Option<BaseState>> {
         let row = self.connection.first("SELECT base FROM thread WHERE id = $1", &[&thread])?;
         let base = row.and_then(|row| row.get::<_, Option<String>>(0));
         Ok(base.as_deref().map(serde_json::from_str).transpose()?)

@@ -13,7 +13,7 @@ use crate::transfer::{
     ExportPage, ExportRequest, TransferItem, TransferProducer, TransferRoute, TransferRun, TransferState,
     TransferThread, TrimmedRun,
 };
-use crate::txn::{Base, RunHead, Speech};
+use crate::txn::{BaseState, ProducerState, RunHead};
 
 /// The records that are asked for: the first one and the last one, and whether that is the whole thread.
 #[derive(Clone, Copy)]
@@ -93,7 +93,7 @@ fn facts(
     let info = store.thread_info(row.id)?;
     let mut base = match range.from == row.oldest {
         true => row.base()?,
-        false => Base::of(&before(store, key, range.from)?),
+        false => BaseState::of(&before(store, key, range.from)?),
     };
     if !range.whole
         && let Some(latest) = store.latest_before(row.id, range.from)?
@@ -216,7 +216,7 @@ fn producers_of(
         if named && name.is_empty() {
             continue;
         }
-        let Speech { decoder, routes } = producer.speech;
+        let ProducerState { decoder, routes } = producer.state;
         let mut told = Vec::new();
         for route in routes {
             if let Some(to) = store.run_name(route.to)? {

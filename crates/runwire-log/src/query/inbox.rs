@@ -7,7 +7,7 @@ use crate::error::LogError;
 use crate::interaction::{InboxCursor, Interaction, InteractionPage, InteractionQuery};
 use crate::key::RunKey;
 use crate::limits;
-use crate::txn::{Place, question_in, resolution_in};
+use crate::txn::{RecordSearch, question_in, resolution_in};
 
 /// A row of the inbox.
 pub(crate) struct InboxRow {
@@ -43,9 +43,9 @@ pub(crate) fn interactions(
             break;
         }
         last = Some(row.cursor());
-        let place = Place { run: &row.run, first_seq: None, known: Some(row.seq) };
+        let search = RecordSearch { run: &row.run, first_seq: None, known: Some(row.seq) };
         let mut read = Ok(());
-        let found = place.find(
+        let found = search.find(
             |after, show| read = store.visit(row.thread, after, &mut |stored| show(&stored)),
             |body, at| question_in(body, &row.name, at),
         );
@@ -78,9 +78,9 @@ pub(crate) fn interaction(
     if run.trimmed {
         return Err(LogError::RunTrimmed { run: run.run_id, oldest: thread.oldest });
     }
-    let place = |known| Place { run: &run.run_id, first_seq: run.first_seq, known };
+    let search = |known| RecordSearch { run: &run.run_id, first_seq: run.first_seq, known };
     let mut read = Ok(());
-    let question = place(asked.asked_seq).find(
+    let question = search(asked.asked_seq).find(
         |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
         |body, at| question_in(body, id, at),
     );
@@ -88,7 +88,7 @@ pub(crate) fn interaction(
     let mut read = Ok(());
     let answer = match asked.is_open() {
         true => None,
-        false => place(asked.settled_seq).find(
+        false => search(asked.settled_seq).find(
             |after, show| read = store.visit(thread.id, after, &mut |stored| show(&stored)),
             |body, at| resolution_in(body, id, at),
         ),

@@ -19,7 +19,7 @@ use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
-use crate::txn::{Base, ProducerHead, RunHead};
+use crate::txn::{BaseState, ProducerHead, RunHead};
 use crate::{Page, limits};
 
 /// A thread's row.
@@ -45,7 +45,7 @@ impl ThreadRow {
         Ok(())
     }
 
-    fn base(&self) -> Result<Base, LogError> {
+    fn base(&self) -> Result<BaseState, LogError> {
         let base = self.base.as_deref().map(serde_json::from_str).transpose();
         let unreadable = |error: serde_json::Error| LogError::Unavailable(error.to_string());
         Ok(base.map_err(unreadable)?.unwrap_or_default())

@@ -6,10 +6,10 @@ use rusqlite::{Connection, params};
 use super::read::{Reader, whole_number};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
-use crate::txn::Head;
+use crate::txn::RunProgress;
 
 /// Brings the rows of a run's open questions up to date; the run has its own.
-pub(super) fn save_questions(connection: &Connection, run: i64, head: &Head) -> rusqlite::Result<()> {
+pub(super) fn save_questions(connection: &Connection, run: i64, head: &RunProgress) -> rusqlite::Result<()> {
     if head.summary.interactions.is_empty() {
         return Ok(());
     }

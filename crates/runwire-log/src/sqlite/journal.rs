@@ -21,7 +21,7 @@ use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
 use crate::record::{Records, Stored};
-use crate::txn::{Head, NoteError, RunHead};
+use crate::txn::{NoteError, RunHead, RunProgress};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;
@@ -95,7 +95,7 @@ impl Journal {
             self.row.extend_from_slice(&producer.epoch.to_le_bytes());
             self.row.extend_from_slice(&producer.next.to_le_bytes());
             put_bytes(&mut self.row, name.as_bytes());
-            put_json(&mut self.row, &producer.speech)?;
+            put_json(&mut self.row, &producer.state)?;
         }
         Ok(())
     }
@@ -149,12 +149,12 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn put_head(out: &mut Vec<u8>, head: &Head) -> Db<()> {
+fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> Db<()> {
     put_measured(out, |out| head.write_note(out).map_err(|error| damaged_by(&error)))
 }
 
-fn head_of(note: &[u8]) -> Db<Head> {
-    Head::of_note(note).map_err(|error| damaged_by(&error))
+fn head_of(note: &[u8]) -> Db<RunProgress> {
+    RunProgress::of_note(note).map_err(|error| damaged_by(&error))
 }
 
 fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> Db<()> {
@@ -204,7 +204,7 @@ fn recover(connection: &Connection) -> Db<()> {
                     let (run, last_seq) = (fixed.get_i64_le(), fixed.get_i64_le());
                     let (epoch, next) = (fixed.get_i64_le(), fixed.get_i64_le());
                     let name = text(take_long(&mut body)?)?;
-                    let speech = text(take_long(&mut body)?)?;
+                    let state = text(take_long(&mut body)?)?;
                     let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) \
                                SELECT 'run', id, ?2, ?3, ?4, ?5 FROM run \
                                WHERE id = ?1 AND last_seq <= ?6 AND head IS NOT NULL \
@@ -213,7 +213,7 @@ fn recover(connection: &Connection) -> Db<()> {
                                WHERE excluded.epoch >= epoch AND excluded.next >= next";
                     connection
                         .prepare_cached(sql)?
-                        .execute(params![run, name, epoch, next, speech, last_seq])?;
+                        .execute(params![run, name, epoch, next, state, last_seq])?;
                 }
                 _ => return Err(damaged("an entry of the journal is of an unknown kind")),
             }

@@ -17,7 +17,7 @@ use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::{Damaged, Records, Stored};
-use crate::txn::{ProducerHead, RunHead, Speech};
+use crate::txn::{ProducerHead, ProducerState, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
 pub(super) struct Reader {
@@ -101,10 +101,10 @@ impl Reader {
         let sql = "SELECT epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2 AND name = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let row = statement.query_row(params![scope, owner, name], |row| {
-            let speech: Option<String> = row.get(2)?;
-            let speech: Option<Speech> =
-                speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
-            let dialect = speech.and_then(|speech| speech.decoder).map(|decoder| decoder.dialect());
+            let state: Option<String> = row.get(2)?;
+            let state: Option<ProducerState> =
+                state.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+            let dialect = state.and_then(|state| state.decoder).map(|decoder| decoder.dialect());
             let (epoch, next) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
             Ok(ProducerInfo { epoch, next, dialect })
         });

@@ -12,7 +12,7 @@ use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::before;
-use crate::txn::{Base, Candidate, Cut, Txn, choose_cuts};
+use crate::txn::{BaseState, Candidate, ThreadTrim, Txn, plan_trims};
 use crate::{Retention, limits};
 
 /// Stands for all rows of a thread.
@@ -20,7 +20,7 @@ const EVERYTHING: u64 = i64::MAX as u64;
 
 /// What retention removes from a thread, and the messages and the state before what is left of it.
 pub(super) struct Trim {
-    cut: Cut,
+    cut: ThreadTrim,
     base: String,
 }
 
@@ -122,7 +122,7 @@ impl Writer {
 /// Finds out what retention removes.
 pub(super) fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Trim>, LogError> {
     let runs = candidates(reader)?;
-    let cuts = choose_cuts(
+    let cuts = plan_trims(
         &runs,
         retention,
         || kept_bytes(reader),
@@ -131,7 +131,7 @@ pub(super) fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Trim
     let mut trims = Vec::with_capacity(cuts.len());
     for cut in cuts {
         let window = before(reader, &cut.key, cut.oldest)?;
-        let base = serde_json::to_string(&Base::of(&window)).map_err(json_error)?;
+        let base = serde_json::to_string(&BaseState::of(&window)).map_err(json_error)?;
         trims.push(Trim { cut, base });
     }
     Ok(trims)

@@ -11,12 +11,12 @@ use super::inbox::save_questions;
 use super::read::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
-use crate::txn::{Head, Lease, ProducerHead, RunHead, ThreadHead};
+use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
 /// Writes a thread, if it is new, and what has changed of its producers.
 pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
     if std::mem::take(&mut thread.new) {
-        let beginning = thread.beginning.take();
+        let beginning = thread.imported_base.take();
         let base = beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
         let base = base.transpose().map_err(json_error)?;
         let sql = "INSERT INTO thread (id, tenant, name, parallel, created_at, oldest, head, head_at, base) \
@@ -97,7 +97,7 @@ fn save_producers(
     producers: &mut HashMap<String, ProducerHead>,
 ) -> rusqlite::Result<()> {
     for (name, producer) in producers.iter_mut().filter(|(_, producer)| producer.dirty) {
-        let speech = serde_json::to_string(&producer.speech).map_err(json_error)?;
+        let state = serde_json::to_string(&producer.state).map_err(json_error)?;
         let sql = "INSERT INTO producer (scope, owner, name, epoch, next, decoder) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                    ON CONFLICT DO UPDATE SET epoch = excluded.epoch, next = excluded.next, decoder = excluded.decoder";
         connection.prepare_cached(sql)?.execute(params![
@@ -106,7 +106,7 @@ fn save_producers(
             name,
             producer.epoch as i64,
             producer.next as i64,
-            speech
+            state
         ])?;
         (producer.dirty, producer.unnoted) = (false, false);
     }
@@ -132,7 +132,7 @@ pub(super) fn load_thread(
             at: Timestamp(row.get(6)?),
             deleted: row.get::<_, Option<u64>>(7)?.is_some(),
             oldest: row.get(8)?,
-            beginning: None,
+            imported_base: None,
             open: Vec::new(),
             latest: None,
             noted: None,
@@ -169,7 +169,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let thread_name: String = row.get(4)?;
     let head = match head {
         Some(head) => serde_json::from_str(&head).map_err(json_error)?,
-        None => Head { state: RunState::new(&thread_name, &name), ..Head::default() },
+        None => RunProgress { state: RunState::new(&thread_name, &name), ..RunProgress::default() },
     };
     Ok(RunHead {
         id: row.get(0)?,
@@ -219,15 +219,15 @@ pub(super) fn load_producers(
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = ?1 AND owner = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![scope, owner], |row| {
-        let speech: Option<String> = row.get(3)?;
-        let speech = speech.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
-        let speech = speech.unwrap_or_default();
+        let state: Option<String> = row.get(3)?;
+        let state = state.as_deref().map(serde_json::from_str).transpose().map_err(json_error)?;
+        let state = state.unwrap_or_default();
         Ok((
             row.get(0)?,
             ProducerHead {
                 epoch: row.get::<_, i64>(1)? as u64,
                 next: row.get::<_, i64>(2)? as u64,
-                speech,
+                state,
                 dirty: false,
                 unnoted: false,
             },

@@ -17,7 +17,7 @@ use super::rows::{json_error, load_run, load_thread};
 use super::writer::Db;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
-use crate::txn::{Base, Missing, RunHead, Store, ThreadHead};
+use crate::txn::{BaseState, MissingRow, RunHead, ThreadHead, TxnStore};
 
 /// The store of the one writer.
 pub(super) struct Tables {
@@ -53,13 +53,13 @@ impl Tables {
     }
 }
 
-impl From<Missing> for rusqlite::Error {
-    fn from(missing: Missing) -> Self {
+impl From<MissingRow> for rusqlite::Error {
+    fn from(missing: MissingRow) -> Self {
         Self::FromSqlConversionFailure(0, rusqlite::types::Type::Null, Box::new(missing))
     }
 }
 
-impl Store for Tables {
+impl TxnStore for Tables {
     type Error = rusqlite::Error;
 
     fn thread(&self, key: &ThreadKey) -> Db<Option<Box<ThreadHead>>> {
@@ -88,7 +88,7 @@ impl Store for Tables {
         self.connection.prepare_cached(sql)?.exists(params![thread, whole_number(first_seq)])
     }
 
-    fn base(&self, thread: i64) -> Db<Option<Base>> {
+    fn base(&self, thread: i64) -> Db<Option<BaseState>> {
         let sql = "SELECT base FROM thread WHERE id = ?1";
         let mut base = self.connection.prepare_cached(sql)?;
         let base: Option<Option<String>> = base.query_row([thread], |row| row.get(0)).optional()?;

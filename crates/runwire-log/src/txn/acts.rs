@@ -7,15 +7,15 @@ use runwire_model::event::{
 };
 use runwire_model::run::Status;
 
-use super::heads::{Request, RunHead, ThreadHead};
+use super::heads::{RunHead, RunRequest, ThreadHead};
 use super::lease::Lease;
-use super::{CommandResult, Store, StoreResult, Txn, mint};
+use super::{CommandResult, StoreResult, Txn, TxnStore, mint};
 use crate::error::LogError;
 use crate::info::{Created, InteractionInfo, NewRun, NewThread, RunInfo, ThreadInfo};
 use crate::key::{RunKey, ThreadKey};
 use crate::{Cancel, Cancelled};
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(crate) fn create_thread(&mut self, new: &NewThread) -> CommandResult<S, Created<ThreadInfo>> {
         let id = new.thread_id.clone().unwrap_or_else(mint);
         let key = ThreadKey::new(new.tenant.as_str(), id.as_str());
@@ -49,7 +49,7 @@ impl<S: Store> Txn<S> {
 
     pub(crate) fn create_run(&mut self, new: &NewRun) -> CommandResult<S, Created<RunInfo>> {
         let key = RunKey::new(new.tenant.as_str(), new.run_id.clone().unwrap_or_else(mint));
-        let request = Request::of(new);
+        let request = RunRequest::of(new);
         if let Some(run) = self.heads.take_run(&self.store, &key)? {
             let thread = self.thread_of(&run)?;
             let result = if thread.deleted {

@@ -7,7 +7,7 @@ use runwire_model::event::{Body, Event, InteractionRequested};
 
 use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
-use super::{CommandResult, Store, StoreResult, Txn};
+use super::{CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
@@ -15,7 +15,7 @@ use crate::key::RunKey;
 use crate::record::Stored;
 use crate::run_history::RecordSource;
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// Takes answers together: all of them in one record, or none.
     pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> CommandResult<S, Vec<Answered>> {
         let done = self.on_run(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
@@ -109,8 +109,8 @@ impl<S: Store> Txn<S> {
         asked: &InteractionInfo,
     ) -> StoreResult<S, Option<Resolution>> {
         let source = self.source(thread);
-        let place = Place { run: &run.key.id, first_seq: run.first_seq, known: asked.settled_seq };
-        let found = place.find(
+        let search = RecordSearch { run: &run.key.id, first_seq: run.first_seq, known: asked.settled_seq };
+        let found = search.find(
             |after, show| source.visit(after, show),
             |body, at| resolution_in(body, &asked.interaction_id, at),
         );
@@ -120,13 +120,13 @@ impl<S: Store> Txn<S> {
 }
 
 /// Where something of a run is looked for: in one record, or where an older store does not say which, in all.
-pub(crate) struct Place<'a> {
+pub(crate) struct RecordSearch<'a> {
     pub(crate) run: &'a str,
     pub(crate) first_seq: Option<u64>,
     pub(crate) known: Option<u64>,
 }
 
-impl Place<'_> {
+impl RecordSearch<'_> {
     /// Looks for something in the records that a visit shows.
     pub(crate) fn find<T>(
         &self,

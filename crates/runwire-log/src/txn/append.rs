@@ -10,10 +10,10 @@ use runwire_model::record::{By, Entry, Record};
 use runwire_model::run::{Authority, EndOfInput, Refusal, Status};
 
 use super::check::Checking;
-use super::heads::{ProducerHead, Request, RunHead, ThreadHead};
+use super::heads::{ProducerHead, RunHead, RunRequest, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
-use super::{CommandResult, Store, StoreResult, Txn, mint};
+use super::{CommandResult, StoreResult, Txn, TxnStore, mint};
 use crate::append::{Append, Appended, Check, FrameIn, Target};
 use crate::error::{Fault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
@@ -32,7 +32,7 @@ struct Origin {
     names_session: bool,
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(crate) fn append(&mut self, append: &Append) -> CommandResult<S, Appended> {
         match &append.target {
             Target::Run(key) => self.append_to_run(key, append),
@@ -83,7 +83,7 @@ impl<S: Store> Txn<S> {
             Ok(thread) => thread,
             Err(refused) => return Ok(Err(refused)),
         };
-        let request = Request { thread_id: named.map(str::to_owned), ..Request::default() };
+        let request = RunRequest { thread_id: named.map(str::to_owned), ..RunRequest::default() };
         let run = self.new_run(key.clone(), &thread, request, now)?;
         thread.open.push(run.id);
         Ok(Ok((thread, run)))
@@ -411,7 +411,7 @@ impl<S: Store> Txn<S> {
             appended.accepted += 1;
         }
         if appended.accepted > 0 {
-            producer.speech.decoder = decoder;
+            producer.state.decoder = decoder;
         }
         if append.stamp.is_some() {
             producer.next += appended.accepted;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The thread's messages and state before what is kept.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Base {
+pub(crate) struct BaseState {
     pub(crate) messages: Vec<ChatMessage>,
     /// As JSON text, so that numbers keep their digits.
     pub(crate) state: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Base {
     pub(crate) guard: Option<RunState>,
 }
 
-impl Base {
+impl BaseState {
     /// Tells what a window holds.
     pub(crate) fn of(window: &Window) -> Self {
         let state = window.state().map(|state| state.text().to_owned());

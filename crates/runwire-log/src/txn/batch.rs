@@ -8,7 +8,7 @@ use runwire_model::record::Record;
 use runwire_model::{Json, Timestamp};
 
 use super::heads::{RunHead, ThreadHead};
-use super::{Store, Txn};
+use super::{Txn, TxnStore};
 use crate::cluster::EncodedBatch;
 use crate::key::ThreadKey;
 use crate::notice::NoticeKind;
@@ -16,7 +16,7 @@ use crate::record::Stored;
 
 /// What a commit is to hold, beside what the touched heads say.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct CommitBatch {
     /// The new records, by the number of their thread.
     pub(crate) pending: HashMap<i64, ThreadRecords>,
     pub(crate) touched_threads: HashSet<i64>,
@@ -51,7 +51,7 @@ pub(crate) struct NewNotice {
     pub(crate) event: Json,
 }
 
-impl Batch {
+impl CommitBatch {
     /// Adds a record.
     pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<Stored>) {
         let begin =
@@ -65,7 +65,7 @@ impl Batch {
     }
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// Notes what subscribers are to be told of a record that is about to be kept.
     pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
         if self.subscribers.is_empty() {

@@ -8,7 +8,7 @@ use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 
 use super::heads::{RunHead, ThreadHead};
-use super::{Store, StoreResult, Txn};
+use super::{StoreResult, Txn, TxnStore};
 use crate::append::{Append, Check, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
@@ -94,7 +94,7 @@ fn begin(run: &RunHead, dialect: Dialect) -> CheckState {
     }
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// Refuses a frame that would begin a new run of a thread, before anything is done for it.
     pub(crate) fn refuse_to_begin(
         &mut self,

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{Merge, Store, StoreResult, Txn};
+use super::{Merge, StoreResult, Txn, TxnStore};
 use crate::append::{Append, Appended, Target};
 use crate::error::LogError;
 use crate::info::{Created, NewRun, NewThread, RunInfo, ThreadInfo};
@@ -168,7 +168,7 @@ impl Command {
     }
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// Works out a request. It can be worked out again where the batch was not committed.
     pub(crate) fn execute(&mut self, command: &mut Command) -> StoreResult<S, ()> {
         match command {

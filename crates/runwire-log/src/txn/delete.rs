@@ -2,11 +2,11 @@
 
 use runwire_model::event::{Event, RunCancelled};
 
-use super::{CommandResult, Store, Txn};
+use super::{CommandResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::key::ThreadKey;
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(super) fn delete(&mut self, key: &ThreadKey, force: bool) -> CommandResult<S, ()> {
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
             return Ok(Err(LogError::ThreadUnknown(key.id.to_string())));

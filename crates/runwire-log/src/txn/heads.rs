@@ -10,9 +10,9 @@ use runwire_model::run::{RunState, Status};
 use serde::{Deserialize, Serialize};
 
 use super::StoreResult;
-use super::base::Base;
+use super::base::BaseState;
 use super::lease::Lease;
-use super::store::Store;
+use super::store::TxnStore;
 use crate::info::{LeftRun, NewRun, RunInfo, RunSummary, beginning};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -29,7 +29,7 @@ pub(crate) struct ThreadHead {
     /// The first `seq` that is kept.
     pub(crate) oldest: u64,
     /// What was before that, for a thread that comes without its beginning and has no row yet.
-    pub(crate) beginning: Option<Box<Beginning>>,
+    pub(crate) imported_base: Option<Box<ImportedBase>>,
     pub(crate) deleted: bool,
     /// Its open runs, oldest first.
     pub(crate) open: Vec<i64>,
@@ -46,8 +46,8 @@ pub(crate) struct ThreadHead {
 
 /// What was before the records of a thread that comes without its beginning.
 #[derive(Debug)]
-pub(crate) struct Beginning {
-    pub(crate) base: Base,
+pub(crate) struct ImportedBase {
+    pub(crate) base: BaseState,
     /// The time of the last record before.
     pub(crate) at: Timestamp,
 }
@@ -59,7 +59,7 @@ pub(crate) struct RunHead {
     pub(crate) key: RunKey,
     pub(crate) thread: i64,
     pub(crate) thread_key: ThreadKey,
-    pub(crate) request: Request,
+    pub(crate) request: RunRequest,
     /// The agent that runs: the one that was asked for, else the one that the producer names.
     pub(crate) agent: Option<String>,
     pub(crate) created_at: Timestamp,
@@ -74,7 +74,7 @@ pub(crate) struct RunHead {
     pub(crate) trimmed: bool,
     /// The node whose server starts an agent on it, where it is new.
     pub(crate) owner: Option<Arc<str>>,
-    pub(crate) head: Head,
+    pub(crate) head: RunProgress,
     /// The status that the store has.
     pub(crate) stored_status: Status,
     /// The lease that it has, and when that runs out, where the store tells.
@@ -91,7 +91,7 @@ pub(crate) struct RunHead {
 
 /// The part of a run that changes with every record.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct RunProgress {
     pub(crate) state: RunState,
     pub(crate) summary: RunSummary,
     /// What the check of its producers' frames remembers.
@@ -101,7 +101,7 @@ pub(crate) struct Head {
 
 /// What created a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) thread_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ pub(crate) struct Request {
     pub(crate) attempt: Option<String>,
 }
 
-impl Request {
+impl RunRequest {
     pub(crate) fn of(run: &NewRun) -> Self {
         Self {
             thread_id: run.thread_id.clone(),
@@ -164,7 +164,7 @@ impl Request {
 pub(crate) struct ProducerHead {
     pub(crate) epoch: u64,
     pub(crate) next: u64,
-    pub(crate) speech: Speech,
+    pub(crate) state: ProducerState,
     /// Whether its row is behind.
     pub(crate) dirty: bool,
     /// Whether its note is behind, too.
@@ -173,7 +173,7 @@ pub(crate) struct ProducerHead {
 
 /// What a producer speaks, and where its frames go.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Speech {
+pub(crate) struct ProducerState {
     pub(crate) decoder: Option<Decoder>,
     /// For a thread that is written as a whole: the runs its frames go to, the last one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -199,7 +199,7 @@ impl ThreadHead {
             seq: 0,
             at: Timestamp(0),
             oldest: 1,
-            beginning: None,
+            imported_base: None,
             deleted: false,
             open: Vec::new(),
             latest: None,
@@ -217,7 +217,7 @@ impl RunHead {
         id: i64,
         key: RunKey,
         thread: &ThreadHead,
-        request: Request,
+        request: RunRequest,
         created_at: Timestamp,
     ) -> Self {
         let state = RunState::new(&*thread.key.id, &*key.id);
@@ -238,7 +238,7 @@ impl RunHead {
             leased: false,
             trimmed: false,
             owner: None,
-            head: Head { state, ..Head::default() },
+            head: RunProgress { state, ..RunProgress::default() },
             stored_status: Status::Pending,
             stored_lease: (Lease::None, 0),
             producers: HashMap::new(),
@@ -307,14 +307,14 @@ pub(crate) struct Heads {
 
 impl Heads {
     /// Takes a thread out to work on it; [`Heads::put_thread`] brings it back.
-    pub(crate) fn take_thread<S: Store>(&mut self, store: &S, key: &ThreadKey) -> Loaded<S, ThreadHead> {
+    pub(crate) fn take_thread<S: TxnStore>(&mut self, store: &S, key: &ThreadKey) -> Loaded<S, ThreadHead> {
         if let Some(id) = self.thread_ids.get(key) {
             return Ok(self.threads.remove(id));
         }
         store.thread(key)
     }
 
-    pub(crate) fn take_thread_by_id<S: Store>(&mut self, store: &S, id: i64) -> Loaded<S, ThreadHead> {
+    pub(crate) fn take_thread_by_id<S: TxnStore>(&mut self, store: &S, id: i64) -> Loaded<S, ThreadHead> {
         match self.threads.remove(&id) {
             Some(thread) => Ok(Some(thread)),
             None => store.thread_by_id(id),
@@ -329,14 +329,14 @@ impl Heads {
     }
 
     /// Takes a run out to work on it; [`Heads::put_run`] brings it back.
-    pub(crate) fn take_run<S: Store>(&mut self, store: &S, key: &RunKey) -> Loaded<S, RunHead> {
+    pub(crate) fn take_run<S: TxnStore>(&mut self, store: &S, key: &RunKey) -> Loaded<S, RunHead> {
         if let Some(id) = self.run_ids.get(key) {
             return Ok(self.runs.remove(id));
         }
         store.run(key)
     }
 
-    pub(crate) fn take_run_by_id<S: Store>(&mut self, store: &S, id: i64) -> Loaded<S, RunHead> {
+    pub(crate) fn take_run_by_id<S: TxnStore>(&mut self, store: &S, id: i64) -> Loaded<S, RunHead> {
         match self.runs.remove(&id) {
             Some(run) => Ok(Some(run)),
             None => store.run_by_id(id),
@@ -381,12 +381,12 @@ impl Heads {
     }
 
     /// Tells whether a run id is taken.
-    pub(crate) fn has_run<S: Store>(&self, store: &S, key: &RunKey) -> StoreResult<S, bool> {
+    pub(crate) fn has_run<S: TxnStore>(&self, store: &S, key: &RunKey) -> StoreResult<S, bool> {
         Ok(self.run_ids.contains_key(key) || store.has_run(key)?)
     }
 
     /// Tells whether a run of a thread begins with a `seq`.
-    pub(crate) fn has_run_from<S: Store>(
+    pub(crate) fn has_run_from<S: TxnStore>(
         &self,
         store: &S,
         thread: i64,

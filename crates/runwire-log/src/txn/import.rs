@@ -12,9 +12,9 @@ use runwire_model::event::{Body, Event};
 use runwire_model::run::Status;
 
 use super::append::question_deadline;
-use super::heads::{Beginning, Request, RunHead, ThreadHead};
+use super::heads::{ImportedBase, RunHead, RunRequest, ThreadHead};
 use super::lease::Lease;
-use super::{Base, CommandResult, Store, StoreResult, Txn};
+use super::{BaseState, CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
@@ -25,11 +25,11 @@ use crate::transfer::{
 };
 
 /// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
-pub(crate) const MOST: u64 = 1 << 53;
+pub(crate) const MAX_NUMBER: u64 = 1 << 53;
 
-pub(crate) type Taken<S> = StoreResult<S, Result<(), ImportProblem>>;
+pub(crate) type ImportResult<S> = StoreResult<S, Result<(), ImportProblem>>;
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(crate) fn import(&mut self, key: &ThreadKey, items: &[NumberedItem]) -> CommandResult<S, Imported> {
         let mut items = items.iter().peekable();
         let Some(mut thread) = self.heads.take_thread(&self.store, key)? else {
@@ -84,7 +84,7 @@ impl<S: Store> Txn<S> {
         if thread.seq == 0 {
             return Ok(());
         }
-        let guard = match &thread.beginning {
+        let guard = match &thread.imported_base {
             Some(beginning) => beginning.base.guard.clone(),
             None => self.store.base(thread.id)?.and_then(|base| base.guard),
         };
@@ -95,7 +95,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Tells whether a thread that is there is the one that is to be imported.
-    fn is_same_thread(&self, thread: &ThreadHead, facts: &TransferThread) -> Taken<S> {
+    fn is_same_thread(&self, thread: &ThreadHead, facts: &TransferThread) -> ImportResult<S> {
         // What retention has removed since cannot be compared, but that it was here can be seen.
         let reaches = thread.oldest == facts.oldest
             || (thread.oldest > facts.oldest
@@ -146,8 +146,8 @@ impl<S: Store> Txn<S> {
         Ok(())
     }
 
-    fn import_run(&mut self, thread: &mut ThreadHead, facts: &TransferRun) -> Taken<S> {
-        if !is_id(&facts.run_id) || facts.created_at.0 >= MOST {
+    fn import_run(&mut self, thread: &mut ThreadHead, facts: &TransferRun) -> ImportResult<S> {
+        if !is_id(&facts.run_id) || facts.created_at.0 >= MAX_NUMBER {
             let problem = "the run has no id or one that no run can have, or a time beyond all times";
             return Ok(Err(ImportProblem::Bad(problem.into())));
         }
@@ -182,14 +182,14 @@ impl<S: Store> Txn<S> {
         &mut self,
         thread: &mut ThreadHead,
         key: RunKey,
-        request: Request,
+        request: RunRequest,
         created_at: Timestamp,
         trimmed: &TrimmedRun,
-    ) -> Taken<S> {
+    ) -> ImportResult<S> {
         let numbers = [trimmed.started_at.0, trimmed.ended_at.0, trimmed.last_seq];
         let guard = trimmed.guard.as_ref();
         if !trimmed.status.is_closed()
-            || numbers.iter().any(|number| *number >= MOST)
+            || numbers.iter().any(|number| *number >= MAX_NUMBER)
             || !(1..=trimmed.last_seq).contains(&trimmed.first_seq)
             || trimmed.last_seq > thread.seq
             || guard.is_some_and(|guard| !guard.is_within_limits())
@@ -216,7 +216,12 @@ impl<S: Store> Txn<S> {
     }
 
     /// Compares a record with the one that is there; `known` holds those that were read ahead.
-    fn is_same_record(&self, thread: &ThreadHead, known: &mut VecDeque<Stored>, stored: &Stored) -> Taken<S> {
+    fn is_same_record(
+        &self,
+        thread: &ThreadHead,
+        known: &mut VecDeque<Stored>,
+        stored: &Stored,
+    ) -> ImportResult<S> {
         let seq = stored.record.seq;
         while known.front().is_some_and(|known| known.record.seq < seq) {
             known.pop_front();
@@ -239,14 +244,14 @@ impl<S: Store> Txn<S> {
         Ok(same.then_some(()).ok_or_else(|| ImportProblem::Conflict(format!("record {seq}"))))
     }
 
-    fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<Stored>) -> Taken<S> {
+    fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<Stored>) -> ImportResult<S> {
         let record = &stored.record;
         if record.seq != thread.seq + 1 {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));
         }
         let latest =
             [record.at, record.source_time.unwrap_or_default()].into_iter().max().unwrap_or_default();
-        if record.at < thread.at || latest.0 >= MOST {
+        if record.at < thread.at || latest.0 >= MAX_NUMBER {
             let problem = "its time is before that of the record before it, or beyond all times";
             return Ok(Err(ImportProblem::Bad(problem.into())));
         }
@@ -287,7 +292,7 @@ impl<S: Store> Txn<S> {
     }
 
     /// Lets the open runs of the thread go on as if they had been written here.
-    fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> Taken<S> {
+    fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> ImportResult<S> {
         if head > thread.seq {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));
         }
@@ -329,17 +334,17 @@ const READ_AHEAD: usize = 256;
 /// Makes a thread whose beginning is gone.
 fn begin_trimmed(thread: &mut ThreadHead, facts: &TransferThread) {
     let state = facts.state.as_ref().map(|state| state.text().to_owned());
-    let base = Base { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
+    let base = BaseState { messages: facts.messages.clone(), state, guard: facts.guard.clone() };
     (thread.oldest, thread.seq) = (facts.oldest, facts.oldest - 1);
     thread.at = facts.head_at.unwrap_or_default();
-    thread.beginning = Some(Box::new(Beginning { base, at: thread.at }));
+    thread.imported_base = Some(Box::new(ImportedBase { base, at: thread.at }));
 }
 
 fn check_thread(key: &ThreadKey, facts: &TransferThread) -> Result<(), ImportProblem> {
     let times = [facts.created_at, facts.head_at.unwrap_or_default()];
     let sound = *key.id == *facts.thread_id
-        && (1..MOST).contains(&facts.oldest)
-        && times.iter().all(|time| time.0 < MOST)
+        && (1..MAX_NUMBER).contains(&facts.oldest)
+        && times.iter().all(|time| time.0 < MAX_NUMBER)
         && facts
             .guard
             .as_ref()
@@ -348,8 +353,8 @@ fn check_thread(key: &ThreadKey, facts: &TransferThread) -> Result<(), ImportPro
     sound.then_some(()).ok_or_else(|| ImportProblem::Bad(problem.into()))
 }
 
-fn request_of(facts: &TransferRun) -> Request {
-    Request {
+fn request_of(facts: &TransferRun) -> RunRequest {
+    RunRequest {
         thread_id: facts.thread_id.clone(),
         agent: facts.agent.clone(),
         message: facts.message.clone(),

@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use super::heads::{ProducerHead, Route, Speech, ThreadHead};
-use super::import::{MOST, Taken, is_id};
-use super::{Store, StoreResult, Txn};
+use super::heads::{ProducerHead, ProducerState, Route, ThreadHead};
+use super::import::{ImportResult, MAX_NUMBER, is_id};
+use super::{StoreResult, Txn, TxnStore};
 use crate::key::RunKey;
 use crate::limits;
 use crate::transfer::{ImportProblem, TransferProducer, TransferState};
 
-impl<S: Store> Txn<S> {
-    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &TransferState) -> Taken<S> {
+impl<S: TxnStore> Txn<S> {
+    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &TransferState) -> ImportResult<S> {
         // The one without a name has an empty one.
         let is_wrong = |producer: &TransferProducer| {
             let is_named = producer.name.is_empty() || is_id(&producer.name);
-            !is_named || producer.epoch >= MOST || producer.next >= MOST
+            !is_named || producer.epoch >= MAX_NUMBER || producer.next >= MAX_NUMBER
         };
         if note.producers.len() > limits::PRODUCERS || note.producers.iter().any(is_wrong) {
             return Ok(Err(ImportProblem::Bad(
@@ -43,8 +43,8 @@ impl<S: Store> Txn<S> {
                 (run.dirty, run.unnoted) = (true, true);
             }
             for producer in &note.producers {
-                let speech = Speech { decoder: producer.decoder.clone(), routes: Vec::new() };
-                keep_newer(&mut run.producers, &producer.name, head_of(producer, speech));
+                let state = ProducerState { decoder: producer.decoder.clone(), routes: Vec::new() };
+                keep_newer(&mut run.producers, &producer.name, head_of(producer, state));
             }
             self.batch.touched_runs.insert(run.id);
         }
@@ -63,12 +63,12 @@ impl<S: Store> Txn<S> {
             }
             self.heads.put_run(run);
         }
-        Ok(head_of(note, Speech { decoder: note.decoder.clone(), routes }))
+        Ok(head_of(note, ProducerState { decoder: note.decoder.clone(), routes }))
     }
 }
 
-fn head_of(note: &TransferProducer, speech: Speech) -> ProducerHead {
-    ProducerHead { epoch: note.epoch, next: note.next, speech, dirty: true, unnoted: true }
+fn head_of(note: &TransferProducer, state: ProducerState) -> ProducerHead {
+    ProducerHead { epoch: note.epoch, next: note.next, state, dirty: true, unnoted: true }
 }
 
 /// Keeps a producer's place, unless a newer one is known.

@@ -12,7 +12,7 @@ use runwire_model::json::{FieldError, Object};
 use super::check::Checking;
 use super::heads::{Route, ThreadHead};
 use super::route::{Sessions, remember};
-use super::{CommandResult, Store, StoreResult, Txn, producer};
+use super::{CommandResult, StoreResult, Txn, TxnStore, producer};
 use crate::append::{Append, Appended, FrameIn, Target};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -75,7 +75,7 @@ struct Writer<'a> {
     checking: Checking,
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(crate) fn append_to_tenant(
         &mut self,
         tenant: &Arc<str>,
@@ -111,7 +111,7 @@ impl<S: Store> Txn<S> {
                 return Ok(Err(LogError::NeedsRun(dialect).into()));
             }
             let writer = Writer { tenant: &tenant, routed_as: &routed_as, dialect, checking };
-            Ok(txn.merge_frame(&writer, &mut producer.speech.routes, frame)?.map(|(thread, seq)| {
+            Ok(txn.merge_frame(&writer, &mut producer.state.routes, frame)?.map(|(thread, seq)| {
                 last_seq = seq;
                 if !threads.contains(&thread) {
                     threads.push(thread);
@@ -169,13 +169,13 @@ impl<S: Store> Txn<S> {
             Err(refused) => return Ok(Err(refused.into())),
         };
         if let Some(run) = named.run
-            && routed.speech.routes.iter().all(|route| route.run.as_deref() != Some(run))
+            && routed.state.routes.iter().all(|route| route.run.as_deref() != Some(run))
         {
             let route = self.route_to_run(thread, run)?;
-            route.into_iter().for_each(|route| remember(&mut routed.speech.routes, route));
+            route.into_iter().for_each(|route| remember(&mut routed.state.routes, route));
         }
         // What a decoder remembers between two frames belongs to one session.
-        let own = routed.speech.decoder.take().filter(|decoder| decoder.dialect() == writer.dialect);
+        let own = routed.state.decoder.take().filter(|decoder| decoder.dialect() == writer.dialect);
         let mut decoder = own.unwrap_or_else(|| Decoder::new(writer.dialect));
         let sessions = Sessions::AreThreads;
         let written =
@@ -183,8 +183,8 @@ impl<S: Store> Txn<S> {
         if written.is_err() {
             return Ok(written);
         }
-        routed.speech.decoder = Some(decoder);
-        if let (Some(run), Some(route)) = (named.run, routed.speech.routes.last()) {
+        routed.state.decoder = Some(decoder);
+        if let (Some(run), Some(route)) = (named.run, routed.state.routes.last()) {
             self.note_alias(thread, run, route.to, aliases)?;
         }
         producer::keep(&mut thread.producers, writer.routed_as, routed);

@@ -1,11 +1,11 @@
 //! The verbs of the log, the same for every store: decode, guard, order, dedupe.
 //!
 //! A store's writer takes requests ([`Command`]) and has [`Txn`] work them out one after the other. They read and change
-//! heads: what is known of a thread, a run, a producer. What comes of them is gathered in a [`Batch`]: records,
+//! heads: what is known of a thread, a run, a producer. What comes of them is gathered in a [`CommitBatch`]: records,
 //! notices, and which heads were touched. Then the writer stores the batch and the heads, commits, and only then
 //! replies.
 //!
-//! Nothing here touches the store but through [`Store`], and only to look something up. So work that cannot be
+//! Nothing here touches the store but through [`TxnStore`], and only to look something up. So work that cannot be
 //! committed can be dropped with all heads, and the requests can be worked out again.
 
 mod acts;
@@ -33,23 +33,23 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use runwire_model::Timestamp;
 
-pub(crate) use answer::{Place, question_in, resolution_in};
-pub(crate) use base::Base;
-pub(crate) use batch::{Batch, NewNotice};
+pub(crate) use answer::{RecordSearch, question_in, resolution_in};
+pub(crate) use base::BaseState;
+pub(crate) use batch::{CommitBatch, NewNotice};
 pub(crate) use command::{Command, Pending};
-pub(crate) use heads::{Head, Heads, ProducerHead, Request, RunHead, Speech, ThreadHead};
+pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunProgress, RunRequest, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
 pub(crate) use note::{NoteError, whole};
-pub(crate) use retention::{Candidate, Cut, choose_cuts};
-pub(crate) use store::{Missing, Store};
+pub(crate) use retention::{Candidate, ThreadTrim, plan_trims};
+pub(crate) use store::{MissingRow, TxnStore};
 
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::notice::Subscriber;
 
 /// A result that only the store can spoil.
-pub(crate) type StoreResult<S, T> = Result<T, <S as Store>::Error>;
+pub(crate) type StoreResult<S, T> = Result<T, <S as TxnStore>::Error>;
 
 /// What comes out of a verb: a fault of the store, a refusal, or a result.
 pub(crate) type CommandResult<S, T> = StoreResult<S, Result<T, LogError>>;
@@ -58,7 +58,7 @@ pub(crate) type CommandResult<S, T> = StoreResult<S, Result<T, LogError>>;
 pub(crate) struct Txn<S> {
     pub(crate) store: S,
     pub(crate) heads: Heads,
-    pub(crate) batch: Batch,
+    pub(crate) batch: CommitBatch,
     /// Who is to be told of which events.
     pub(crate) subscribers: Vec<Subscriber>,
     /// This node, where a store has several.
@@ -67,13 +67,13 @@ pub(crate) struct Txn<S> {
     pub(crate) now: Timestamp,
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// Begins with nothing at hand.
     pub(crate) fn new(store: S, now: Timestamp) -> Self {
         Self {
             store,
             heads: Heads::default(),
-            batch: Batch::default(),
+            batch: CommitBatch::default(),
             subscribers: Vec::new(),
             node: None,
             now,
@@ -83,7 +83,7 @@ impl<S: Store> Txn<S> {
     /// Drops what is at hand: the batch was not committed, or others may write before the next one.
     pub(crate) fn forget(&mut self) {
         self.heads = Heads::default();
-        self.batch = Batch::default();
+        self.batch = CommitBatch::default();
     }
 
     /// Brings back a run and its thread, which were worked on.
@@ -119,7 +119,7 @@ impl<S: Store> Txn<S> {
     /// Takes out the thread of a run, which cannot be missing.
     fn thread_of(&mut self, run: &RunHead) -> StoreResult<S, Box<ThreadHead>> {
         let thread = self.heads.take_thread_by_id(&self.store, run.thread)?;
-        Ok(thread.ok_or(Missing("the thread of a run"))?)
+        Ok(thread.ok_or(MissingRow("the thread of a run"))?)
     }
 
     fn new_thread(
@@ -135,7 +135,7 @@ impl<S: Store> Txn<S> {
         &mut self,
         key: RunKey,
         thread: &ThreadHead,
-        request: Request,
+        request: RunRequest,
         created_at: Timestamp,
     ) -> StoreResult<S, Box<RunHead>> {
         Ok(Box::new(RunHead::new(self.store.new_run_id()?, key, thread, request, created_at)))

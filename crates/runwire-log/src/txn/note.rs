@@ -7,7 +7,7 @@
 use runwire_model::run::RunState;
 use serde::{Deserialize, Serialize};
 
-use super::heads::Head;
+use super::heads::RunProgress;
 use crate::info::{InteractionInfo, RunError, RunSummary, Warnings};
 
 /// A note cannot be written, or is none.
@@ -46,7 +46,7 @@ struct Rare {
     warnings: Warnings,
 }
 
-impl Head {
+impl RunProgress {
     /// Adds the note of a head to what was written before.
     pub(crate) fn write_note(&self, out: &mut Vec<u8>) -> Result<(), NoteError> {
         let RunSummary {
@@ -129,11 +129,11 @@ mod tests {
 
     #[test]
     fn a_head_is_the_same_after_its_note() {
-        let mut head = Head { state: RunState::new("t", "r"), ..Head::default() };
-        let round = |head: &Head| {
+        let mut head = RunProgress { state: RunState::new("t", "r"), ..RunProgress::default() };
+        let round = |head: &RunProgress| {
             let mut note = Vec::new();
             head.write_note(&mut note).unwrap();
-            let back = Head::of_note(&note).unwrap();
+            let back = RunProgress::of_note(&note).unwrap();
             assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
             assert_eq!(back.check, head.check);
         };
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn a_damaged_note_is_told_and_not_guessed() {
         let mut note = Vec::new();
-        Head::default().write_note(&mut note).unwrap();
+        RunProgress::default().write_note(&mut note).unwrap();
         for end in 0..note.len() {
-            assert!(Head::of_note(&note[..end]).is_err(), "{end}");
+            assert!(RunProgress::of_note(&note[..end]).is_err(), "{end}");
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn decoder_for(
 ) -> Result<Option<Decoder>, Undecided> {
     // The anonymous writers of a tenant are many, and each speaks what it speaks.
     let is_anyone = append.stamp.is_none() && matches!(append.target, Target::Tenant(_));
-    let pinned = producer.speech.decoder.as_ref().filter(|_| !is_anyone);
+    let pinned = producer.state.decoder.as_ref().filter(|_| !is_anyone);
     match (pinned, append.dialect) {
         (Some(decoder), None) => Ok(Some(decoder.clone())),
         (Some(decoder), Some(named)) => {
@@ -123,7 +123,7 @@ pub(crate) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mu
     let nobody = ProducerHead::default();
     let before = producers.get(name).unwrap_or(&nobody);
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);
-    if place(before) != place(&producer) || before.speech != producer.speech {
+    if place(before) != place(&producer) || before.state != producer.state {
         (producer.dirty, producer.unnoted) = (true, true);
         producers.insert(name.to_owned(), producer);
     }

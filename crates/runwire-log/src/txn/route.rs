@@ -5,9 +5,9 @@ use runwire_model::run::{Authority, EndOfInput, RunState, Status};
 use runwire_model::window::Window;
 
 use super::check::Checking;
-use super::heads::{ProducerHead, Request, Route, RunHead, ThreadHead};
+use super::heads::{ProducerHead, Route, RunHead, RunRequest, ThreadHead};
 use super::producer;
-use super::{CommandResult, Missing, Store, StoreResult, Txn, mint};
+use super::{CommandResult, MissingRow, StoreResult, Txn, TxnStore, mint};
 use crate::append::{Append, Appended, FrameIn};
 use crate::error::{FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey, is_usable_id};
@@ -32,7 +32,7 @@ enum Choice {
     New { cuts: Option<usize> },
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     pub(crate) fn append_to_thread(
         &mut self,
         key: &ThreadKey,
@@ -70,7 +70,7 @@ impl<S: Store> Txn<S> {
             Err(refused) => return Ok(Err(refused)),
         };
         if append.end && appended.fault.is_none() {
-            for route in &producer.speech.routes {
+            for route in &producer.state.routes {
                 if thread.open.contains(&route.to) {
                     self.with_run(route.to, |txn, run| txn.end_of_input(thread, run, EndOfInput::Complete))?;
                 }
@@ -99,11 +99,11 @@ impl<S: Store> Txn<S> {
         if sessions == Sessions::AreThreads {
             envelope.thread = None;
         }
-        let routes = &mut producer.speech.routes;
+        let routes = &mut producer.state.routes;
         let (mut run, known) = match self.choose(routes, &envelope, decoder.dialect())? {
             Choice::Known { at } => {
                 let run = self.heads.take_run_by_id(&self.store, routes[at].to)?;
-                (run.ok_or(Missing("the run of a route"))?, Some(at))
+                (run.ok_or(MissingRow("the run of a route"))?, Some(at))
             }
             Choice::New { cuts } => {
                 if let Err(problem) = try_elsewhere(decoder, frame) {
@@ -178,7 +178,7 @@ impl<S: Store> Txn<S> {
             Some(key) if !self.heads.has_run(&self.store, &key)? => key,
             _ => RunKey::new(tenant.clone(), mint()),
         };
-        let run = self.new_run(key, thread, Request::default(), self.now)?;
+        let run = self.new_run(key, thread, RunRequest::default(), self.now)?;
         thread.open.push(run.id);
         Ok(run)
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use runwire_model::window::Window;
 
 use super::heads::ThreadHead;
-use super::{Store, StoreResult, Txn};
+use super::{StoreResult, Txn, TxnStore};
 use crate::record::Stored;
 use crate::run_history::RecordSource;
 
 /// The records of a thread as the verbs see them.
-pub(super) struct Source<'a, S: Store> {
+pub(super) struct ThreadRecordSource<'a, S: TxnStore> {
     store: &'a S,
     thread: i64,
     /// Those of the batch at hand, each with the number of its run.
@@ -20,22 +20,22 @@ pub(super) struct Source<'a, S: Store> {
     failed: RefCell<Option<S::Error>>,
 }
 
-impl<S: Store> Txn<S> {
+impl<S: TxnStore> Txn<S> {
     /// The records of a thread, those of the batch included.
-    pub(super) fn source(&self, thread: &ThreadHead) -> Source<'_, S> {
+    pub(super) fn source(&self, thread: &ThreadHead) -> ThreadRecordSource<'_, S> {
         let pending = self.batch.records_of(thread.id);
-        Source { store: &self.store, thread: thread.id, pending, failed: RefCell::new(None) }
+        ThreadRecordSource { store: &self.store, thread: thread.id, pending, failed: RefCell::new(None) }
     }
 }
 
-impl<S: Store> Source<'_, S> {
+impl<S: TxnStore> ThreadRecordSource<'_, S> {
     /// Tells of a lookup that failed: what was made of it must not be written.
     pub(super) fn check(self) -> StoreResult<S, ()> {
         self.failed.into_inner().map_or(Ok(()), Err)
     }
 }
 
-impl<S: Store> RecordSource for Source<'_, S> {
+impl<S: TxnStore> RecordSource for ThreadRecordSource<'_, S> {
     fn visit(&self, after: u64, show: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
         let first_pending = self.pending.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
         let mut stopped = false;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use runwire_model::Timestamp;
 
-use super::base::Base;
+use super::base::BaseState;
 use super::heads::{RunHead, ThreadHead};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
@@ -12,7 +12,7 @@ use crate::record::Stored;
 /// Something that the store must hold is not there.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("{0} is missing")]
-pub(crate) struct Missing(pub(crate) &'static str);
+pub(crate) struct MissingRow(pub(crate) &'static str);
 
 /// What the verbs look up in a store.
 ///
@@ -20,10 +20,10 @@ pub(crate) struct Missing(pub(crate) &'static str);
 /// blocks; and what it tells must stay true until the batch is committed, or the commit must fail: a store with
 /// several writers locks a thread before it hands out its head or that of one of its runs.
 ///
-/// Nothing here changes the store: what is to be written is in the [`Batch`](super::Batch) and in the heads.
-pub(crate) trait Store {
+/// Nothing here changes the store: what is to be written is in the [`CommitBatch`](super::CommitBatch) and in the heads.
+pub(crate) trait TxnStore {
     /// A fault of the store. The work of the batch is dropped then, with all heads.
-    type Error: From<Missing>;
+    type Error: From<MissingRow>;
 
     /// Loads a thread, with its producers.
     fn thread(&self, key: &ThreadKey) -> Result<Option<Box<ThreadHead>>, Self::Error>;
@@ -44,7 +44,7 @@ pub(crate) trait Store {
     fn has_run_from(&self, thread: i64, first_seq: u64) -> Result<bool, Self::Error>;
 
     /// Tells what was before the records of a thread, where its beginning is gone.
-    fn base(&self, thread: i64) -> Result<Option<Base>, Self::Error>;
+    fn base(&self, thread: i64) -> Result<Option<BaseState>, Self::Error>;
 
     /// Shows the stored records of a thread after a `seq`, in order, until it is told to stop.
     fn visit(

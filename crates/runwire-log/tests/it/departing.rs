@@ -201,7 +201,7 @@ async fn what_a_deleted_thread_leaves_is_purged_by_whoever_is_on_duty() {
         node.append(Append { thread: Some("t".into()), ..write }).await.unwrap();
     }
     // Some of its runs are trimmed already.
-    let retention = Retention { most_bytes: Some(2000), ..Retention::default() };
+    let retention = Retention { max_bytes: Some(2000), ..Retention::default() };
     assert!(node.trim(retention).await.unwrap() > 0);
     node.delete_thread(&ThreadKey::new("tenant", "t"), false).await.unwrap();
     // Whether or not it has begun with it.
@@ -237,7 +237,7 @@ async fn retention_removes_however_many_runs_there_are() {
     let open = Append { thread: Some("u".into()), ..frames("open", None, &[STARTED]) };
     node.append(open).await.unwrap();
     let bytes: u64 = cluster.sql("SELECT sum(length(body)) FROM chunk").parse().unwrap();
-    let half = Retention { most_bytes: Some(bytes / 2), ..Retention::default() };
+    let half = Retention { max_bytes: Some(bytes / 2), ..Retention::default() };
     let removed = node.trim(half).await.unwrap();
     assert!(removed > RUNS / 2 && removed < 2 * RUNS, "{removed}");
     let kept = "SELECT min(ended_at) FROM run WHERE NOT trimmed AND ended_at IS NOT NULL";

@@ -266,7 +266,7 @@ async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
     log.append(append("trimmed", &[STARTED, COMPLETED])).await.unwrap();
     log.delete_thread(&ThreadKey::new("tenant", "gone"), true).await.unwrap();
     log = bed.reopen(log, Timing::default()).await;
-    let everything = Retention { most_bytes: Some(0), ..Retention::default() };
+    let everything = Retention { max_bytes: Some(0), ..Retention::default() };
     assert_eq!(log.trim(everything).await.unwrap(), 1);
     let connection = Connection::open(bed.path()).unwrap();
     let gone =

@@ -55,7 +55,7 @@ impl Threads {
         new.oldest.push(whole_number(thread.oldest));
         new.head.push(head);
         new.head_at.push(head_at);
-        let base = thread.beginning.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
+        let base = thread.imported_base.as_ref().map(|beginning| serde_json::to_string(&beginning.base));
         new.base.push(base.transpose()?);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Producers {
         self.name.push(name.to_owned());
         self.epoch.push(producer.epoch as i64);
         self.next.push(producer.next as i64);
-        self.decoder.push(serde_json::to_string(&producer.speech)?);
+        self.decoder.push(serde_json::to_string(&producer.state)?);
         Ok(())
     }
 

@@ -267,7 +267,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
     };
     assert_eq!(exported(one.clone()).await, exported(other.clone()).await);
     assert!(exported(other.clone()).await.contains("next: 4"), "{}", exported(other.clone()).await);
-    let everything = Retention { most_bytes: Some(0), ..Retention::default() };
+    let everything = Retention { max_bytes: Some(0), ..Retention::default() };
     assert_eq!(other.trim(everything).await, Ok(0), "an open run stays");
     assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 4);
     // Its node is gone: whoever takes it up knows how far it is.
