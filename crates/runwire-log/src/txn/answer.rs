@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use runwire_model::Timestamp;
 use runwire_model::event::{Body, Event, InteractionRequested};
 
-use super::acts::expired;
 use super::heads::{RunHead, ThreadHead};
+use super::sweep::expiry_events;
 use super::{CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::info::InteractionInfo;
@@ -18,7 +18,7 @@ use crate::run_history::RecordSource;
 impl<S: TxnStore> Txn<S> {
     /// Takes answers together: all of them in one record, or none.
     pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> CommandResult<S, Vec<Answered>> {
-        let done = self.on_run(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
+        let done = self.with_open_thread(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
         Ok(done.and_then(|taken| taken))
     }
 
@@ -69,7 +69,7 @@ impl<S: TxnStore> Txn<S> {
             asked.is_some_and(|asked| asked.is_open() && asked.expires_at.is_some_and(|at| at <= now.0))
         };
         if answers.iter().any(is_due) {
-            let events = expired(run, now);
+            let events = expiry_events(run, now);
             let _ = self.act(thread, run, events)?;
         }
         Ok(())

@@ -8,15 +8,17 @@
 //! Nothing here touches the store but through [`TxnStore`], and only to look something up. So work that cannot be
 //! committed can be dropped with all heads, and the requests can be worked out again.
 
-mod acts;
 mod answer;
 mod append;
 mod base;
 mod batch;
+mod cancel;
 mod check;
 mod command;
+mod create;
 mod delete;
 mod heads;
+mod heartbeat;
 mod import;
 mod import_state;
 mod lease;
@@ -27,6 +29,7 @@ mod retention;
 mod route;
 mod source;
 mod store;
+mod sweep;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -108,12 +111,31 @@ impl<S: TxnStore> Txn<S> {
     fn with_run<T>(
         &mut self,
         id: i64,
-        work: impl FnOnce(&mut Self, &mut RunHead) -> StoreResult<S, T>,
+        apply: impl FnOnce(&mut Self, &mut RunHead) -> StoreResult<S, T>,
     ) -> StoreResult<S, Option<T>> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(None) };
-        let result = work(self, &mut run)?;
+        let result = apply(self, &mut run)?;
         self.put_run(run);
         Ok(Some(result))
+    }
+
+    /// Works on a run and its thread, unless that is gone.
+    fn with_open_thread<T>(
+        &mut self,
+        key: &RunKey,
+        apply: impl FnOnce(&mut Self, &mut ThreadHead, &mut RunHead) -> StoreResult<S, T>,
+    ) -> CommandResult<S, T> {
+        let Some(mut run) = self.heads.take_run(&self.store, key)? else {
+            return Ok(Err(LogError::RunUnknown(key.id.to_string())));
+        };
+        let mut thread = self.thread_of(&run)?;
+        let result = if thread.deleted {
+            Err(LogError::ThreadDeleted(thread.key.id.to_string()))
+        } else {
+            Ok(apply(self, &mut thread, &mut run)?)
+        };
+        self.put(thread, run);
+        Ok(result)
     }
 
     /// Takes out the thread of a run, which cannot be missing.
