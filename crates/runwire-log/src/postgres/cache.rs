@@ -86,7 +86,9 @@ impl Cache {
     /// Keeps the head of a thread, which is stored with a version.
     pub(super) fn keep_thread(&mut self, mut head: Box<ThreadHead>, version: i64) {
         (head.new, head.listed, head.imported_base) = (false, false, None);
-        head.producers.values_mut().for_each(|producer| (producer.dirty, producer.unnoted) = (false, false));
+        head.producers
+            .values_mut()
+            .for_each(|producer| (producer.dirty, producer.snapshot_dirty) = (false, false));
         self.thread_names.insert(head.key.clone(), head.id);
         let kept = self.of(head.id, version);
         kept.head = Some(head);

@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Db, Failure};
-use crate::txn::{Lease, NoteError, ProducerHead, RunHead, RunProgress, whole};
+use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, whole};
 
 /// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.
@@ -46,7 +46,7 @@ impl Note {
     /// Notes how far a run is.
     pub(super) fn write(run: &RunHead) -> Db<Vec<u8>> {
         let mut head = Vec::with_capacity(256);
-        run.head.write_note(&mut head)?;
+        run.head.encode(&mut head)?;
         let behind = run.producers.iter().filter(|(_, producer)| producer.dirty);
         let producers = behind.map(|(name, producer)| {
             let state = serde_json::to_string(&producer.state)?;
@@ -54,13 +54,13 @@ impl Note {
         });
         let producers = producers.collect::<Db<_>>()?;
         let note = Self { last_seq: run.last_seq, head, producers };
-        Ok(postcard::to_extend(&note, vec![FORM]).map_err(NoteError::from)?)
+        Ok(postcard::to_extend(&note, vec![FORM]).map_err(ProgressError::from)?)
     }
 
     /// Reads a note.
     pub(super) fn read(note: &[u8]) -> Db<Self> {
         match note.split_first() {
-            Some((&FORM, note)) => Ok(whole(note)?),
+            Some((&FORM, note)) => Ok(decode_all(note)?),
             _ => Err(Failure::Damaged("the note of a run has a form that is not known here".into())),
         }
     }
@@ -68,7 +68,7 @@ impl Note {
     /// Brings the head of a run up to what is noted.
     pub(super) fn bring_up(&self, run: &mut RunHead) -> Db<()> {
         let message = run.head.summary.message.take();
-        run.head = RunProgress::of_note(&self.head)?;
+        run.head = RunProgress::decode(&self.head)?;
         run.head.summary.message = message;
         (run.last_seq, run.dirty) = (self.last_seq, true);
         self.bring_up_producers(&mut run.producers)
@@ -78,15 +78,16 @@ impl Note {
     pub(super) fn bring_up_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> Db<()> {
         for NotedProducer { name, epoch, next, state } in &self.producers {
             let state = serde_json::from_str(state)?;
-            let noted = ProducerHead { epoch: *epoch, next: *next, state, dirty: true, unnoted: false };
+            let noted =
+                ProducerHead { epoch: *epoch, next: *next, state, dirty: true, snapshot_dirty: false };
             producers.insert(name.clone(), noted);
         }
         Ok(())
     }
 }
 
-impl From<NoteError> for Failure {
-    fn from(error: NoteError) -> Self {
+impl From<ProgressError> for Failure {
+    fn from(error: ProgressError) -> Self {
         Self::Damaged(error.to_string())
     }
 }
@@ -106,7 +107,7 @@ mod tests {
         (run.last_seq, run.head.summary.records, run.head.summary.events) = (300, 300, 301);
         run.head.state.status = Status::Running;
         let state = ProducerState { decoder: Some(Decoder::new(Dialect::Loom)), routes: Vec::new() };
-        let producer = ProducerHead { epoch: 3, next: 200, state, dirty: true, unnoted: true };
+        let producer = ProducerHead { epoch: 3, next: 200, state, dirty: true, snapshot_dirty: true };
         run.producers.insert("p".to_owned(), producer);
         let quiet = ProducerHead { dirty: false, ..ProducerHead::default() };
         run.producers.insert("written".to_owned(), quiet);

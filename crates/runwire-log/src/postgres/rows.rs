@@ -146,7 +146,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
         producers: HashMap::new(),
         new: false,
         dirty: false,
-        unnoted: false,
+        snapshot_dirty: false,
         listed: false,
     })
 }
@@ -181,7 +181,7 @@ pub(super) fn load_producers(
 pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHead)> {
     let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
-    Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, unnoted: false }))
+    Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, snapshot_dirty: false }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //!
 //! A row is a list of entries, all numbers little-endian:
 //! - `1`, thread i64, length u32, records (see `record.rs`)
-//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as postcard (`HeadNote`)
+//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as postcard (`EncodedProgress`)
 //! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -21,7 +21,7 @@ use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::Db;
 use crate::record::{Records, Stored};
-use crate::txn::{NoteError, RunHead, RunProgress};
+use crate::txn::{ProgressError, RunHead, RunProgress};
 
 const RECORDS: u8 = 1;
 const RUN: u8 = 2;
@@ -79,7 +79,7 @@ impl Journal {
 
     /// Notes the part of a run that changes with every record, and its producers that have changed.
     pub(super) fn note_run(&mut self, run: &mut RunHead) -> Db<()> {
-        if std::mem::take(&mut run.unnoted) {
+        if std::mem::take(&mut run.snapshot_dirty) {
             self.row.push(RUN);
             self.row.extend_from_slice(&run.id.to_le_bytes());
             self.row.extend_from_slice(&run.last_seq.to_le_bytes());
@@ -87,8 +87,8 @@ impl Journal {
             self.row.extend_from_slice(&deadline.to_le_bytes());
             put_head(&mut self.row, &run.head)?;
         }
-        for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.unnoted) {
-            producer.unnoted = false;
+        for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.snapshot_dirty) {
+            producer.snapshot_dirty = false;
             self.row.push(PRODUCER);
             self.row.extend_from_slice(&run.id.to_le_bytes());
             self.row.extend_from_slice(&run.last_seq.to_le_bytes());
@@ -150,11 +150,11 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> Db<()> {
-    put_measured(out, |out| head.write_note(out).map_err(|error| damaged_by(&error)))
+    put_measured(out, |out| head.encode(out).map_err(|error| damaged_by(&error)))
 }
 
 fn head_of(note: &[u8]) -> Db<RunProgress> {
-    RunProgress::of_note(note).map_err(|error| damaged_by(&error))
+    RunProgress::decode(note).map_err(|error| damaged_by(&error))
 }
 
 fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> Db<()> {
@@ -273,6 +273,6 @@ fn damaged(what: &'static str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into())
 }
 
-fn damaged_by(error: &NoteError) -> rusqlite::Error {
+fn damaged_by(error: &ProgressError) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, error.to_string().into())
 }

@@ -38,7 +38,7 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
 
 /// Writes what has changed of a run and its producers.
 pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
-    run.unnoted = false;
+    run.snapshot_dirty = false;
     if std::mem::take(&mut run.dirty) {
         let head = serde_json::to_string(&run.head).map_err(json_error)?;
         let status = run.head.state.status;
@@ -108,7 +108,7 @@ fn save_producers(
             producer.next as i64,
             state
         ])?;
-        (producer.dirty, producer.unnoted) = (false, false);
+        (producer.dirty, producer.snapshot_dirty) = (false, false);
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
         producers: HashMap::new(),
         new: false,
         dirty: false,
-        unnoted: false,
+        snapshot_dirty: false,
         listed: false,
     })
 }
@@ -229,7 +229,7 @@ pub(super) fn load_producers(
                 next: row.get::<_, i64>(2)? as u64,
                 state,
                 dirty: false,
-                unnoted: false,
+                snapshot_dirty: false,
             },
         ))
     })?;

@@ -40,7 +40,7 @@ impl<S: TxnStore> Txn<S> {
         let given = answers.iter().zip(&settled).filter(|(_, settled)| settled.is_none());
         let events: Vec<_> = given.map(|(answer, _)| Event::new(answer.clone().into_event())).collect();
         if !events.is_empty() {
-            let _ = self.act(thread, run, events)?;
+            let _ = self.append_server_events(thread, run, events)?;
         }
         let answered = |(answer, settled): (&Answer, Option<Resolution>)| {
             let new = settled.is_none();
@@ -70,7 +70,7 @@ impl<S: TxnStore> Txn<S> {
         };
         if answers.iter().any(is_due) {
             let events = expiry_events(run, now);
-            let _ = self.act(thread, run, events)?;
+            let _ = self.append_server_events(thread, run, events)?;
         }
         Ok(())
     }

@@ -250,7 +250,7 @@ impl<S: TxnStore> Txn<S> {
         let mut state = std::mem::take(&mut run.head.state);
         let source = self.source(thread);
         let known = StateCache::default();
-        let worked = work(&mut state, &lookup(&source, run, seq, &known), seq, &mut entries);
+        let worked = work(&mut state, &run_history(&source, run, seq, &known), seq, &mut entries);
         run.head.state = state;
         source.check()?;
         Ok(worked.map(|result| (result, entries)))
@@ -293,7 +293,7 @@ impl<S: TxnStore> Txn<S> {
     }
 
     /// Writes events of the server's own as one record, all or none; a closed run takes none.
-    pub(crate) fn act(
+    pub(crate) fn append_server_events(
         &mut self,
         thread: &mut ThreadHead,
         run: &mut RunHead,
@@ -358,7 +358,7 @@ impl<S: TxnStore> Txn<S> {
             thread.latest = Some(run.id);
         }
         run.last_seq = thread.seq;
-        (run.dirty, run.unnoted) = (true, true);
+        (run.dirty, run.snapshot_dirty) = (true, true);
         let status = run.head.state.status;
         run.deadline = (status == Status::Suspended).then(|| question_deadline(run, at));
         if !status.is_closed() {

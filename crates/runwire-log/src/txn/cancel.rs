@@ -15,11 +15,11 @@ impl<S: TxnStore> Txn<S> {
             let new = match run.head.state.status {
                 Status::Pending | Status::Suspended => {
                     let event = Event::new(RunCancelled { reason, ..Default::default() });
-                    txn.act(thread, run, vec![event])?.is_ok()
+                    txn.append_server_events(thread, run, vec![event])?.is_ok()
                 }
                 Status::Running if !run.head.summary.cancel_requested => {
                     let event = Event::new(RunCancelRequested { reason, by });
-                    let asked = txn.act(thread, run, vec![event])?.is_ok();
+                    let asked = txn.append_server_events(thread, run, vec![event])?.is_ok();
                     if asked {
                         run.set_lease(Lease::Stopping);
                     }

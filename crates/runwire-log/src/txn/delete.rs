@@ -25,7 +25,7 @@ impl<S: TxnStore> Txn<S> {
         for open in thread.open.clone() {
             let reason = Some("thread deleted".into());
             let event = Event::new(RunCancelled { reason, ..Default::default() });
-            self.with_run(open, |txn, run| txn.act(&mut thread, run, vec![event]))?;
+            self.with_run(open, |txn, run| txn.append_server_events(&mut thread, run, vec![event]))?;
         }
         thread.deleted = true;
         self.batch.deleted.push((thread.id, key.clone()));

@@ -10,7 +10,7 @@ use runwire_model::run::{RunState, Status};
 use serde::{Deserialize, Serialize};
 
 use super::StoreResult;
-use super::base::BaseState;
+use super::base_state::BaseState;
 use super::lease::Lease;
 use super::store::TxnStore;
 use crate::info::{LeftRun, NewRun, RunInfo, RunSummary, beginning};
@@ -84,7 +84,7 @@ pub(crate) struct RunHead {
     /// Whether its row is behind.
     pub(crate) dirty: bool,
     /// Whether its note is behind, too.
-    pub(crate) unnoted: bool,
+    pub(crate) snapshot_dirty: bool,
     /// Whether it is found at hand by its key.
     pub(crate) listed: bool,
 }
@@ -168,7 +168,7 @@ pub(crate) struct ProducerHead {
     /// Whether its row is behind.
     pub(crate) dirty: bool,
     /// Whether its note is behind, too.
-    pub(crate) unnoted: bool,
+    pub(crate) snapshot_dirty: bool,
 }
 
 /// What a producer speaks, and where its frames go.
@@ -244,7 +244,7 @@ impl RunHead {
             producers: HashMap::new(),
             new: true,
             dirty: true,
-            unnoted: false,
+            snapshot_dirty: false,
             listed: false,
         }
     }

@@ -301,7 +301,7 @@ impl<S: TxnStore> Txn<S> {
             self.with_run(open, |_, run| {
                 let suspended = run.head.state.status == Status::Suspended;
                 run.deadline = suspended.then(|| question_deadline(run, at));
-                (run.dirty, run.unnoted) = (true, true);
+                (run.dirty, run.snapshot_dirty) = (true, true);
                 run.lease = Lease::None;
                 run.renew_lease();
                 if run.head.summary.cancel_requested && !suspended {

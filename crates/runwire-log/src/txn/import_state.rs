@@ -40,7 +40,7 @@ impl<S: TxnStore> Txn<S> {
         if run.thread == thread.id && run.last_seq == note.last_seq {
             if let Some(guard) = &note.guard {
                 run.head.state.recall(guard);
-                (run.dirty, run.unnoted) = (true, true);
+                (run.dirty, run.snapshot_dirty) = (true, true);
             }
             for producer in &note.producers {
                 let state = ProducerState { decoder: producer.decoder.clone(), routes: Vec::new() };
@@ -68,7 +68,7 @@ impl<S: TxnStore> Txn<S> {
 }
 
 fn head_of(note: &TransferProducer, state: ProducerState) -> ProducerHead {
-    ProducerHead { epoch: note.epoch, next: note.next, state, dirty: true, unnoted: true }
+    ProducerHead { epoch: note.epoch, next: note.next, state, dirty: true, snapshot_dirty: true }
 }
 
 /// Keeps a producer's place, unless a newer one is known.

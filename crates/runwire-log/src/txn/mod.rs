@@ -10,11 +10,11 @@
 
 mod answer;
 mod append;
-mod base;
-mod batch;
+mod base_state;
 mod cancel;
 mod check;
 mod command;
+mod commit_batch;
 mod create;
 mod delete;
 mod heads;
@@ -23,11 +23,11 @@ mod import;
 mod import_state;
 mod lease;
 mod merge;
-mod note;
 mod producer;
+mod progress_codec;
+mod record_source;
 mod retention;
 mod route;
-mod source;
 mod store;
 mod sweep;
 
@@ -37,13 +37,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use runwire_model::Timestamp;
 
 pub(crate) use answer::{RecordSearch, question_in, resolution_in};
-pub(crate) use base::BaseState;
-pub(crate) use batch::{CommitBatch, NewNotice};
+pub(crate) use base_state::BaseState;
 pub(crate) use command::{Command, Pending};
+pub(crate) use commit_batch::{CommitBatch, NewNotice};
 pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunProgress, RunRequest, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
-pub(crate) use note::{NoteError, whole};
+pub(crate) use progress_codec::{ProgressError, decode_all};
 pub(crate) use retention::{Candidate, ThreadTrim, plan_trims};
 pub(crate) use store::{MissingRow, TxnStore};
 

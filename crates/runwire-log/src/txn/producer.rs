@@ -124,7 +124,7 @@ pub(crate) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mu
     let before = producers.get(name).unwrap_or(&nobody);
     let place = |producer: &ProducerHead| (producer.epoch, producer.next);
     if place(before) != place(&producer) || before.state != producer.state {
-        (producer.dirty, producer.unnoted) = (true, true);
+        (producer.dirty, producer.snapshot_dirty) = (true, true);
         producers.insert(name.to_owned(), producer);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use runwire_model::Timestamp;
 
-use super::base::BaseState;
+use super::base_state::BaseState;
 use super::heads::{RunHead, ThreadHead};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;

@@ -39,7 +39,7 @@ impl<S: TxnStore> Txn<S> {
             Lease::Asking(_) => expiry_events(&run, self.now),
         };
         // Only a closed run refuses, and that has no lease.
-        if self.act(&mut thread, &mut run, events)?.is_err() {
+        if self.append_server_events(&mut thread, &mut run, events)?.is_err() {
             run.set_lease(Lease::None);
         }
         let is_closed = run.head.state.status.is_closed();

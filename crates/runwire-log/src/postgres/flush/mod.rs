@@ -72,7 +72,8 @@ impl Flushed {
             let noted = |thread| txn.heads.thread(thread).map(|thread| thread.noted);
             let noted = txn.heads.run(touched).and_then(|run| noted(run.thread));
             let Some(run) = txn.heads.run_mut(touched) else { continue };
-            let is_behind = run.unnoted || run.producers.values().any(|producer| producer.unnoted);
+            let is_behind =
+                run.snapshot_dirty || run.producers.values().any(|producer| producer.snapshot_dirty);
             let lease_moves = run.leased && !terms.are_met(run, now);
             if !run.new && !is_behind && !lease_moves {
                 continue;
@@ -82,8 +83,8 @@ impl Flushed {
                 && !notes.contains_key(&run.thread);
             if is_free && !lease_moves && Note::suffices(run) {
                 notes.insert(run.thread, (touched, Note::write(run)?));
-                run.unnoted = false;
-                run.producers.values_mut().for_each(|producer| producer.unnoted = false);
+                run.snapshot_dirty = false;
+                run.producers.values_mut().for_each(|producer| producer.snapshot_dirty = false);
                 continue;
             }
             if !run.head.summary.interactions.is_empty() {
@@ -91,7 +92,7 @@ impl Flushed {
             }
             for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.dirty) {
                 flushed.producers.add("run", touched, name, producer)?;
-                (producer.dirty, producer.unnoted) = (false, false);
+                (producer.dirty, producer.snapshot_dirty) = (false, false);
             }
             flushed.runs.add(run, terms, now)?;
             flushed.sealed.push(touched);

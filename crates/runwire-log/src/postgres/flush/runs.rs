@@ -65,7 +65,7 @@ impl Runs {
         if moves {
             run.stored_lease = (run.lease, until);
         }
-        (run.dirty, run.unnoted, run.stored_status) = (false, false, run.head.state.status);
+        (run.dirty, run.snapshot_dirty, run.stored_status) = (false, false, run.head.state.status);
         Ok(())
     }
 

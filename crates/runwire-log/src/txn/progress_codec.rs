@@ -12,7 +12,7 @@ use crate::info::{InteractionInfo, RunError, RunSummary, Warnings};
 
 /// A note cannot be written, or is none.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoteError {
+pub(crate) enum ProgressError {
     #[error("the note of a run is damaged: {0}")]
     Form(#[from] postcard::Error),
     #[error("the note of a run is longer than it may be")]
@@ -22,15 +22,15 @@ pub(crate) enum NoteError {
 }
 
 /// Reads something that takes up all of its bytes: more were written by whoever knows more.
-pub(crate) fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, NoteError> {
+pub(crate) fn decode_all<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ProgressError> {
     match postcard::take_from_bytes(bytes)? {
         (value, []) => Ok(value),
-        _ => Err(NoteError::TooLong),
+        _ => Err(ProgressError::TooLong),
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct HeadNote<S> {
+struct EncodedProgress<S> {
     state: S,
     figures: [u64; 8],
     counted: bool,
@@ -48,7 +48,7 @@ struct Rare {
 
 impl RunProgress {
     /// Adds the note of a head to what was written before.
-    pub(crate) fn write_note(&self, out: &mut Vec<u8>) -> Result<(), NoteError> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), ProgressError> {
         let RunSummary {
             records,
             events,
@@ -69,7 +69,7 @@ impl RunProgress {
             (true, None, true) => None,
             _ => Some(serde_json::to_string(&(interactions, error, warnings))?),
         };
-        let note = HeadNote {
+        let note = EncodedProgress {
             state: &self.state,
             figures: [
                 *records,
@@ -91,9 +91,9 @@ impl RunProgress {
     }
 
     /// Reads the note of a head; what the person asked is not in it.
-    pub(crate) fn of_note(note: &[u8]) -> Result<Self, NoteError> {
-        let (note, rest): (HeadNote<RunState>, _) = postcard::take_from_bytes(note)?;
-        let check = whole(rest)?;
+    pub(crate) fn decode(note: &[u8]) -> Result<Self, ProgressError> {
+        let (note, rest): (EncodedProgress<RunState>, _) = postcard::take_from_bytes(note)?;
+        let check = decode_all(rest)?;
         let Rare { interactions, error, warnings } = match note.rare {
             Some(rare) => serde_json::from_str(&rare)?,
             None => Rare::default(),
@@ -132,8 +132,8 @@ mod tests {
         let mut head = RunProgress { state: RunState::new("t", "r"), ..RunProgress::default() };
         let round = |head: &RunProgress| {
             let mut note = Vec::new();
-            head.write_note(&mut note).unwrap();
-            let back = RunProgress::of_note(&note).unwrap();
+            head.encode(&mut note).unwrap();
+            let back = RunProgress::decode(&note).unwrap();
             assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
             assert_eq!(back.check, head.check);
         };
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn a_damaged_note_is_told_and_not_guessed() {
         let mut note = Vec::new();
-        RunProgress::default().write_note(&mut note).unwrap();
+        RunProgress::default().encode(&mut note).unwrap();
         for end in 0..note.len() {
-            assert!(RunProgress::of_note(&note[..end]).is_err(), "{end}");
+            assert!(RunProgress::decode(&note[..end]).is_err(), "{end}");
         }
     }
 }
