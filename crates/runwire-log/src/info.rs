@@ -46,7 +46,7 @@ pub struct NewRun {
 
 /// An open run of an agent whose server is gone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftRun {
+pub struct OrphanedRun {
     /// Whose it is.
     pub tenant: String,
     /// The run.

@@ -30,7 +30,7 @@
 //! - Ids of threads and runs are used once. Those of a deleted thread stay used up.
 //! - Every open run has a lease; [`Log::sweep`] closes those whose lease ran out. While no node at all could reach
 //!   the store, no lease runs.
-//! - A run whose agent a server has started is that server's. Once it is gone, [`Log::take_up`] gives the run to one
+//! - A run whose agent a server has started is that server's. Once it is gone, [`Log::claim_orphans`] gives the run to one
 //!   other; what the first may still write is refused by the epoch of its producer.
 //! - A notice is committed with its event. It stays until [`Log::told`] says that it is done, whatever happens to
 //!   the run; only deleting the thread removes what was waiting before.
@@ -72,7 +72,7 @@ pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
 pub use error::{Breach, Fault, FrameProblem, LogError};
 pub use figures::{Figures, Waiting, Written};
 pub use info::{
-    Created, InteractionInfo, LatestRun, LeftRun, NewRun, NewThread, ProducerInfo, RunError, RunInfo,
+    Created, InteractionInfo, LatestRun, NewRun, NewThread, OrphanedRun, ProducerInfo, RunError, RunInfo,
     RunQuery, RunSpan, RunSummary, ThreadInfo, Warning, Warnings,
 };
 pub use interaction::{
@@ -246,7 +246,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Takes up open runs of these agents, at most so many, whose server has started the agent and is gone. Each is
     /// given once: it belongs to whoever asked.
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError>;
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError>;
 
     /// Tells whether this node keeps house for all: one node at a time tells webhooks and removes what is old.
     fn on_duty(&self) -> bool {

@@ -14,12 +14,12 @@ pub mod faults;
 pub mod figures;
 pub mod inbox;
 pub mod leases;
-pub mod left;
 pub mod lists;
 pub mod merging;
 pub mod moving;
 pub mod notices;
 pub mod order;
+pub mod orphans;
 pub mod runs;
 mod stage;
 pub mod tails;
@@ -121,9 +121,9 @@ macro_rules! log_conformance {
             leases::a_question_expires_alone_and_resumes_its_run,
             leases::a_run_that_asks_after_a_cancel_is_still_stopped,
             leases::every_lease_gets_a_full_term_after_reopening,
-            left::a_run_is_given_once_and_only_after_its_server_is_gone,
-            left::what_no_server_has_started_and_what_has_ended_is_not_given,
-            left::a_store_that_is_open_alone_is_on_duty,
+            orphans::a_run_is_given_once_and_only_after_its_server_is_gone,
+            orphans::what_no_server_has_started_and_what_has_ended_is_not_given,
+            orphans::a_store_that_is_open_alone_is_on_duty,
             answering::the_first_answer_wins_and_the_next_is_told_which,
             answering::the_same_answer_of_the_same_person_is_told_again,
             answering::of_many_who_answer_at_once_one_wins,

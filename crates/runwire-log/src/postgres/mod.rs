@@ -8,6 +8,7 @@ mod ahead;
 mod asking;
 mod begin;
 mod cache;
+mod claim_orphans;
 mod commit;
 mod connection;
 mod count;
@@ -32,7 +33,6 @@ mod rows;
 mod schema;
 mod store_probe;
 mod tables;
-mod take_up;
 mod tls;
 mod unreadable;
 mod writer;
@@ -50,7 +50,7 @@ use crate::cluster::{TailFeeder, TailOptions};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
 use crate::info::{
-    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+    Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
@@ -240,10 +240,10 @@ impl Log for Postgres {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
         let (nodes, terms) = (self.nodes.clone(), self.terms);
-        self.using(move |reader| reader.take_up(&nodes, terms, &agents, limit)).await
+        self.using(move |reader| reader.claim_orphans(&nodes, terms, &agents, limit)).await
     }
 
     fn on_duty(&self) -> bool {

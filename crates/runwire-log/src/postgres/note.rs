@@ -10,7 +10,7 @@ use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Db, Failure};
-use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, whole};
+use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decode_all};
 
 /// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.

@@ -9,9 +9,9 @@ mod fold;
 mod inbox;
 mod journal;
 mod leases;
-mod left;
 mod lists;
 mod notices;
+mod orphans;
 mod read;
 mod retention;
 mod rows;
@@ -36,7 +36,7 @@ use crate::append::{Append, Appended};
 use crate::error::LogError;
 use crate::figures::{Figures, Meter};
 use crate::info::{
-    Created, LeftRun, NewRun, NewThread, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
+    Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
@@ -48,7 +48,7 @@ use crate::txn::{Command, Pending, clock};
 use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
 use desk::{Committer, Fatal};
 use fold::Folder;
-use left::Left;
+use orphans::Orphans;
 use read::Reader;
 use retention::plan;
 use schema::Found;
@@ -135,7 +135,7 @@ pub struct Sqlite {
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<Reader>>>,
     readers: Arc<Semaphore>,
-    left: Arc<tokio::sync::Mutex<Left>>,
+    orphans: Arc<tokio::sync::Mutex<Orphans>>,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -168,8 +168,8 @@ impl Sqlite {
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
         let folder =
             Folder::watch(path, &mut connection, &fatal).map_err(|error| unusable(error.to_string()))?;
-        let left = Left::find(&connection).map_err(|error| unusable(error.to_string()))?;
-        let left = Arc::new(tokio::sync::Mutex::new(left));
+        let orphans = Orphans::find(&connection).map_err(|error| unusable(error.to_string()))?;
+        let orphans = Arc::new(tokio::sync::Mutex::new(orphans));
         let writer = Writer::open(folder, connection, lock, options);
         let writer = writer.map_err(|error| unusable(error.to_string()))?;
         let (requests, inbox) = mpsc::channel(limits::WRITER_QUEUE);
@@ -196,7 +196,7 @@ impl Sqlite {
             clock,
             idle,
             readers,
-            left,
+            orphans,
         })
     }
 
@@ -346,15 +346,15 @@ impl Log for Sqlite {
         self.reading(move |reader| reader.runs(&query)).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
         // Each is given once, so whoever asks next waits.
-        let mut left = self.left.clone().lock_owned().await;
-        if left.is_over() || agents.is_empty() || limit == 0 {
+        let mut orphans = self.orphans.clone().lock_owned().await;
+        if orphans.is_done() || agents.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         self.seal(Sealing::Everything).await?;
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        self.reading(move |reader| left.give(reader, &agents, limit)).await
+        self.reading(move |reader| orphans.claim(reader, &agents, limit)).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {

@@ -13,7 +13,7 @@ use super::StoreResult;
 use super::base_state::BaseState;
 use super::lease::Lease;
 use super::store::TxnStore;
-use crate::info::{LeftRun, NewRun, RunInfo, RunSummary, beginning};
+use crate::info::{NewRun, OrphanedRun, RunInfo, RunSummary, beginning};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 
@@ -266,7 +266,7 @@ impl RunHead {
     }
 
     /// Tells of a run whose server is gone.
-    pub(crate) fn left(&self) -> LeftRun {
+    pub(crate) fn orphaned(&self) -> OrphanedRun {
         let request = self.request.clone();
         let asked = NewRun {
             tenant: self.key.tenant.to_string(),
@@ -279,7 +279,7 @@ impl RunHead {
             is_started_here: request.started,
             attempt: request.attempt,
         };
-        LeftRun { tenant: asked.tenant.clone(), run: self.info(), asked }
+        OrphanedRun { tenant: asked.tenant.clone(), run: self.info(), asked }
     }
 
     /// What is counted; before the first record, what the person asked is known from the request alone.

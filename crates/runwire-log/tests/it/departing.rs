@@ -90,7 +90,7 @@ async fn each_left_run_is_given_to_one_node_once_its_own_is_gone() {
     }
     for node in [&another, &third] {
         until(async || (node.nodes().alive == 3).then_some(())).await;
-        assert_eq!(node.take_up(&["a"], 10).await.unwrap(), []);
+        assert_eq!(node.claim_orphans(&["a"], 10).await.unwrap(), []);
     }
     // Without a word, as a process that is killed.
     drop(one);
@@ -117,7 +117,7 @@ async fn each_left_run_is_given_to_one_node_once_its_own_is_gone() {
 async fn left_of(node: &Postgres) -> Option<Vec<String>> {
     loop {
         let is_gone = node.nodes().alive == 2;
-        let left = node.take_up(&["a"], 3).await.unwrap();
+        let left = node.claim_orphans(&["a"], 3).await.unwrap();
         if !left.is_empty() || is_gone {
             return (!left.is_empty()).then(|| left.into_iter().map(|left| left.run.run_id).collect());
         }
@@ -135,7 +135,7 @@ async fn a_node_that_falls_silent_loses_its_runs_and_is_refused_when_it_comes_ba
     silent.append(frames("r", Some((1, 0)), &[STARTED])).await.unwrap();
     assert!(silent.on_duty() && !other.on_duty());
     way.set(Mode::Stall);
-    let left = until(async || other.take_up(&["a"], 1).await.unwrap().pop()).await;
+    let left = until(async || other.claim_orphans(&["a"], 1).await.unwrap().pop()).await;
     assert_eq!(left.run.run_id, "r");
     // It knows by itself that its time is over.
     assert!(!silent.on_duty());
@@ -152,7 +152,7 @@ async fn a_node_that_falls_silent_loses_its_runs_and_is_refused_when_it_comes_ba
     .await;
     assert!(matches!(refused, Err(LogError::ProducerFenced { .. })), "{refused:?}");
     until(async || (other.nodes().alive == 2).then_some(())).await;
-    assert_eq!(silent.take_up(&["a"], 1).await.unwrap(), []);
+    assert_eq!(silent.claim_orphans(&["a"], 1).await.unwrap(), []);
     assert_eq!(other.run(&run("r")).await.unwrap().status.as_str(), "running");
 }
 
@@ -171,12 +171,12 @@ async fn an_outage_of_the_store_is_nobodys_end() {
     until(async || {
         // Whether or not a node has shown yet that it is there.
         assert_eq!((one.sweep().await, another.sweep().await), (Ok(0), Ok(0)));
-        assert_eq!(another.take_up(&["a"], 1).await, Ok(Vec::new()));
+        assert_eq!(another.claim_orphans(&["a"], 1).await, Ok(Vec::new()));
         (cluster.sql(late) == "0").then_some(())
     })
     .await;
     assert_eq!((one.sweep().await, another.sweep().await), (Ok(0), Ok(0)));
-    assert_eq!(another.take_up(&["a"], 1).await, Ok(Vec::new()));
+    assert_eq!(another.claim_orphans(&["a"], 1).await, Ok(Vec::new()));
     assert_eq!(one.run(&run("r")).await.unwrap().status.as_str(), "running");
 }
 

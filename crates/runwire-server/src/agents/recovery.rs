@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{LeftRun, LogError, RunInfo, RunKey};
+use runwire_log::{LogError, OrphanedRun, RunInfo, RunKey};
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::run::Status;
 use tokio::sync::OwnedSemaphorePermit;
@@ -56,7 +56,7 @@ impl Agents {
         if names.is_empty() || room == 0 || *self.shutdown.borrow() {
             return Vec::new();
         }
-        let left = self.log.take_up(&names, room).await.unwrap_or_else(|error| {
+        let left = self.log.claim_orphans(&names, room).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot look for runs whose agents went with their server");
             Vec::new()
         });
@@ -67,7 +67,7 @@ impl Agents {
         left.into_iter().map(look_at).collect()
     }
 
-    async fn recover_run(&self, left: LeftRun) {
+    async fn recover_run(&self, left: OrphanedRun) {
         let Some(agent) = left.run.agent.as_deref().and_then(|name| self.find(name)) else { return };
         let key = RunKey::new(left.tenant.as_str(), left.run.run_id.as_str());
         let run = left.run.run_id.as_str();
@@ -93,7 +93,7 @@ impl Agents {
         }
     }
 
-    async fn fate_of(&self, agent: &Arc<Agent>, left: &LeftRun, key: &RunKey) -> Result<Fate, LogError> {
+    async fn fate_of(&self, agent: &Arc<Agent>, left: &OrphanedRun, key: &RunKey) -> Result<Fate, LogError> {
         let run = &left.run;
         let has_written = delivery::has_written(&*self.log, key).await?;
         if !has_written && !left.asked.is_started_here {
@@ -166,7 +166,7 @@ impl Agents {
 }
 
 /// Tells what a run was given that nothing was written to.
-fn asked(left: &LeftRun) -> Input {
+fn asked(left: &OrphanedRun) -> Input {
     let asked = left.asked.clone();
     Input { message: asked.message, message_id: asked.message_id, input: asked.input }
 }

@@ -272,7 +272,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
     assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 4);
     // Its node is gone: whoever takes it up knows how far it is.
     one.close().await;
-    let left = other.take_up(&["a"], 10).await.unwrap();
+    let left = other.claim_orphans(&["a"], 10).await.unwrap();
     assert_eq!((left.len(), left[0].run.last_seq, left[0].run.summary.records), (1, 4, 4));
     assert_eq!(accepted(other.append(counted("run", 1, 4)).await), (1, 0));
     assert_eq!(sql(&engine, NOTED), "1");

@@ -125,7 +125,7 @@ async fn a_run_that_cannot_be_read_stops_no_other() {
     let mut taken = Vec::new();
     until(async || {
         // Each time, the other one would be first.
-        taken.extend(node.take_up(&["a"], 1).await.unwrap());
+        taken.extend(node.claim_orphans(&["a"], 1).await.unwrap());
         !taken.is_empty()
     })
     .await;

@@ -159,8 +159,8 @@ impl Log for Unsteady {
         self.check(READ, "runs")?.runs(query).await
     }
 
-    async fn take_up(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
-        self.check(WRITE, "take_up")?.take_up(agents, limit).await
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
+        self.check(WRITE, "take_up")?.claim_orphans(agents, limit).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {

@@ -11,40 +11,41 @@ use super::tables;
 use super::unreadable::Unreadable;
 use super::writer::Terms;
 use crate::error::LogError;
-use crate::info::LeftRun;
+use crate::info::OrphanedRun;
 
 const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
 
 impl Reader {
     /// Makes open runs this node's whose node is gone, and gives them.
-    pub(super) fn take_up(
+    pub(super) fn claim_orphans(
         &self,
         known: &Known,
         terms: Terms,
         agents: &[String],
         limit: usize,
-    ) -> Result<Vec<LeftRun>, LogError> {
+    ) -> Result<Vec<OrphanedRun>, LogError> {
         let mut claims = known.claims.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unreadable = known.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         self.connection.run("BEGIN")?;
-        let taken = self.claim(&known.card, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
-            let left = self.read_left(&ids, &mut unreadable)?;
-            let ids: Vec<i64> = left.iter().map(|(id, _)| *id).collect();
-            // Until it is known that the commit has happened.
-            claims.extend(&ids);
-            claims.sort_unstable();
-            claims.dedup();
-            self.take(&known.card, terms, &ids)?;
-            Ok(left)
-        });
+        let taken =
+            self.lock_orphans(&known.card, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
+                let orphans = self.read_orphans(&ids, &mut unreadable)?;
+                let ids: Vec<i64> = orphans.iter().map(|(id, _)| *id).collect();
+                // Until it is known that the commit has happened.
+                claims.extend(&ids);
+                claims.sort_unstable();
+                claims.dedup();
+                self.set_owner(&known.card, terms, &ids)?;
+                Ok(orphans)
+            });
         match &taken {
-            Ok(left) => {
+            Ok(orphans) => {
                 self.connection.run("COMMIT")?;
-                claims.retain(|claim| left.iter().all(|(id, _)| id != claim));
+                claims.retain(|claim| orphans.iter().all(|(id, _)| id != claim));
             }
             Err(_) => drop(self.connection.run("ROLLBACK")),
         }
-        let taken = taken?.into_iter().map(|(_, left)| left).collect();
+        let taken = taken?.into_iter().map(|(_, orphans)| orphans).collect();
         if !claims.is_empty() {
             // One that is another's by now, or has ended, is claimed no more.
             let sql = format!("SELECT id FROM run WHERE id = ANY($1) AND owner = $2 AND {IS_OPEN}");
@@ -55,11 +56,11 @@ impl Reader {
         Ok(taken)
     }
 
-    /// Finds runs that are left, and locks them; one whose row is locked is at work.
+    /// Finds runs that are orphans, and locks them; one whose row is locked is at work.
     ///
     /// Only who is there itself takes anything, and only while some node has beaten lately: before that, a node that
     /// seems to be gone may just have been unable to show that it is there.
-    fn claim(
+    fn lock_orphans(
         &self,
         card: &Card,
         claims: &[i64],
@@ -80,8 +81,8 @@ impl Reader {
         Ok(self.connection.query(&sql, by)?.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Reads runs that are left, but for those that cannot be read here and those of deleted threads.
-    fn read_left(&self, runs: &[i64], unreadable: &mut Unreadable) -> Db<Vec<(i64, LeftRun)>> {
+    /// Reads runs that are orphans, but for those that cannot be read here and those of deleted threads.
+    fn read_orphans(&self, runs: &[i64], unreadable: &mut Unreadable) -> Db<Vec<(i64, OrphanedRun)>> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -89,18 +90,18 @@ impl Reader {
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
              WHERE run.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY run.id"
         );
-        let mut left = Vec::new();
+        let mut orphans = Vec::new();
         for row in self.connection.query(&sql, &[&runs])? {
             match run_of_row(&row) {
-                Ok(run) => left.push((run.id, run.left())),
+                Ok(run) => orphans.push((run.id, run.orphaned())),
                 Err(failure @ Failure::Damaged(_)) => unreadable.note(row.get(0), &failure),
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(left)
+        Ok(orphans)
     }
 
-    fn take(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<()> {
+    fn set_owner(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<()> {
         if runs.is_empty() {
             return Ok(());
         }

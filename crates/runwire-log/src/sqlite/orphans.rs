@@ -1,42 +1,42 @@
-//! Runs that an earlier server has left: those that were open when the store was opened.
+//! Runs that an earlier server has orphans: those that were open when the store was opened.
 
 use rusqlite::{Connection, params_from_iter};
 
 use super::read::{Reader, whole_number};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
-use crate::info::LeftRun;
+use crate::info::OrphanedRun;
 use crate::txn::RunHead;
 
-/// How far what was left has been given out.
+/// How far what was orphans has been claimed_up_to out.
 #[derive(Debug)]
-pub(super) struct Left {
-    /// The last run that was given.
-    given: i64,
+pub(super) struct Orphans {
+    /// The last run that was claimed_up_to.
+    claimed_up_to: i64,
     /// The last run that was there when the store was opened.
     last: i64,
 }
 
-impl Left {
+impl Orphans {
     /// Finds out what is there before anybody can add to it.
     pub(super) fn find(connection: &Connection) -> rusqlite::Result<Self> {
         let last = connection.query_row("SELECT coalesce(max(id), 0) FROM run", [], |row| row.get(0))?;
-        Ok(Self { given: 0, last })
+        Ok(Self { claimed_up_to: 0, last })
     }
 
-    /// Tells whether all of it was given.
-    pub(super) fn is_over(&self) -> bool {
-        self.given >= self.last
+    /// Tells whether all of it was claimed_up_to.
+    pub(super) fn is_done(&self) -> bool {
+        self.claimed_up_to >= self.last
     }
 
     /// Gives what comes next.
-    pub(super) fn give(
+    pub(super) fn claim(
         &mut self,
         reader: &Reader,
         agents: &[String],
         limit: usize,
-    ) -> Result<Vec<LeftRun>, LogError> {
-        let from = self.given;
+    ) -> Result<Vec<OrphanedRun>, LogError> {
+        let from = self.claimed_up_to;
         let names = vec!["?"; agents.len()].join(", ");
         // Stores of an earlier version do not say whether a server has started an agent. Whoever asks finds that out
         // for runs that were written to; others count as started only where it is said.
@@ -53,11 +53,11 @@ impl Left {
         let mut statement = reader.connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(by), run_of_row)?;
         let runs = rows.collect::<Result<Vec<_>, _>>()?;
-        let given = match runs.last() {
+        let claimed_up_to = match runs.last() {
             Some(last) if runs.len() == limit => last.id,
             _ => self.last,
         };
-        self.given = given;
-        Ok(runs.iter().map(RunHead::left).collect())
+        self.claimed_up_to = claimed_up_to;
+        Ok(runs.iter().map(RunHead::orphaned).collect())
     }
 }

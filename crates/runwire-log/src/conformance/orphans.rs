@@ -4,7 +4,7 @@ use runwire_model::Json;
 
 use super::Bed;
 use super::stage::{COMPLETED, STARTED, Stage, TENANT, run, to_run};
-use crate::info::{LeftRun, NewRun};
+use crate::info::{NewRun, OrphanedRun};
 
 fn started(id: &str, agent: &str) -> NewRun {
     NewRun {
@@ -18,11 +18,11 @@ fn started(id: &str, agent: &str) -> NewRun {
     }
 }
 
-async fn take_up(stage: &Stage<'_>, agents: &[&str], limit: usize) -> Vec<LeftRun> {
-    stage.log.take_up(agents, limit).await.expect("what is left")
+async fn claim_orphans(stage: &Stage<'_>, agents: &[&str], limit: usize) -> Vec<OrphanedRun> {
+    stage.log.claim_orphans(agents, limit).await.expect("what is left")
 }
 
-fn ids(left: &[LeftRun]) -> Vec<&str> {
+fn ids(left: &[OrphanedRun]) -> Vec<&str> {
     left.iter().map(|left| left.run.run_id.as_str()).collect()
 }
 
@@ -36,23 +36,26 @@ pub async fn a_run_is_given_once_and_only_after_its_server_is_gone(bed: &dyn Bed
     let theirs = NewRun { tenant: "theirs".into(), ..started("running", "a") };
     stage.log.create_run(theirs).await.expect("a run");
     stage.write(to_run("running", &[STARTED])).await;
-    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), Vec::<&str>::new());
+    assert_eq!(ids(&claim_orphans(&stage, &["a"], 10).await), Vec::<&str>::new());
     let stage = stage.reopen().await;
     stage.log.create_run(started("new", "a")).await.expect("a run");
-    assert_eq!(take_up(&stage, &[], 10).await, []);
-    assert_eq!(take_up(&stage, &["a"], 0).await, []);
-    let left = take_up(&stage, &["a"], 2).await;
+    assert_eq!(claim_orphans(&stage, &[], 10).await, []);
+    assert_eq!(claim_orphans(&stage, &["a"], 0).await, []);
+    let left = claim_orphans(&stage, &["a"], 2).await;
     assert_eq!(ids(&left), ["pending", "running"]);
     assert_eq!(left[0].asked, started("pending", "a"));
     assert_eq!(left[1].run, stage.info("running").await);
-    let left = take_up(&stage, &["a", "c"], 10).await;
+    let left = claim_orphans(&stage, &["a", "c"], 10).await;
     assert_eq!(ids(&left), ["more", "most", "running"]);
     assert_eq!(left[2].tenant, "theirs");
-    assert_eq!(take_up(&stage, &["a"], 10).await, []);
+    assert_eq!(claim_orphans(&stage, &["a"], 10).await, []);
     // What was taken up is left again when its next server is gone.
     let stage = stage.reopen().await;
     stage.log.cancel(&run("more"), crate::Cancel::default()).await.expect("a run");
-    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), ["pending", "running", "most", "running", "new"]);
+    assert_eq!(
+        ids(&claim_orphans(&stage, &["a"], 10).await),
+        ["pending", "running", "most", "running", "new"]
+    );
 }
 
 /// A name alone is a label: somebody else writes the run.
@@ -67,7 +70,7 @@ pub async fn what_no_server_has_started_and_what_has_ended_is_not_given(bed: &dy
     let again = NewRun { is_started_here: true, ..label };
     assert!(!stage.log.create_run(again).await.expect("the same run").new);
     let stage = stage.reopen().await;
-    assert_eq!(ids(&take_up(&stage, &["a"], 10).await), ["open"]);
+    assert_eq!(ids(&claim_orphans(&stage, &["a"], 10).await), ["open"]);
 }
 
 /// Somebody must tell webhooks.
