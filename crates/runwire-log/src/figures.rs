@@ -58,7 +58,7 @@ pub struct Written {
 pub struct Waiting {
     /// The subscriber.
     pub subscriber: String,
-    /// Notices that wait.
+    /// OutboxRows that wait.
     pub notices: u64,
     /// Those of them that were tried in vain.
     pub tried: u64,

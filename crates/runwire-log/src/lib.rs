@@ -48,7 +48,7 @@ pub mod info;
 pub mod interaction;
 pub mod key;
 pub mod limits;
-pub mod notice;
+pub mod outbox;
 pub mod postgres;
 mod query;
 pub mod record;
@@ -79,7 +79,7 @@ pub use interaction::{
     Answer, Answered, InboxCursor, Interaction, InteractionPage, InteractionQuery, Resolution,
 };
 pub use key::{RunKey, ThreadKey};
-pub use notice::{Notice, NoticeKind, Subscriber, Told};
+pub use outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 pub use record::Stored;
 pub use run_history::{RecordSource, RunHistory, StateCache};
 pub use tail::{Tail, TailHead};
@@ -266,15 +266,15 @@ pub trait Log: Send + Sync + 'static {
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError>;
 
     /// Lists what a subscriber is to be told, what is due first, first.
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError>;
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError>;
 
     /// Says what became of telling a notice; one that is gone meanwhile is no matter.
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError>;
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError>;
 
     /// Watches for commits that bring notices.
     ///
     /// Whoever watches first and lists them afterwards misses none.
-    fn noticed(&self) -> watch::Receiver<()>;
+    fn outbox_changed(&self) -> watch::Receiver<()>;
 
     /// Tells of a thread.
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError>;

@@ -4,12 +4,12 @@ use super::Bed;
 use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, to_run};
 use crate::figures::Waiting;
-use crate::notice::{NoticeKind, Subscriber};
+use crate::outbox::{OutboxKind, Subscriber};
 
 /// What is written is counted from zero, and what is open is counted wherever it came from.
 pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    let all = Subscriber { name: "all".to_owned(), kinds: NoticeKind::ALL.to_vec() };
+    let all = Subscriber { name: "all".to_owned(), kinds: OutboxKind::ALL.to_vec() };
     stage.log.subscribe(vec![all]).await.expect("a subscriber");
     let asks = asks("q");
     stage.create_run("pending", None).await;

@@ -17,9 +17,9 @@ pub mod leases;
 pub mod lists;
 pub mod merging;
 pub mod moving;
-pub mod notices;
 pub mod order;
 pub mod orphans;
+pub mod outbox;
 pub mod runs;
 mod stage;
 pub mod tails;
@@ -139,11 +139,11 @@ macro_rules! log_conformance {
             inbox::what_is_settled_leaves_the_inbox,
             inbox::large_questions_make_small_pages,
             inbox::a_question_moves_with_its_run,
-            notices::subscribers_are_told_what_they_asked_for_and_nothing_else,
-            notices::a_notice_stays_until_it_was_told,
-            notices::a_notice_that_was_tried_in_vain_waits,
-            notices::the_end_of_a_deleted_thread_is_told,
-            notices::imported_events_are_told_to_nobody,
+            outbox::subscribers_are_told_what_they_asked_for_and_nothing_else,
+            outbox::a_notice_stays_until_it_was_told,
+            outbox::a_notice_that_was_tried_in_vain_waits,
+            outbox::the_end_of_a_deleted_thread_is_told,
+            outbox::imported_events_are_told_to_nobody,
             figures::figures_tell_what_was_written_and_what_is_open,
             figures::health_tells_whether_the_log_can_be_used,
             threads::a_thread_has_one_open_run,

@@ -15,7 +15,7 @@ pub(super) type Db<T> = Result<T, Failure>;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// Postgres refuses, or cannot be reached.
-    #[error("{}", told(.0))]
+    #[error("{}", describe(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// No answer has come. What was asked may be done all the same.
     #[error("Postgres has not answered for {} s", .0.as_secs())]
@@ -116,7 +116,7 @@ fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
     false
 }
 
-fn told(error: &tokio_postgres::Error) -> String {
+fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(refused) => refused.to_string(),
         None => match std::error::Error::source(error) {

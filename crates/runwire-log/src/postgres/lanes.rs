@@ -20,7 +20,7 @@ use crate::error::LogError;
 use crate::info::RunInfo;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::notice::Subscriber;
+use crate::outbox::Subscriber;
 use crate::txn::Command;
 
 /// How long a request waits to be taken.

@@ -22,8 +22,8 @@ mod leases;
 mod lists;
 mod nodes;
 mod note;
-mod notices;
 mod opening;
+mod outbox;
 mod pool;
 mod purge;
 mod put_off;
@@ -54,7 +54,7 @@ use crate::info::{
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::notice::{Notice, Subscriber, Told};
+use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
 use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
@@ -105,7 +105,7 @@ pub struct Postgres {
     /// Room for the bytes of those that wait.
     room: Arc<Semaphore>,
     tails: Arc<Tails>,
-    noticed: Arc<watch::Sender<()>>,
+    outbox_changed: Arc<watch::Sender<()>>,
     meter: Arc<Meter>,
     terms: Terms,
     nodes: Arc<nodes::Known>,
@@ -131,19 +131,36 @@ impl Postgres {
         let card = nodes::Card::new(&options.node_name, options.node_term);
         let nodes = nodes::Known::register(&Connection::open(&address)?, &address, card, terms)?;
         let tails = Arc::new(Tails::default());
-        let noticed = Arc::new(watch::Sender::new(()));
+        let outbox_changed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
         let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
         let (followed, meter_here) = (cluster.followed().clone(), meter.clone());
-        let listeners =
-            Listeners { tails: tails.clone(), followed, noticed: noticed.clone(), meter: meter_here };
+        let listeners = Listeners {
+            tails: tails.clone(),
+            followed,
+            outbox_changed: outbox_changed.clone(),
+            meter: meter_here,
+        };
         let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());
         let lanes = Lanes::open(open)?;
-        let beating = nodes::start(address.clone(), nodes.clone(), noticed.clone(), options.fatal.clone())?;
+        let beating =
+            nodes::start(address.clone(), nodes.clone(), outbox_changed.clone(), options.fatal.clone())?;
         let readers = Pool::new(address);
         let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
         let question = health::Question::default();
-        Ok(Self { lanes, room, tails, noticed, meter, terms, nodes, beating, readers, question, cluster })
+        Ok(Self {
+            lanes,
+            room,
+            tails,
+            outbox_changed,
+            meter,
+            terms,
+            nodes,
+            beating,
+            readers,
+            question,
+            cluster,
+        })
     }
 
     /// Tells how the readers of this node learn of what other nodes commit.
@@ -264,17 +281,17 @@ impl Log for Postgres {
         self.lanes.subscribe(&subscribers).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let subscriber = subscriber.to_owned();
-        self.reading(move |reader| reader.notices(&subscriber, limit)).await
+        self.reading(move |reader| reader.outbox(&subscriber, limit)).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.using(move |reader| reader.told(notice, told)).await
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.using(move |reader| reader.mark_delivered(notice, outcome)).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.noticed.subscribe()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.outbox_changed.subscribe()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {

@@ -170,11 +170,11 @@ impl Stop {
 pub(super) fn start(
     address: Address,
     known: Arc<Known>,
-    noticed: Arc<watch::Sender<()>>,
+    outbox_changed: Arc<watch::Sender<()>>,
     fatal: Fatal,
 ) -> Db<Stop> {
     let (stop, stopped) = mpsc::channel();
-    let mut heart = Heart { address, connection: None, known, noticed, fatal, swept: None };
+    let mut heart = Heart { address, connection: None, known, outbox_changed, fatal, swept: None };
     heart.connection = Some(heart.connect()?);
     std::thread::Builder::new().name("log-node".into()).spawn(move || heart.work(&stopped))?;
     Ok(Stop(stop))
@@ -185,7 +185,7 @@ struct Heart {
     address: Address,
     connection: Option<Connection>,
     known: Arc<Known>,
-    noticed: Arc<watch::Sender<()>>,
+    outbox_changed: Arc<watch::Sender<()>>,
     fatal: Fatal,
     /// When what is old was forgotten last.
     swept: Option<Instant>,
@@ -243,7 +243,7 @@ impl Heart {
         let has_news = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
         if beat.is_first && has_news {
             // Other nodes may have committed what couriers here are to tell.
-            self.noticed.send_replace(());
+            self.outbox_changed.send_replace(());
         }
         if beat.is_first {
             while Instant::now() < until && purge::step(&connection)? {}

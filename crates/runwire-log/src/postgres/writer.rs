@@ -18,7 +18,7 @@ use crate::cluster::FollowedThreads;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
 use crate::key::RunKey;
-use crate::notice::Subscriber;
+use crate::outbox::Subscriber;
 use crate::tail::Tails;
 use crate::txn::{Lease, RunHead, Txn};
 use crate::{Form, limits};
@@ -69,7 +69,7 @@ impl Terms {
 pub(super) struct Listeners {
     pub(super) tails: Arc<Tails>,
     pub(super) followed: Arc<FollowedThreads>,
-    pub(super) noticed: Arc<watch::Sender<()>>,
+    pub(super) outbox_changed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
 }
 
@@ -178,8 +178,8 @@ impl Writer {
                 tail.delete();
             }
         }
-        if !self.txn.batch.notices.is_empty() {
-            self.listeners.noticed.send_replace(());
+        if !self.txn.batch.outbox.is_empty() {
+            self.listeners.outbox_changed.send_replace(());
         }
         for request in requests {
             request.command.into_reply()();

@@ -147,7 +147,7 @@ pub(super) struct Release {
     /// Whether the journal holds something that is nowhere else.
     pub(super) unsealed: bool,
     /// Whether there is something new to tell subscribers.
-    pub(super) noticed: bool,
+    pub(super) outbox_changed: bool,
 }
 
 impl Release {
@@ -163,7 +163,7 @@ impl Release {
     }
 
     /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
-    pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool, noticed: &watch::Sender<()>) {
+    pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool, outbox_changed: &watch::Sender<()>) {
         unsealed.store(self.unsealed, Ordering::Release);
         for (thread, records) in self.records {
             if let Some(tail) = tails.live(&thread) {
@@ -175,8 +175,8 @@ impl Release {
                 tail.delete();
             }
         }
-        if self.noticed {
-            noticed.send_replace(());
+        if self.outbox_changed {
+            outbox_changed.send_replace(());
         }
         for reply in self.replies {
             reply();
@@ -195,7 +195,7 @@ pub(super) struct Commit {
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unsealed: Arc<AtomicBool>,
-    pub(super) noticed: Arc<watch::Sender<()>>,
+    pub(super) outbox_changed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
     pub(super) fatal: Arc<Fatal>,
 }
@@ -245,7 +245,7 @@ impl Committer {
                     // The connection first, so that the writer need not wait for the readers to be woken.
                     let _ = back.send((connection, committed));
                     self.meter.note(release.tally(), begun.elapsed());
-                    release.go(&self.tails, &self.unsealed, &self.noticed);
+                    release.go(&self.tails, &self.unsealed, &self.outbox_changed);
                 }
                 Err(error) => {
                     self.fatal.call(&error.to_string());

@@ -10,8 +10,8 @@ mod inbox;
 mod journal;
 mod leases;
 mod lists;
-mod notices;
 mod orphans;
+mod outbox;
 mod read;
 mod retention;
 mod rows;
@@ -40,7 +40,7 @@ use crate::info::{
 };
 use crate::interaction::{Answer, Answered, Interaction, InteractionPage, InteractionQuery};
 use crate::key::{RunKey, ThreadKey};
-use crate::notice::{Notice, Subscriber, Told};
+use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
 use crate::query::{self, ReadStore};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
@@ -130,7 +130,7 @@ pub struct Sqlite {
     tails: Arc<Tails>,
     /// Whether the journal holds something that is nowhere else.
     unsealed: Arc<AtomicBool>,
-    noticed: Arc<watch::Sender<()>>,
+    outbox_changed: Arc<watch::Sender<()>>,
     meter: Arc<Meter>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<Reader>>>,
@@ -162,7 +162,7 @@ impl Sqlite {
         schema::fold_log(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
         let unsealed = Arc::new(AtomicBool::new(false));
-        let noticed = Arc::new(watch::Sender::new(()));
+        let outbox_changed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
         let clock = options.clock.clone();
         let fatal = Arc::new(Fatal::new(options.fatal.clone()));
@@ -176,7 +176,7 @@ impl Sqlite {
         let committer = Committer {
             tails: tails.clone(),
             unsealed: unsealed.clone(),
-            noticed: noticed.clone(),
+            outbox_changed: outbox_changed.clone(),
             meter: meter.clone(),
             fatal,
         };
@@ -191,7 +191,7 @@ impl Sqlite {
             requests,
             tails,
             unsealed,
-            noticed,
+            outbox_changed,
             meter,
             clock,
             idle,
@@ -372,17 +372,17 @@ impl Log for Sqlite {
         self.order(|reply| Order::Subscribe(subscribers, reply)).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let (subscriber, now) = (subscriber.to_owned(), (self.clock)());
-        self.reading(move |reader| reader.notices(&subscriber, limit, now)).await
+        self.reading(move |reader| reader.outbox(&subscriber, limit, now)).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.order(|reply| Order::Told(notice, told, reply)).await
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.order(|reply| Order::MarkDelivered(notice, outcome, reply)).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.noticed.subscribe()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.outbox_changed.subscribe()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {

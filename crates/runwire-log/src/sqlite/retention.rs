@@ -42,7 +42,7 @@ impl Writer {
             let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
             let by = params![id, self.txn.now.0];
             self.txn.store.connection.prepare_cached(sql)?.execute(by)?;
-            self.forget_notices(*id)?;
+            self.clear_outbox(*id)?;
             self.txn.heads.forget_thread(*id);
             self.txn.store.journal.threads.remove(id);
             self.purges.push_back((*id, EVERYTHING));

@@ -22,7 +22,7 @@ use super::rows::{save_run, save_thread};
 use super::tables::Tables;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::notice::{Subscriber, Told};
+use crate::outbox::{DeliveryOutcome, Subscriber};
 use crate::record::{self, Stored};
 use crate::txn::{Command, Txn};
 use crate::{Form, limits};
@@ -38,7 +38,7 @@ pub(super) enum Order {
     Command(Command),
     Trim(Trim, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
-    Told(u64, Told, Reply<()>),
+    MarkDelivered(u64, DeliveryOutcome, Reply<()>),
     /// Brings rows up to date, for whoever reads them.
     Seal(Sealing, Reply<()>),
     Checkpoint {
@@ -87,7 +87,7 @@ pub(super) struct Writer {
     /// Threads whose rows are still to be removed: up to which `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
     /// Whether there is anything that subscribers are to be told of this commit.
-    pub(super) noticed: bool,
+    pub(super) outbox_changed: bool,
     commits: u64,
     replies: Vec<Box<dyn FnOnce() + Send>>,
     /// After the connection: it waits for that to go.
@@ -119,7 +119,7 @@ impl Writer {
             seal_now: HashSet::new(),
             seal_all: false,
             purges: VecDeque::new(),
-            noticed: false,
+            outbox_changed: false,
             commits: 0,
             replies: Vec::new(),
             _folder: folder,
@@ -229,7 +229,7 @@ impl Writer {
             deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
             unsealed: !self.txn.store.journal.threads.is_empty(),
-            noticed: std::mem::take(&mut self.noticed),
+            outbox_changed: std::mem::take(&mut self.outbox_changed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
         self.txn.store.connection.begin_if_idle();
@@ -253,8 +253,8 @@ impl Writer {
                 self.subscribe(subscribers)?;
                 self.reply(reply, Ok(()));
             }
-            Order::Told(notice, told, reply) => {
-                self.told(notice, told)?;
+            Order::MarkDelivered(notice, outcome, reply) => {
+                self.mark_delivered(notice, told)?;
                 self.reply(reply, Ok(()));
             }
             Order::Seal(what, reply) => {
@@ -306,7 +306,7 @@ impl Writer {
                 journal.note_records(*thread, from);
             }
         }
-        self.save_notices()?;
+        self.save_outbox()?;
         let Tables { connection, journal, .. } = &mut self.txn.store;
         journal.write(connection)?;
         self.seal()

@@ -337,7 +337,7 @@ impl<S: TxnStore> Txn<S> {
         }
         let Origin { dialect, time: source_time, name, frame, .. } = origin;
         let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
-        self.note(run, &record);
+        self.queue_outbox(run, &record);
         self.keep(thread, run, Arc::new(Stored { run: run.key.id.clone(), record, name, frame }));
     }
 

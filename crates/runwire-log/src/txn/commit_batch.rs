@@ -11,7 +11,7 @@ use super::heads::{RunHead, ThreadHead};
 use super::{Txn, TxnStore};
 use crate::cluster::EncodedBatch;
 use crate::key::ThreadKey;
-use crate::notice::NoticeKind;
+use crate::outbox::OutboxKind;
 use crate::record::Stored;
 
 /// What a commit is to hold, beside what the touched heads say.
@@ -24,7 +24,7 @@ pub(crate) struct CommitBatch {
     /// Threads that are deleted; their readers learn with the commit that they are gone.
     pub(crate) deleted: Vec<(i64, ThreadKey)>,
     /// What subscribers are to be told.
-    pub(crate) notices: Vec<NewNotice>,
+    pub(crate) outbox: Vec<NewOutboxMessage>,
 }
 
 /// Records of a thread, each with the number of its run.
@@ -42,10 +42,10 @@ impl ThreadRecords {
 }
 
 /// An event that a subscriber is to be told of.
-pub(crate) struct NewNotice {
+pub(crate) struct NewOutboxMessage {
     pub(crate) subscriber: String,
     pub(crate) run: i64,
-    pub(crate) kind: NoticeKind,
+    pub(crate) kind: OutboxKind,
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
     pub(crate) event: Json,
@@ -67,14 +67,14 @@ impl CommitBatch {
 
 impl<S: TxnStore> Txn<S> {
     /// Notes what subscribers are to be told of a record that is about to be kept.
-    pub(super) fn note(&mut self, run: &RunHead, record: &Record) {
+    pub(super) fn queue_outbox(&mut self, run: &RunHead, record: &Record) {
         if self.subscribers.is_empty() {
             return;
         }
         for event in record.entries.iter().map(|entry| &entry.event) {
-            let Some(kind) = NoticeKind::of(&event.body) else { continue };
+            let Some(kind) = OutboxKind::of(&event.body) else { continue };
             for subscriber in self.subscribers.iter().filter(|known| known.kinds.contains(&kind)) {
-                self.batch.notices.push(NewNotice {
+                self.batch.outbox.push(NewOutboxMessage {
                     subscriber: subscriber.name.clone(),
                     run: run.id,
                     kind,

@@ -39,7 +39,7 @@ use runwire_model::Timestamp;
 pub(crate) use answer::{RecordSearch, question_in, resolution_in};
 pub(crate) use base_state::BaseState;
 pub(crate) use command::{Command, Pending};
-pub(crate) use commit_batch::{CommitBatch, NewNotice};
+pub(crate) use commit_batch::{CommitBatch, NewOutboxMessage};
 pub(crate) use heads::{Heads, ProducerHead, ProducerState, RunHead, RunProgress, RunRequest, ThreadHead};
 pub(crate) use lease::Lease;
 pub(crate) use merge::Merge;
@@ -49,7 +49,7 @@ pub(crate) use store::{MissingRow, TxnStore};
 
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::notice::Subscriber;
+use crate::outbox::Subscriber;
 
 /// A result that only the store can spoil.
 pub(crate) type StoreResult<S, T> = Result<T, <S as TxnStore>::Error>;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use runwire_engines::{Mode, Proxy};
 use runwire_log::postgres::{Options, Postgres};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NewRun, NoticeKind, Retention, RunKey, Stamp, Subscriber, Target,
+    Append, FrameBatch, Log, LogError, NewRun, OutboxKind, Retention, RunKey, Stamp, Subscriber, Target,
     ThreadKey,
 };
 
@@ -298,23 +298,23 @@ async fn a_store_that_finds_itself_elsewhere_begins_a_new_generation() {
 async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
     let cluster = Cluster::start();
     let (duty, other) = (cluster.node().await, cluster.node().await);
-    let subscriber = |name: &str| Subscriber { name: name.into(), kinds: NoticeKind::ALL.to_vec() };
+    let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
     other.subscribe(vec![subscriber("old"), subscriber("new")]).await.unwrap();
-    let mut noticed = duty.noticed();
+    let mut outbox_changed = duty.outbox_changed();
     other.append(frames("r", None, &[STARTED, COMPLETED])).await.unwrap();
-    noticed.changed().await.unwrap();
-    assert_eq!(duty.notices("new", 10).await.unwrap().len(), 1);
+    outbox_changed.changed().await.unwrap();
+    assert_eq!(duty.outbox("new", 10).await.unwrap().len(), 1);
     // A node whose configuration does not know a subscriber leaves alone what may be of a newer one, for a day.
     duty.subscribe(vec![subscriber("new")]).await.unwrap();
     until(async || (cluster.sql("SELECT count(*) FROM node") == "2").then_some(())).await;
-    assert_eq!(duty.notices("old", 10).await.unwrap().len(), 1);
+    assert_eq!(duty.outbox("old", 10).await.unwrap().len(), 1);
     cluster.sql("UPDATE notice SET at = at - 172800000");
     duty.close().await;
     other.close().await;
     let duty = cluster.node().await;
     duty.subscribe(vec![subscriber("new")]).await.unwrap();
-    until(async || duty.notices("old", 10).await.unwrap().is_empty().then_some(())).await;
-    assert_eq!(duty.notices("new", 10).await.unwrap().len(), 1);
+    until(async || duty.outbox("old", 10).await.unwrap().is_empty().then_some(())).await;
+    assert_eq!(duty.outbox("new", 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{OpenError, Options, Sqlite};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NoticeKind, Retention, RunKey, Subscriber, Target, ThreadKey,
+    Append, FrameBatch, Log, LogError, OutboxKind, Retention, RunKey, Subscriber, Target, ThreadKey,
 };
 use rusqlite::Connection;
 
@@ -69,13 +69,13 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 async fn what_waits_for_nobody_is_forgotten() {
     let bed = SqliteBed::new();
     let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
-    let subscriber = |name: &str| Subscriber { name: name.into(), kinds: NoticeKind::ALL.to_vec() };
+    let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
     log.subscribe(vec![subscriber("old"), subscriber("new")]).await.unwrap();
     log.append(append("r", &[STARTED, COMPLETED])).await.unwrap();
     // No other node can know it.
     log.subscribe(vec![subscriber("new")]).await.unwrap();
-    assert_eq!(log.notices("new", 10).await.unwrap().len(), 1);
-    assert!(log.notices("old", 10).await.unwrap().is_empty());
+    assert_eq!(log.outbox("new", 10).await.unwrap().len(), 1);
+    assert!(log.outbox("old", 10).await.unwrap().is_empty());
     log.close().await;
 }
 

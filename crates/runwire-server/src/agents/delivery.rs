@@ -93,11 +93,7 @@ impl Delivery {
     }
 
     /// Takes up a run where another server has left it. Whatever that server still says is refused from now on.
-    pub(super) async fn claim_orphans(
-        log: Arc<dyn Log>,
-        run: &RunKey,
-        dialect: Dialect,
-    ) -> Result<Self, LogError> {
+    pub(super) async fn take_up(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect) -> Result<Self, LogError> {
         let left = known(&*log, run).await?;
         // One that has written nothing yet has the first epoch. Two that take it up at once shall not meet in the next.
         let step = fastrand::u64(1..=EPOCH_STEP);

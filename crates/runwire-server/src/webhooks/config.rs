@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Uri;
-use runwire_log::NoticeKind;
+use runwire_log::OutboxKind;
 
 use super::address;
 use super::secret::Secret;
@@ -19,7 +19,7 @@ pub struct Webhook {
     /// What its messages are signed with.
     pub secret: Secret,
     /// What it is told of.
-    pub events: Vec<NoticeKind>,
+    pub events: Vec<OutboxKind>,
     /// Whether it may be on this machine or in a private network.
     pub allow_private: bool,
     /// What the links in its messages begin with; nothing makes them begin with `/v1`.
@@ -45,7 +45,7 @@ impl Webhook {
             name: name.into(),
             url,
             secret,
-            events: NoticeKind::ALL.to_vec(),
+            events: OutboxKind::ALL.to_vec(),
             allow_private: false,
             base_url: String::new(),
             trusted: Vec::new(),

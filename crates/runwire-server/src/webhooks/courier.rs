@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use runwire_log::{Notice, Told};
+use runwire_log::{DeliveryOutcome, OutboxMessage};
 
 use super::Webhooks;
 use super::attempt::{Outcome, attempt};
@@ -40,7 +40,7 @@ impl Courier {
             }
             Err(_) => return,
         };
-        let mut noticed = log.noticed();
+        let mut noticed = log.outbox_changed();
         let mut busy = HashSet::new();
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -52,7 +52,7 @@ impl Courier {
                 self.discard().await;
             } else if busy.len() < limits::WEBHOOK_AT_ONCE {
                 // Enough to find one that is not under way, if there is any.
-                match log.notices(&name, limits::WEBHOOK_AT_ONCE + 1).await {
+                match log.outbox(&name, limits::WEBHOOK_AT_ONCE + 1).await {
                     Err(error) => {
                         tracing::warn!(webhook = name, %error, "cannot look for what is to be told");
                         wait = STUMBLE_TIME;
@@ -90,7 +90,7 @@ impl Courier {
     }
 
     /// Tries to tell a notice, has the log know what came of it, and gives its number back.
-    async fn deliver(&self, connections: &Connections, notice: Notice) -> u64 {
+    async fn deliver(&self, connections: &Connections, notice: OutboxMessage) -> u64 {
         let outcome = attempt(connections, &self.known.webhook, &notice).await;
         let (webhook, run, event) = (&self.known.webhook.name, &*notice.run.id, notice.kind.name());
         let attempts = notice.attempts + 1;
@@ -98,16 +98,16 @@ impl Courier {
             Outcome::Told => {
                 tracing::debug!(webhook, run, event, attempts, "told");
                 self.known.note_told();
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Gone => {
                 self.leave().await;
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Failed { why, .. } if attempts >= limits::WEBHOOK_ATTEMPTS => {
                 tracing::error!(webhook, run, event, attempts, why, "given up");
                 self.known.note_failed(&why, true);
-                Told::Done
+                DeliveryOutcome::Done
             }
             Outcome::Failed { why, wait } => {
                 let own = backoff(self.known.webhook.retry_time, notice.attempts, fastrand::f64());
@@ -115,10 +115,10 @@ impl Courier {
                 let wait = wait.map_or(own, |wait| own.max(wait.min(limits::WEBHOOK_LONGEST_RETRY_TIME)));
                 tracing::warn!(webhook, run, event, attempts, why, again_in = ?wait, "cannot be told");
                 self.known.note_failed(&why, false);
-                Told::Again(wait)
+                DeliveryOutcome::Retry(wait)
             }
         };
-        if let Err(error) = self.webhooks.log.told(notice.number, told).await {
+        if let Err(error) = self.webhooks.log.mark_delivered(notice.number, told).await {
             tracing::warn!(webhook, run, event, %error, "cannot note what was told; it may be told again");
             tokio::time::sleep(STUMBLE_TIME).await;
         }
@@ -128,8 +128,8 @@ impl Courier {
     /// Forgets what other nodes have noted for a webhook that is gone: they do not know it.
     async fn discard(&self) {
         let (log, name) = (&self.webhooks.log, &self.known.webhook.name);
-        for notice in log.notices(name, limits::LIST_ITEMS).await.unwrap_or_default() {
-            if log.told(notice.number, Told::Done).await.is_err() {
+        for notice in log.outbox(name, limits::LIST_ITEMS).await.unwrap_or_default() {
+            if log.mark_delivered(notice.number, DeliveryOutcome::Done).await.is_err() {
                 return;
             }
         }

@@ -25,7 +25,7 @@ use super::tables::Tables;
 use super::writer::Terms;
 use crate::txn::Txn;
 use heads::{Producers, Threads};
-use records::{Chunks, Notices, Questions};
+use records::{Chunks, OutboxRows, Questions};
 use runs::Runs;
 
 /// What a commit writes, column by column.
@@ -42,7 +42,7 @@ pub(super) struct Flushed {
     deleted: Vec<i64>,
     deleted_at: i64,
     chunks: Chunks,
-    notices: Notices,
+    notices: OutboxRows,
     /// What its threads have as their version with this commit, and never had before.
     pub(super) version: i64,
 }
@@ -117,7 +117,7 @@ impl Flushed {
                 flushed.chunks.add(batch);
             }
         }
-        for notice in &txn.batch.notices {
+        for notice in &txn.batch.outbox {
             flushed.notices.add(notice, now);
         }
         Ok(flushed)

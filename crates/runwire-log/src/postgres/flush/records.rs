@@ -8,7 +8,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use super::super::rows::{storable, whole_number};
 use super::Statements;
 use crate::cluster::EncodedBatch;
-use crate::txn::{NewNotice, RunHead, mint};
+use crate::txn::{NewOutboxMessage, RunHead, mint};
 
 /// The open questions of runs that have asked any.
 #[derive(Default)]
@@ -121,7 +121,7 @@ impl ToSql for Body {
 
 /// What subscribers are to be told.
 #[derive(Default)]
-pub(super) struct Notices {
+pub(super) struct OutboxRows {
     subscriber: Vec<String>,
     name: Vec<String>,
     run: Vec<i64>,
@@ -132,8 +132,8 @@ pub(super) struct Notices {
     due: Vec<i64>,
 }
 
-impl Notices {
-    pub(super) fn add(&mut self, notice: &NewNotice, due: u64) {
+impl OutboxRows {
+    pub(super) fn add(&mut self, notice: &NewOutboxMessage, due: u64) {
         self.subscriber.push(notice.subscriber.clone());
         self.name.push(mint());
         self.run.push(notice.run);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use runwire_log::moved::Numbered;
+use runwire_log::transfer::NumberedItem;
 use runwire_log::*;
 use runwire_model::dialect::Encoder;
 use runwire_model::window::Window;
@@ -135,12 +135,12 @@ impl Log for Unsteady {
         self.check(WRITE, "sweep")?.sweep().await
     }
 
-    async fn export(&self, thread: &ThreadKey, part: &Part) -> Result<Exported, LogError> {
+    async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
         self.check(READ, "export")?.export(thread, part).await
     }
 
-    async fn import(&self, thread: &ThreadKey, pieces: Vec<Numbered>) -> Result<Imported, LogError> {
-        self.check(WRITE, "import")?.import(thread, pieces).await
+    async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
+        self.check(WRITE, "import")?.import(thread, items).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
@@ -159,8 +159,8 @@ impl Log for Unsteady {
         self.check(READ, "runs")?.runs(query).await
     }
 
-    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<LeftRun>, LogError> {
-        self.check(WRITE, "take_up")?.claim_orphans(agents, limit).await
+    async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
+        self.check(WRITE, "claim_orphans")?.claim_orphans(agents, limit).await
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
@@ -175,16 +175,16 @@ impl Log for Unsteady {
         self.check(WRITE, "subscribe")?.subscribe(subscribers).await
     }
 
-    async fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
-        self.check(READ, "notices")?.notices(subscriber, limit).await
+    async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
+        self.check(READ, "outbox")?.outbox(subscriber, limit).await
     }
 
-    async fn told(&self, notice: u64, told: Told) -> Result<(), LogError> {
-        self.check(WRITE, "told")?.told(notice, told).await
+    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.check(WRITE, "mark_delivered")?.mark_delivered(notice, outcome).await
     }
 
-    fn noticed(&self) -> watch::Receiver<()> {
-        self.log.noticed()
+    fn outbox_changed(&self) -> watch::Receiver<()> {
+        self.log.outbox_changed()
     }
 
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError> {

@@ -52,7 +52,7 @@ impl Nodes {
                             assert_eq!((appended.accepted, appended.fault), (1, None));
                         });
                         count.fetch_add(usize::from(answer.is_ok()), Ordering::Relaxed);
-                        let told: &Mutex<Told> = &told;
+                        let told: &Mutex<DeliveryOutcome> = &told;
                         told.lock().unwrap().push((run.clone(), value, answer));
                     }
                 }));
@@ -84,7 +84,7 @@ type Told = Vec<(String, String, Result<(), LogError>)>;
 /// Writers that are at work.
 pub(super) struct Writing {
     nodes: Vec<Arc<dyn Log>>,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<DeliveryOutcome>>,
     stop: Arc<AtomicBool>,
     /// What each node has acknowledged.
     counts: Vec<Arc<AtomicUsize>>,

@@ -1,4 +1,4 @@
-//! Notices: what subscribers are to be told, until they were.
+//! OutboxRows: what subscribers are to be told, until they were.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use super::Bed;
 use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run_of};
 use crate::key::ThreadKey;
-use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::transfer::ExportRequest;
 use crate::{Cancel, Retention};
 
-async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[NoticeKind])]) {
-    let subscriber = |(name, kinds): &(&str, &[NoticeKind])| Subscriber {
+async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[OutboxKind])]) {
+    let subscriber = |(name, kinds): &(&str, &[OutboxKind])| Subscriber {
         name: (*name).to_owned(),
         kinds: kinds.to_vec(),
     };
     stage.log.subscribe(subscribers.iter().map(subscriber).collect()).await.expect("subscribers");
 }
 
-async fn waiting(stage: &Stage<'_>, subscriber: &str) -> Vec<Notice> {
-    stage.log.notices(subscriber, 100).await.expect("the notices")
+async fn waiting(stage: &Stage<'_>, subscriber: &str) -> Vec<OutboxMessage> {
+    stage.log.outbox(subscriber, 100).await.expect("the notices")
 }
 
-fn names(notices: &[Notice]) -> Vec<String> {
+fn names(notices: &[OutboxMessage]) -> Vec<String> {
     notices.iter().map(|notice| format!("{} {}", notice.run.id, notice.kind.name())).collect()
 }
 
@@ -30,8 +30,8 @@ fn names(notices: &[Notice]) -> Vec<String> {
 pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.write(to_run("before", &[STARTED, COMPLETED])).await;
-    let questions = [NoticeKind::InteractionRequested];
-    subscribe(&stage, &[("all", &NoticeKind::ALL), ("questions", &questions)]).await;
+    let questions = [OutboxKind::InteractionRequested];
+    subscribe(&stage, &[("all", &OutboxKind::ALL), ("questions", &questions)]).await;
     stage.write(to_run("a", &[STARTED, &delta("x"), COMPLETED])).await;
     stage.write(to_run("b", &[STARTED, &asks("q")])).await;
     stage.log.cancel(&run("b"), Cancel::default()).await.expect("the run");
@@ -50,10 +50,10 @@ pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn
 /// A notice is there after reopening, until it is said to be done.
 pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
-    let mut noticed = stage.log.noticed();
+    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
+    let mut outbox_changed = stage.log.outbox_changed();
     stage.write(to_run("a", &[STARTED, COMPLETED])).await;
-    noticed.changed().await.expect("the log");
+    outbox_changed.changed().await.expect("the log");
     let before = waiting(&stage, "all").await;
     let stage = stage.reopen().await;
     let after = waiting(&stage, "all").await;
@@ -62,8 +62,8 @@ pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
     let retention = Retention { max_bytes: Some(0), ..Retention::default() };
     stage.log.trim(retention).await.expect("a trim");
     assert_eq!(waiting(&stage, "all").await.len(), 1);
-    stage.log.told(after[0].number, Told::Done).await.expect("the log");
-    stage.log.told(after[0].number, Told::Done).await.expect("it is no matter");
+    stage.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("the log");
+    stage.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("it is no matter");
     assert!(waiting(&stage, "all").await.is_empty());
     let stage = stage.reopen().await;
     assert!(waiting(&stage, "all").await.is_empty());
@@ -72,12 +72,16 @@ pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
 /// What was tried in vain comes after what is due, and says how long it waits.
 pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
     for id in ["a", "b"] {
         stage.write(to_run(id, &[STARTED, COMPLETED])).await;
     }
     let first = waiting(&stage, "all").await[0].number;
-    stage.log.told(first, Told::Again(Duration::from_secs(3600))).await.expect("the log");
+    stage
+        .log
+        .mark_delivered(first, DeliveryOutcome::Retry(Duration::from_secs(3600)))
+        .await
+        .expect("the log");
     let stage = stage.reopen().await;
     let left = waiting(&stage, "all").await;
     assert_eq!(names(&left), ["b run.completed", "a run.completed"]);
@@ -89,7 +93,7 @@ pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
 /// Of a deleted thread only the end that the deletion brought is told.
 pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
     stage.write(to_run_of("t", "r", &[STARTED, &asks("q")])).await;
     assert_eq!(names(&waiting(&stage, "all").await), ["r interaction.requested"]);
     stage.log.delete_thread(&thread("t"), true).await.expect("the thread");
@@ -102,7 +106,7 @@ pub async fn imported_events_are_told_to_nobody(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
     stage.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;
-    subscribe(&stage, &[("all", &NoticeKind::ALL)]).await;
+    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
     let exported = stage.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
     let items = exported.items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
     let there = ThreadKey::new("elsewhere", "t");

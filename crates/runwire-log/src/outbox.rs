@@ -1,4 +1,4 @@
-//! Notices: events that somebody outside is to be told of, kept until they were.
+//! OutboxRows: events that somebody outside is to be told of, kept until they were.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::key::RunKey;
 
 /// What can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NoticeKind {
+pub enum OutboxKind {
     /// A run asks a person.
     InteractionRequested,
     /// A run has done its work.
@@ -20,7 +20,7 @@ pub enum NoticeKind {
     RunCancelled,
 }
 
-impl NoticeKind {
+impl OutboxKind {
     /// All of them.
     pub const ALL: [Self; 4] =
         [Self::InteractionRequested, Self::RunCompleted, Self::RunFailed, Self::RunCancelled];
@@ -58,18 +58,18 @@ pub struct Subscriber {
     /// What tells it from others.
     pub name: String,
     /// Of which events.
-    pub kinds: Vec<NoticeKind>,
+    pub kinds: Vec<OutboxKind>,
 }
 
 /// An event that a subscriber has not been told of yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
+pub struct OutboxMessage {
     /// Tells it from all others of this store.
     pub number: u64,
     /// Tells it from all others anywhere; the same however often it is told.
     pub id: String,
     /// What it tells.
-    pub kind: NoticeKind,
+    pub kind: OutboxKind,
     /// The run.
     pub run: RunKey,
     /// The run's thread.
@@ -90,9 +90,9 @@ pub struct Notice {
 
 /// What became of telling a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum DeliveryOutcome {
     /// It was told, or never will be: it is removed.
     Done,
     /// It was tried in vain, and is due again after a while.
-    Again(Duration),
+    Retry(Duration),
 }

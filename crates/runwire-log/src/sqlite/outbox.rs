@@ -1,4 +1,4 @@
-//! Notices: one row for each event that a subscriber has not been told of, written with the event itself.
+//! OutboxRows: one row for each event that a subscriber has not been told of, written with the event itself.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::read::{Reader, whole_number};
 use super::writer::{Db, Writer};
 use crate::error::LogError;
 use crate::key::RunKey;
-use crate::notice::{Notice, NoticeKind, Subscriber, Told};
+use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::txn::mint;
 
 impl Writer {
@@ -27,9 +27,9 @@ impl Writer {
     }
 
     /// Writes the notices of this commit, once the rows of their runs are there.
-    pub(super) fn save_notices(&mut self) -> Db<()> {
+    pub(super) fn save_outbox(&mut self) -> Db<()> {
         let now = self.txn.now;
-        for notice in self.txn.batch.notices.drain(..) {
+        for notice in self.txn.batch.outbox.drain(..) {
             let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
             self.txn.store.connection.prepare_cached(sql)?.execute(params![
@@ -42,18 +42,18 @@ impl Writer {
                 notice.event.text(),
                 whole_number(now.0),
             ])?;
-            self.noticed = true;
+            self.outbox_changed = true;
         }
         Ok(())
     }
 
-    pub(super) fn told(&mut self, number: u64, told: Told) -> Db<()> {
-        match told {
-            Told::Done => {
+    pub(super) fn mark_delivered(&mut self, number: u64, outcome: DeliveryOutcome) -> Db<()> {
+        match outcome {
+            DeliveryOutcome::Done => {
                 let sql = "DELETE FROM notice WHERE id = ?1";
                 self.txn.store.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
             }
-            Told::Again(wait) => {
+            DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let due = whole_number(self.txn.now.0.saturating_add(wait));
                 let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
-    pub(super) fn forget_notices(&self, thread: i64) -> Db<()> {
+    pub(super) fn clear_outbox(&self, thread: i64) -> Db<()> {
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
         self.txn.store.connection.prepare_cached(sql)?.execute([thread])?;
         Ok(())
@@ -73,32 +73,32 @@ impl Writer {
 
 impl Reader {
     /// Lists what a subscriber is to be told, what is due first, first.
-    pub(super) fn notices(
+    pub(super) fn outbox(
         &self,
         subscriber: &str,
         limit: usize,
         now: Timestamp,
-    ) -> Result<Vec<Notice>, LogError> {
+    ) -> Result<Vec<OutboxMessage>, LogError> {
         let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
                    notice.seq, notice.at, notice.event, notice.attempts, notice.due \
                    FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
                    WHERE notice.subscriber = ?1 ORDER BY notice.due, notice.id LIMIT ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement
-            .query_map(params![subscriber, whole_number(limit as u64)], |row| notice_of(row, now))?;
+            .query_map(params![subscriber, whole_number(limit as u64)], |row| message_of_row(row, now))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }
 
-fn notice_of(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<Notice> {
+fn message_of_row(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<OutboxMessage> {
     let unreadable = |column: usize, what: &str| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
     };
     let (kind, event): (String, String) = (row.get(2)?, row.get(9)?);
-    Ok(Notice {
+    Ok(OutboxMessage {
         number: row.get(0)?,
         id: row.get(1)?,
-        kind: NoticeKind::from_name(&kind).ok_or_else(|| unreadable(2, "no kind of notice"))?,
+        kind: OutboxKind::from_name(&kind).ok_or_else(|| unreadable(2, "no kind of notice"))?,
         run: RunKey::new(row.get::<_, String>(3)?, row.get::<_, String>(4)?),
         thread_id: row.get(5)?,
         agent: row.get(6)?,

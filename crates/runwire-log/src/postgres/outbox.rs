@@ -1,4 +1,4 @@
-//! Notices, and what the store holds, counted where it lies.
+//! OutboxRows, and what the store holds, counted where it lies.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use super::tables::now;
 use crate::error::LogError;
 use crate::figures::{Figures, Waiting};
 use crate::key::RunKey;
-use crate::notice::{Notice, NoticeKind, Told};
+use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
 
 impl Reader {
     /// Lists what a subscriber is to be told, what is due first, first.
-    pub(super) fn notices(&self, subscriber: &str, limit: usize) -> Result<Vec<Notice>, LogError> {
+    pub(super) fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
                    notice.seq, notice.at, notice.event, notice.attempts, notice.due \
                    FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
                    WHERE notice.subscriber = $1 AND notice.kind = ANY($3) ORDER BY notice.due, notice.id LIMIT $2";
         let now = now(&self.connection)?;
         // Of other kinds a newer version tells.
-        let kinds: Vec<&str> = NoticeKind::ALL.iter().map(|kind| kind.name()).collect();
+        let kinds: Vec<&str> = OutboxKind::ALL.iter().map(|kind| kind.name()).collect();
         let rows = self.connection.query(sql, &[&subscriber, &whole_number(limit as u64), &kinds])?;
-        rows.iter().map(|row| Ok(notice_of(row, now)?)).collect()
+        rows.iter().map(|row| Ok(message_of_row(row, now)?)).collect()
     }
 
-    pub(super) fn told(&self, number: u64, told: Told) -> Result<(), LogError> {
-        match told {
-            Told::Done => {
+    pub(super) fn mark_delivered(&self, number: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        match outcome {
+            DeliveryOutcome::Done => {
                 self.connection.execute("DELETE FROM notice WHERE id = $1", &[&whole_number(number)])?;
             }
-            Told::Again(wait) => {
+            DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let due = whole_number(now(&self.connection)?.0.saturating_add(wait));
                 let sql = "UPDATE notice SET attempts = attempts + 1, due = $2 WHERE id = $1";
@@ -68,12 +68,12 @@ impl Reader {
     }
 }
 
-fn notice_of(row: &Row, now: Timestamp) -> Db<Notice> {
+fn message_of_row(row: &Row, now: Timestamp) -> Db<OutboxMessage> {
     let unreadable = |what: &str| Failure::Damaged(format!("a notice has {what}"));
-    Ok(Notice {
+    Ok(OutboxMessage {
         number: number(row, 0),
         id: row.get(1),
-        kind: NoticeKind::from_name(row.get(2)).ok_or_else(|| unreadable("no kind"))?,
+        kind: OutboxKind::from_name(row.get(2)).ok_or_else(|| unreadable("no kind"))?,
         run: RunKey::new(row.get::<_, &str>(3), row.get::<_, &str>(4)),
         thread_id: row.get(5),
         agent: row.get(6),
