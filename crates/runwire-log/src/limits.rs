@@ -17,9 +17,9 @@ pub const COMMIT_BYTES: usize = 8 << 20;
 /// Bytes of records that one read hands out; the record that passes it is the last.
 pub const PAGE_BYTES: usize = 256 << 10;
 /// Writers of a node on Postgres, each with a connection; a node with fewer cores has as many as it has cores.
-pub const LANES: usize = 4;
+pub const WRITERS: usize = 4;
 /// Runs whose writer a node on Postgres remembers at least.
-pub const LANES_OF_RUNS: usize = 8192;
+pub const ASSIGNED_RUNS: usize = 8192;
 /// Requests that may wait for a writer.
 pub const WRITER_QUEUE: usize = 4096;
 /// Bytes of frames that may wait for the writers of a node on Postgres.

@@ -9,23 +9,23 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
-use super::count::Count;
-use super::tls::{Tls, Trust};
+use super::connection_counters::ConnectionCounters;
+use super::tls::{ServerVerification, Tls};
 use crate::limits;
 
 /// Where a store is, and how it is reached.
 #[derive(Clone)]
-pub(super) struct Address {
+pub(super) struct PgAddress {
     pub(super) config: Config,
     pub(super) tls: Tls,
     /// What is counted of the connections there.
-    pub(super) count: Arc<Count>,
+    pub(super) counters: Arc<ConnectionCounters>,
 }
 
 /// How long the way to a server may be broken before the system gives up a connection.
 const SILENCE: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
 
-impl Address {
+impl PgAddress {
     /// Reads an address; what is wrong with it is told without secrets.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (rest, security) = Security::take_from(url)?;
@@ -53,7 +53,7 @@ impl Address {
             config.application_name("runwire");
         }
         let tls = Tls::new(security.mode != SslMode::Disable, &security.trust)?;
-        Ok(Self { config, tls, count: Arc::default() })
+        Ok(Self { config, tls, counters: Arc::default() })
     }
 
     /// Gives the way to the store with time limits of the server's own. What the address itself says of them wins.
@@ -103,14 +103,14 @@ impl Address {
 /// What an address says of TLS, as libpq has it.
 struct Security {
     mode: SslMode,
-    trust: Trust,
+    trust: ServerVerification,
 }
 
 impl Security {
     /// Takes `sslmode` and `sslrootcert` out of an address.
     fn take_from(url: &str) -> Result<(String, Self), String> {
         // What stands before the first `@` are credentials, whatever is in them: so it is read later, too.
-        let place = url.find('@').unwrap_or(0);
+        let location = url.find('@').unwrap_or(0);
         let (place, query) = match url[place..].find('?') {
             Some(mark) => (&url[..place + mark], &url[place + mark + 1..]),
             None => (url, ""),
@@ -130,13 +130,13 @@ impl Security {
         let file = roots.filter(|_| !roots_are_systems).map(PathBuf::from);
         let mode = mode.as_deref().unwrap_or(if roots_are_systems { "verify-full" } else { "prefer" });
         let (mode, trust) = match (mode, file) {
-            ("disable", _) => (SslMode::Disable, Trust::Anybody),
+            ("disable", _) => (SslMode::Disable, ServerVerification::None),
             // Where roots are named, they count.
-            ("require", Some(file)) => (SslMode::Require, Trust::Signed(Some(file))),
-            ("require", None) if !roots_are_systems => (SslMode::Require, Trust::Anybody),
-            ("allow" | "prefer", _) => (SslMode::Prefer, Trust::Anybody),
-            ("verify-ca", file) if !roots_are_systems => (SslMode::Require, Trust::Signed(file)),
-            ("verify-full", file) => (SslMode::Require, Trust::Named(file)),
+            ("require", Some(file)) => (SslMode::Require, ServerVerification::Ca(Some(file))),
+            ("require", None) if !roots_are_systems => (SslMode::Require, ServerVerification::None),
+            ("allow" | "prefer", _) => (SslMode::Prefer, ServerVerification::None),
+            ("verify-ca", file) if !roots_are_systems => (SslMode::Require, ServerVerification::Ca(file)),
+            ("verify-full", file) => (SslMode::Require, ServerVerification::Full(file)),
             ("require" | "verify-ca", _) => {
                 return Err("`sslrootcert=system` needs `sslmode=verify-full`".into());
             }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_an_address_says_of_the_servers_limits_wins_over_ours() {
-        let address = Address::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
+        let address = PgAddress::parse("postgres://host/db?options=-c%20statement_timeout%3D5").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
         assert!(options.starts_with("-c statement_timeout=9000 "), "{options}");
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn an_address_says_how_the_way_is_secured_as_libpq_has_it() {
         let mode = |query: &str| {
-            Address::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
+            PgAddress::parse(&format!("postgres://host/db{query}")).map(|it| it.config.get_ssl_mode())
         };
         assert_eq!(mode(""), Ok(SslMode::Prefer));
         assert_eq!(mode("?sslmode=disable"), Ok(SslMode::Disable));
@@ -183,18 +183,18 @@ mod tests {
 
     #[test]
     fn a_way_that_must_be_secured_is_never_less_secure_whatever_the_password_is() {
-        let address = Address::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
+        let address = PgAddress::parse("postgres://user:pass?word@host/db?sslmode=require").unwrap();
         assert_eq!(address.config.get_ssl_mode(), SslMode::Require);
         assert_eq!(address.config.get_password(), Some(&b"pass?word"[..]));
         for hidden in ["host=host sslmode=require", "postgres://host/db?ssl%6dode=require"] {
-            let told = Address::parse(hidden).err().unwrap();
+            let told = PgAddress::parse(hidden).err().unwrap();
             assert!(told.contains("`sslmode`"), "{told}");
         }
     }
 
     #[test]
     fn a_server_gives_up_a_node_that_takes_nothing_from_it() {
-        let address = Address::parse("postgres://host/db").unwrap();
+        let address = PgAddress::parse("postgres://host/db").unwrap();
         let config = address.with_limits();
         let options = config.get_options().unwrap();
         assert!(options.contains("-c tcp_user_timeout=10000 "), "{options}");
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_address_is_told_without_its_password() {
-        let told = Address::parse("postgres://user:secret@host:port/db").err().unwrap();
+        let told = PgAddress::parse("postgres://user:secret@host:port/db").err().unwrap();
         assert!(!told.contains("secret"), "{told}");
     }
 }

@@ -7,30 +7,30 @@ use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::ahead::Sent;
-use super::cache::Cache;
-use super::connection::By;
-use super::failure::{Db, Failure};
+use super::connection::Params;
+use super::error::{PgError, PgResult};
+use super::head_cache::HeadCache;
 use super::rows::{
     RUN_COLUMNS, THREAD_COLUMNS, add_producers, producer_of_row, run_of_row, thread_of_row, time,
 };
-use super::tables::{NOW, Tables};
+use super::store_clock::SentAt;
+use super::txn_store::{NOW, PgTxnStore};
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::ProducerHead;
 
 /// How a transaction locks threads.
 #[derive(Debug)]
-pub(super) enum Locking {
+pub(super) enum LockMode {
     /// Waits for all of them. Heads at hand are used where they are not old.
-    Trusting,
+    Cached,
     /// Waits for all of them. What is at hand is most likely old: everything is loaded with the locks.
-    Wary,
+    Reload,
     /// The same, but waits only for some; others are locked if they are free. All numbers must be known.
-    Free { but: Vec<i64> },
+    SkipLocked { except: Vec<i64> },
 }
 
 /// A transaction that has begun.
-pub(super) struct Begun {
+pub(super) struct BegunTransaction {
     /// The store's time.
     pub(super) now: Timestamp,
     /// Its number.
@@ -39,7 +39,7 @@ pub(super) struct Begun {
 
 /// What a transaction is known to need: by number where that is known, else by name.
 #[derive(Default)]
-struct Needed<'a> {
+struct LockTargets<'a> {
     threads: Vec<i64>,
     runs: Vec<i64>,
     thread_tenants: Vec<&'a str>,
@@ -48,11 +48,11 @@ struct Needed<'a> {
     run_names: Vec<&'a str>,
 }
 
-impl<'a> Needed<'a> {
-    fn of(cache: &Cache, threads: &[&'a ThreadKey], runs: &[&'a RunKey]) -> Self {
+impl<'a> LockTargets<'a> {
+    fn of(cache: &HeadCache, threads: &[&'a ThreadKey], runs: &[&'a RunKey]) -> Self {
         let mut needed = Self::default();
         for key in threads {
-            match cache.thread_named(key) {
+            match cache.thread_id(key) {
                 Some(id) => needed.threads.push(id),
                 None => {
                     needed.thread_tenants.push(&key.tenant);
@@ -61,10 +61,10 @@ impl<'a> Needed<'a> {
             }
         }
         for key in runs {
-            match cache.run_named(key) {
-                Some(place) => {
-                    needed.threads.push(place.thread);
-                    needed.runs.push(place.run);
+            match cache.run_location(key) {
+                Some(location) => {
+                    needed.threads.push(location.thread);
+                    needed.runs.push(location.run);
                 }
                 None => {
                     needed.run_tenants.push(&key.tenant);
@@ -110,7 +110,7 @@ fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
 struct Statements {
     lock: String,
     /// Locks threads that nobody else has locked.
-    lock_free: String,
+    lock_unlocked: String,
     /// Threads, their producers, runs, their producers.
     loads: [String; 4],
 }
@@ -128,7 +128,7 @@ impl Statements {
             )
         };
         Self {
-            lock_free: format!("{lock} SKIP LOCKED"),
+            lock_unlocked: format!("{lock} SKIP LOCKED"),
             lock,
             loads: [
                 format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = ANY({threads})"),
@@ -143,7 +143,7 @@ impl Statements {
     }
 
     /// The statements that load heads, with what each is given.
-    fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, By<'a>); 4] {
+    fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, Params<'a>); 4] {
         let [one, two, three, four] = &self.loads;
         [(one, threads), (two, threads), (three, runs), (four, runs)]
     }
@@ -160,31 +160,33 @@ static NAMED: LazyLock<Statements> = LazyLock::new(|| {
 /// They are much cheaper.
 static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
 
-impl Tables {
+impl PgTxnStore {
     /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
     pub(super) fn begin(
         &mut self,
         threads: &[&ThreadKey],
         runs: &[&RunKey],
         wanted: &[i64],
-        locking: &Locking,
-    ) -> Db<Begun> {
+        locking: &LockMode,
+    ) -> PgResult<BegunTransaction> {
         self.reset();
-        let mut needed = Needed::of(&self.cache.borrow(), threads, runs);
+        let mut needed = LockTargets::of(&self.cache.borrow(), threads, runs);
         needed.threads.extend(wanted);
-        let loads_all = !matches!(locking, Locking::Trusting) || needed.names() > 0;
+        let loads_all = !matches!(locking, LockMode::Cached) || needed.names() > 0;
         let (statements, needs) = match needed.names() {
             0 => (&*NUMBERED, needed.numbered()),
             _ => (&*NAMED, needed.named()),
         };
-        let late: By<'_> = match locking {
-            Locking::Free { but } => &[but],
-            Locking::Trusting | Locking::Wary => &[],
+        let late: Params<'_> = match locking {
+            LockMode::SkipLocked { except } => &[except],
+            LockMode::Cached | LockMode::Reload => &[],
         };
-        let mut asked: Vec<(&str, By<'_>)> = match locking {
+        let mut asked: Vec<(&str, Params<'_>)> = match locking {
             // Whoever waits holds only what it has waited for.
-            Locking::Free { .. } => vec![(&statements.lock, late), (&statements.lock_free, &needs[0])],
-            Locking::Trusting | Locking::Wary => vec![(&statements.lock, &needs[0])],
+            LockMode::SkipLocked { .. } => {
+                vec![(&statements.lock, late), (&statements.lock_unlocked, &needs[0])]
+            }
+            LockMode::Cached | LockMode::Reload => vec![(&statements.lock, &needs[0])],
         };
         let locks = asked.len();
         // The time is told after all others have let go.
@@ -192,7 +194,7 @@ impl Tables {
         asked.push((&begun, &[]));
         let new = i64::try_from(needed.names()).unwrap_or(i64::MAX);
         let numbers = "SELECT nextval('thread_id'), nextval('run_id') FROM generate_series(1, $1::bigint)";
-        let numbered: By<'_> = &[&new];
+        let numbered: Params<'_> = &[&new];
         if new > 0 {
             asked.push((numbers, numbered));
         }
@@ -200,18 +202,18 @@ impl Tables {
             // Each of them sees what was there when all locks were held.
             asked.extend(statements.loads(&needs));
         }
-        let sent = Sent::now();
-        let answers = self.connection.run_around(Some("BEGIN"), &asked, None)?;
+        let sent = SentAt::now();
+        let answers = self.connection.run_pipelined(Some("BEGIN"), &asked, None)?;
         let mut answers = answers.into_iter();
         for row in answers.by_ref().take(locks).flatten() {
             let (thread, version) = (row.get(0), row.get(1));
             self.locked.borrow_mut().insert(thread, version);
             self.cache.borrow_mut().check(thread, version);
         }
-        let mut next = || answers.next().ok_or_else(|| Failure::Damaged("an answer is missing".into()));
+        let mut next = || answers.next().ok_or_else(|| PgError::Damaged("an answer is missing".into()));
         let begun = next()?;
-        let begun = begun.first().ok_or_else(|| Failure::Damaged("the store tells no time".into()))?;
-        let begun = Begun { now: time(begun, 0), transaction: begun.get(1) };
+        let begun = begun.first().ok_or_else(|| PgError::Damaged("the store tells no time".into()))?;
+        let begun = BegunTransaction { now: time(begun, 0), transaction: begun.get(1) };
         self.set_clock(begun.now, sent);
         if new > 0 {
             for row in next()? {
@@ -230,8 +232,8 @@ impl Tables {
     }
 
     /// Loads what was named and is not at hand, because another node has written there.
-    fn load_stale(&self, needed: &Needed<'_>) -> Db<()> {
-        let (mut stale, cache) = (Needed::default(), self.cache.borrow());
+    fn load_stale(&self, needed: &LockTargets<'_>) -> PgResult<()> {
+        let (mut stale, cache) = (LockTargets::default(), self.cache.borrow());
         stale.threads.extend(needed.threads.iter().filter(|id| !cache.has_thread(**id)));
         stale.runs.extend(needed.runs.iter().filter(|id| !cache.has_run(**id)));
         drop(cache);
@@ -242,9 +244,9 @@ impl Tables {
     }
 
     /// Takes in what was loaded of threads that are locked.
-    fn take_in(&self, loaded: &[Vec<Row>]) -> Db<()> {
+    fn take_in(&self, loaded: &[Vec<Row>]) -> PgResult<()> {
         let [threads, thread_producers, runs, run_producers] = loaded else {
-            return Err(Failure::Damaged("an answer is missing".into()));
+            return Err(PgError::Damaged("an answer is missing".into()));
         };
         let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
         let mut of_threads = by_owner(thread_producers)?;
@@ -281,18 +283,18 @@ impl Tables {
         };
         let absent = threads
             .iter()
-            .filter(|key| cache.thread_named(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id));
+            .filter(|key| cache.thread_id(key).is_none() && !seen(&seen_threads, &key.tenant, &key.id));
         self.absent_threads.extend(absent.map(|key| (*key).clone()));
         let absent = runs
             .iter()
-            .filter(|key| cache.run_named(key).is_none() && !seen(&seen_runs, &key.tenant, &key.id));
+            .filter(|key| cache.run_location(key).is_none() && !seen(&seen_runs, &key.tenant, &key.id));
         self.absent_runs.extend(absent.map(|key| (*key).clone()));
     }
 }
 
 type Producers = HashMap<String, ProducerHead>;
 
-fn by_owner(rows: &[Row]) -> Db<HashMap<i64, Producers>> {
+fn by_owner(rows: &[Row]) -> PgResult<HashMap<i64, Producers>> {
     let mut producers: HashMap<i64, Producers> = HashMap::new();
     for row in rows {
         let (name, producer) = producer_of_row(row, 1)?;

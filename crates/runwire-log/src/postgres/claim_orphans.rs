@@ -2,40 +2,40 @@
 
 use std::sync::PoisonError;
 
-use super::connection::By;
-use super::failure::{Db, Failure};
-use super::nodes::{Card, Known};
-use super::read::Reader;
+use super::connection::Params;
+use super::error::{PgError, PgResult};
+use super::nodes::{Membership, NodeRecord};
+use super::reader::PgReader;
 use super::rows::{RUN_COLUMNS, run_of_row, whole_number};
-use super::tables;
-use super::unreadable::Unreadable;
-use super::writer::Terms;
+use super::txn_store;
+use super::unreadable_runs::UnreadableRuns;
+use super::writer::LeaseTerms;
 use crate::error::LogError;
 use crate::info::OrphanedRun;
 
 const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
 
-impl Reader {
+impl PgReader {
     /// Makes open runs this node's whose node is gone, and gives them.
     pub(super) fn claim_orphans(
         &self,
-        known: &Known,
-        terms: Terms,
+        membership: &Membership,
+        terms: LeaseTerms,
         agents: &[String],
         limit: usize,
     ) -> Result<Vec<OrphanedRun>, LogError> {
-        let mut claims = known.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut unreadable = known.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claims = membership.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unreadable = membership.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         self.connection.run("BEGIN")?;
         let taken =
-            self.lock_orphans(&known.card, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
+            self.lock_orphans(&membership.node, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
                 let orphans = self.read_orphans(&ids, &mut unreadable)?;
                 let ids: Vec<i64> = orphans.iter().map(|(id, _)| *id).collect();
-                // Until it is known that the commit has happened.
+                // Until it is membership that the commit has happened.
                 claims.extend(&ids);
                 claims.sort_unstable();
                 claims.dedup();
-                self.set_owner(&known.card, terms, &ids)?;
+                self.set_owner(&membership.node, terms, &ids)?;
                 Ok(orphans)
             });
         match &taken {
@@ -49,7 +49,7 @@ impl Reader {
         if !claims.is_empty() {
             // One that is another's by now, or has ended, is claimed no more.
             let sql = format!("SELECT id FROM run WHERE id = ANY($1) AND owner = $2 AND {IS_OPEN}");
-            if let Ok(rows) = self.connection.query(&sql, &[&*claims, &&*known.card.id]) {
+            if let Ok(rows) = self.connection.query(&sql, &[&*claims, &&*membership.node.id]) {
                 *claims = rows.iter().map(|row| row.get(0)).collect();
             }
         }
@@ -62,12 +62,12 @@ impl Reader {
     /// seems to be gone may just have been unable to show that it is there.
     fn lock_orphans(
         &self,
-        card: &Card,
+        node: &NodeRecord,
         claims: &[i64],
         unreadable: &[i64],
         agents: &[String],
         limit: usize,
-    ) -> Db<Vec<i64>> {
+    ) -> PgResult<Vec<i64>> {
         let sql = format!(
             "SELECT id FROM run WHERE agent = ANY($1) AND owner IS NOT NULL AND {IS_OPEN} \
              AND (owner = $2 AND id = ANY($3) \
@@ -76,13 +76,18 @@ impl Reader {
              AND EXISTS (SELECT 1 FROM store WHERE alive_until > $4) \
              AND id <> ALL($6) ORDER BY id LIMIT $5 FOR UPDATE OF run SKIP LOCKED"
         );
-        let now = whole_number(tables::now(&self.connection)?.0);
-        let by: By<'_> = &[&agents, &&*card.id, &claims, &now, &whole_number(limit as u64), &unreadable];
-        Ok(self.connection.query(&sql, by)?.iter().map(|row| row.get(0)).collect())
+        let now = whole_number(txn_store::now(&self.connection)?.0);
+        let params: Params<'_> =
+            &[&agents, &&*node.id, &claims, &now, &whole_number(limit as u64), &unreadable];
+        Ok(self.connection.query(&sql, params)?.iter().map(|row| row.get(0)).collect())
     }
 
     /// Reads runs that are orphans, but for those that cannot be read here and those of deleted threads.
-    fn read_orphans(&self, runs: &[i64], unreadable: &mut Unreadable) -> Db<Vec<(i64, OrphanedRun)>> {
+    fn read_orphans(
+        &self,
+        runs: &[i64],
+        unreadable: &mut UnreadableRuns,
+    ) -> PgResult<Vec<(i64, OrphanedRun)>> {
         if runs.is_empty() {
             return Ok(Vec::new());
         }
@@ -94,22 +99,22 @@ impl Reader {
         for row in self.connection.query(&sql, &[&runs])? {
             match run_of_row(&row) {
                 Ok(run) => orphans.push((run.id, run.orphaned())),
-                Err(failure @ Failure::Damaged(_)) => unreadable.note(row.get(0), &failure),
+                Err(failure @ PgError::Damaged(_)) => unreadable.note(row.get(0), &failure),
                 Err(failure) => return Err(failure),
             }
         }
         Ok(orphans)
     }
 
-    fn set_owner(&self, card: &Card, terms: Terms, runs: &[i64]) -> Db<()> {
+    fn set_owner(&self, node: &NodeRecord, terms: LeaseTerms, runs: &[i64]) -> PgResult<()> {
         if runs.is_empty() {
             return Ok(());
         }
         // Whoever takes it up has a full term for it.
-        let until = tables::now(&self.connection)?.0.saturating_add(terms.lease);
+        let until = txn_store::now(&self.connection)?.0.saturating_add(terms.lease);
         let sql = "UPDATE run SET owner = $1, \
                    lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \
                    WHERE id = ANY($3)";
-        self.connection.execute(sql, &[&&*card.id, &whole_number(until), &runs]).map(drop)
+        self.connection.execute(sql, &[&&*node.id, &whole_number(until), &runs]).map(drop)
     }
 }

@@ -1,22 +1,22 @@
 //! The leases of all open runs, after a time in which nobody could renew one.
 
-use super::connection::Connection;
-use super::failure::Db;
+use super::connection::PgConnection;
+use super::error::PgResult;
 use super::rows::whole_number;
-use super::tables;
-use super::writer::Terms;
+use super::txn_store;
+use super::writer::LeaseTerms;
 
 /// Leases that are renewed at once.
 const AT_ONCE: i64 = 1000;
 
 /// The leases that producers renew, and how long they are.
-fn terms_of(terms: Terms) -> [(i16, i64); 2] {
+fn terms_of(terms: LeaseTerms) -> [(i16, i64); 2] {
     [(1, whole_number(terms.lease)), (2, whole_number(terms.grace))]
 }
 
 /// Gives every open run a full term at least, some at a time. Who writes just now renews its lease itself.
-pub(super) fn renew_all(connection: &Connection, terms: Terms) -> Db<()> {
-    let now = whole_number(tables::now(connection)?.0);
+pub(super) fn renew_all(connection: &PgConnection, terms: LeaseTerms) -> PgResult<()> {
+    let now = whole_number(txn_store::now(connection)?.0);
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
                AND lease_until < $2 ORDER BY lease_until LIMIT $3 FOR UPDATE SKIP LOCKED)";
     for (lease, term) in terms_of(terms) {
@@ -27,7 +27,7 @@ pub(super) fn renew_all(connection: &Connection, terms: Terms) -> Db<()> {
 }
 
 /// Moves all leases by a gap. Who writes just now renews its lease itself.
-pub(super) fn move_all(connection: &Connection, terms: Terms, now: i64, gap: i64) -> Db<()> {
+pub(super) fn move_all(connection: &PgConnection, terms: LeaseTerms, now: i64, gap: i64) -> PgResult<()> {
     if gap > 0 {
         let sql = "UPDATE run SET lease_until = lease_until + $1 WHERE id IN \
                    (SELECT id FROM run WHERE lease IN (1, 2) FOR UPDATE SKIP LOCKED)";
@@ -45,7 +45,7 @@ pub(super) fn move_all(connection: &Connection, terms: Terms, now: i64, gap: i64
 }
 
 /// Renews those that have run out all the same: what was being written then may be older than the gap.
-pub(super) fn renew_late(connection: &Connection, terms: Terms, now: i64) -> Db<()> {
+pub(super) fn renew_late(connection: &PgConnection, terms: LeaseTerms, now: i64) -> PgResult<()> {
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \
                AND lease_until <= $3 ORDER BY id FOR UPDATE)";
     for (lease, term) in terms_of(terms) {

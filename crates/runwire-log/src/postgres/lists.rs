@@ -4,8 +4,8 @@ use runwire_model::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::failure::{Db, Failure};
-use super::read::Reader;
+use super::error::{PgError, PgResult};
+use super::reader::PgReader;
 use super::rows::{
     RUN_COLUMNS, maybe_number, number, run_of_row, run_of_row_alone, storable, text, time, whole_number,
 };
@@ -29,7 +29,7 @@ impl Conditions {
     }
 }
 
-impl Reader {
+impl PgReader {
     /// Lists runs, newest first. Only what is asked for stands in the statement.
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let mut conditions = Conditions::default();
@@ -70,7 +70,7 @@ impl Reader {
         let values: Vec<&(dyn ToSql + Sync)> = conditions.values.iter().map(|value| &**value).collect();
         let rows = self.connection.query(&sql, &values)?;
         let read = |row: &Row| match run_of_row(row) {
-            Err(failure @ Failure::Damaged(_)) => {
+            Err(failure @ PgError::Damaged(_)) => {
                 // The others are listed all the same, and this one as far as its own row tells. Whoever asks for it
                 // alone learns what is wrong.
                 tracing::warn!(run = row.get::<_, &str>(2), %failure, "how far a run is cannot be read");
@@ -82,9 +82,9 @@ impl Reader {
     }
 }
 
-impl Reader {
+impl PgReader {
     /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
-    pub(super) fn questions(&self, query: &InteractionQuery) -> Db<Vec<InboxRow>> {
+    pub(super) fn questions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \

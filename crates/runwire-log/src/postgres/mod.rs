@@ -4,38 +4,39 @@
 //! a few threads that write, each with a connection of its own, and a few connections that read.
 
 mod address;
-mod ahead;
-mod asking;
 mod begin;
-mod cache;
 mod claim_orphans;
 mod commit;
+mod commit_outcome;
 mod connection;
-mod count;
-mod doubt;
-mod failure;
-mod flush;
+mod connection_counters;
+mod defer;
+mod error;
+mod generation;
+mod head_cache;
 mod health;
-mod history;
-mod lanes;
 mod leases;
 mod lists;
 mod nodes;
-mod note;
-mod opening;
+mod open;
+mod optimistic;
 mod outbox;
-mod pool;
 mod purge;
-mod put_off;
-mod read;
+mod reader;
+mod reader_pool;
 mod retention;
 mod rows;
+mod run_snapshot;
 mod schema;
+mod store_clock;
 mod store_probe;
-mod tables;
+mod submit;
 mod tls;
-mod unreadable;
+mod txn_store;
+mod unreadable_runs;
+mod write_set;
 mod writer;
+mod writer_pool;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,17 +61,17 @@ use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{Command, Merge};
 use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
-use connection::Connection;
-use lanes::Lanes;
+use connection::PgConnection;
 pub use nodes::Nodes;
-pub use opening::OpenError;
-use pool::Pool;
-use read::Reader;
-use writer::{Listeners, Order, Terms, Writer};
+pub use open::PgOpenError;
+use reader::PgReader;
+use reader_pool::ReaderPool;
+use writer::{CommitListeners, LeaseTerms, PgWriter, PgWriterMessage};
+use writer_pool::WriterPool;
 
 /// How the store behaves.
 #[derive(Clone)]
-pub struct Options {
+pub struct PgOptions {
     /// How long a run may be silent.
     pub lease: Duration,
     /// How long a producer has to end a run that was asked to stop.
@@ -86,7 +87,7 @@ pub struct Options {
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Default for Options {
+impl Default for PgOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
@@ -100,65 +101,65 @@ impl Default for Options {
 }
 
 /// A log in Postgres.
-pub struct Postgres {
-    lanes: Lanes,
+pub struct PostgresLog {
+    writers: WriterPool,
     /// Room for the bytes of those that wait.
-    room: Arc<Semaphore>,
+    queue_bytes: Arc<Semaphore>,
     tails: Arc<Tails>,
     outbox_changed: Arc<watch::Sender<()>>,
     meter: Arc<Meter>,
-    terms: Terms,
-    nodes: Arc<nodes::Known>,
-    beating: nodes::Stop,
-    readers: Pool,
-    question: health::Question,
+    terms: LeaseTerms,
+    nodes: Arc<nodes::Membership>,
+    heartbeat: nodes::HeartbeatHandle,
+    readers: ReaderPool,
+    health_probe: health::HealthProbe,
     cluster: TailFeeder,
 }
 
-impl std::fmt::Debug for Postgres {
+impl std::fmt::Debug for PostgresLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
+        f.debug_struct("PostgresLog").finish_non_exhaustive()
     }
 }
 
-impl Postgres {
+impl PostgresLog {
     /// Opens a store, or makes its tables. Blocks while it connects and migrates.
-    pub fn open(url: &str, options: &Options) -> Result<Self, OpenError> {
-        let address = opening::config(url)?;
-        opening::prepare(&Connection::open_patient(&address)?)?;
+    pub fn open(url: &str, options: &PgOptions) -> Result<Self, PgOpenError> {
+        let address = open::config(url)?;
+        open::prepare(&PgConnection::open_without_timeout(&address)?)?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let terms = Terms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
-        let card = nodes::Card::new(&options.node_name, options.node_term);
-        let nodes = nodes::Known::register(&Connection::open(&address)?, &address, card, terms)?;
+        let terms = LeaseTerms { lease: millis(options.lease), grace: millis(options.cancel_grace) };
+        let node = nodes::NodeRecord::new(&options.node_name, options.node_term);
+        let nodes = nodes::Membership::register(&PgConnection::open(&address)?, &address, node, terms)?;
         let tails = Arc::new(Tails::default());
         let outbox_changed = Arc::new(watch::Sender::new(()));
         let meter = Arc::new(Meter::default());
         let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
         let (followed, meter_here) = (cluster.followed().clone(), meter.clone());
-        let listeners = Listeners {
+        let listeners = CommitListeners {
             tails: tails.clone(),
             followed,
             outbox_changed: outbox_changed.clone(),
             meter: meter_here,
         };
-        let open = || Writer::open(&address, terms, nodes.card.id.clone(), listeners.clone());
-        let lanes = Lanes::open(open)?;
-        let beating =
+        let open = || PgWriter::open(&address, terms, nodes.node.id.clone(), listeners.clone());
+        let writers = WriterPool::open(open)?;
+        let heartbeat =
             nodes::start(address.clone(), nodes.clone(), outbox_changed.clone(), options.fatal.clone())?;
-        let readers = Pool::new(address);
-        let room = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
-        let question = health::Question::default();
+        let readers = ReaderPool::new(address);
+        let queue_bytes = Arc::new(Semaphore::new(limits::WRITER_QUEUE_BYTES));
+        let health_probe = health::HealthProbe::default();
         Ok(Self {
-            lanes,
-            room,
+            writers,
+            queue_bytes,
             tails,
             outbox_changed,
             meter,
             terms,
             nodes,
-            beating,
+            heartbeat,
             readers,
-            question,
+            health_probe,
             cluster,
         })
     }
@@ -170,13 +171,13 @@ impl Postgres {
 
     /// Tells which nodes are there, as this one knows it.
     pub fn nodes(&self) -> Nodes {
-        self.nodes.tell()
+        self.nodes.nodes()
     }
 
     /// Uses a connection that reads.
     async fn using<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         self.readers.using(work).await
     }
@@ -184,17 +185,17 @@ impl Postgres {
     /// Reads at one moment.
     async fn reading<T: Send + 'static>(
         &self,
-        read: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         self.using(move |reader| reader.at_one_moment(&read)?).await
     }
 }
 
 #[async_trait]
-impl Log for Postgres {
+impl Log for PostgresLog {
     async fn create_thread(&self, thread: NewThread) -> Result<Created<ThreadInfo>, LogError> {
         let key = thread.thread_id.clone().map(|id| ThreadKey::new(thread.tenant.as_str(), id));
-        let created = self.ask(thread, Command::CreateThread).await?;
+        let created = self.submit(thread, Command::CreateThread).await?;
         match key.filter(|_| !created.new) {
             Some(key) => Ok(Created { value: self.thread(&key).await?, new: false }),
             None => Ok(created),
@@ -203,32 +204,32 @@ impl Log for Postgres {
 
     async fn create_run(&self, run: NewRun) -> Result<Created<RunInfo>, LogError> {
         let tenant = run.tenant.clone();
-        let created = self.ask(run, Command::CreateRun).await?;
-        self.lanes.note(&tenant, &created.value);
+        let created = self.submit(run, Command::CreateRun).await?;
+        self.writers.assign_like_thread(&tenant, &created.value);
         Ok(created)
     }
 
     async fn append(&self, append: Append) -> Result<Appended, LogError> {
         match append.target {
-            Target::Tenant(_) => self.ask(Merge::of(append), Command::Merge).await,
-            Target::Run(_) | Target::Thread(_) => self.ask(append, Command::Append).await,
+            Target::Tenant(_) => self.submit(Merge::of(append), Command::Merge).await,
+            Target::Run(_) | Target::Thread(_) => self.submit(append, Command::Append).await,
         }
     }
 
     async fn cancel(&self, run: &RunKey, cancel: Cancel) -> Result<Cancelled, LogError> {
-        self.ask((run.clone(), cancel), Command::Cancel).await
+        self.submit((run.clone(), cancel), Command::Cancel).await
     }
 
     async fn answer_all(&self, run: &RunKey, answers: Vec<Answer>) -> Result<Vec<Answered>, LogError> {
-        self.ask((run.clone(), answers), Command::Answer).await
+        self.submit((run.clone(), answers), Command::Answer).await
     }
 
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError> {
-        self.ask(run.clone(), Command::Heartbeat).await
+        self.submit(run.clone(), Command::Heartbeat).await
     }
 
     async fn sweep(&self) -> Result<usize, LogError> {
-        self.ask((), Command::Sweep).await
+        self.submit((), Command::Sweep).await
     }
 
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError> {
@@ -237,11 +238,11 @@ impl Log for Postgres {
     }
 
     async fn import(&self, thread: &ThreadKey, items: Vec<NumberedItem>) -> Result<Imported, LogError> {
-        self.ask((thread.clone(), items), Command::Import).await
+        self.submit((thread.clone(), items), Command::Import).await
     }
 
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError> {
-        self.ask((thread.clone(), force), Command::Delete).await
+        self.submit((thread.clone(), force), Command::Delete).await
     }
 
     async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
@@ -278,7 +279,7 @@ impl Log for Postgres {
 
     async fn subscribe(&self, subscribers: Vec<Subscriber>) -> Result<(), LogError> {
         self.nodes.subscribe(subscribers.iter().map(|known| known.name.clone()).collect());
-        self.lanes.subscribe(&subscribers).await
+        self.writers.subscribe(&subscribers).await
     }
 
     async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
@@ -352,7 +353,7 @@ impl Log for Postgres {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = writer::Checkpoint { run: run.clone(), form, seq, state };
             // A full queue means that there is no time for it.
-            self.lanes.try_send(Order::Checkpoint(checkpoint));
+            self.writers.try_send(PgWriterMessage::Checkpoint(checkpoint));
         }
     }
 
@@ -370,26 +371,26 @@ impl Log for Postgres {
     }
 
     async fn ready(&self) -> Result<(), LogError> {
-        if self.lanes.is_closed() {
+        if self.writers.is_closed() {
             return Err(LogError::Unavailable("the store has stopped".into()));
         }
         self.using(|reader| Ok(reader.connection.run("SELECT 1")?)).await
     }
 
     async fn health(&self) -> Health {
-        self.look().await
+        self.check_health().await
     }
 
     fn vitals(&self) -> Vitals {
-        self.stand()
+        self.node_stats()
     }
 
     async fn close(&self) {
         self.readers.close().await;
         // The writers let go of their requests after everything else.
-        self.lanes.close().await;
+        self.writers.close().await;
         self.cluster.close().await;
         // What it leaves open is now others'.
-        self.beating.leave().await;
+        self.heartbeat.deregister().await;
     }
 }

@@ -10,39 +10,39 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
-use super::address::Address;
-use super::connection::Connection;
-use super::failure::{Db, Failure};
+use super::address::PgAddress;
+use super::connection::PgConnection;
+use super::error::{PgError, PgResult};
 use super::rows::{number, whole_number};
-use super::unreadable::Unreadable;
-use super::writer::Terms;
-use super::{history, leases, purge, tables};
+use super::unreadable_runs::UnreadableRuns;
+use super::writer::LeaseTerms;
+use super::{generation, leases, purge, txn_store};
 use crate::limits;
 use crate::txn::mint;
 
 /// Called when the process should end.
-pub(super) type Fatal = Arc<dyn Fn(&str) + Send + Sync>;
+pub(super) type OnFatal = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Beats in the time after which a silent node counts as gone.
-const BEATS: u32 = 10;
+const HEARTBEATS_PER_TERM: u32 = 10;
 
 /// What a node says of itself.
 #[derive(Debug, Clone)]
-pub(super) struct Card {
+pub(super) struct NodeRecord {
     /// Tells this start of the node from all others.
     pub(super) id: Arc<str>,
     name: String,
     term: Duration,
 }
 
-impl Card {
+impl NodeRecord {
     pub(super) fn new(name: &str, term: Duration) -> Self {
         Self { id: mint().into(), name: name.to_owned(), term }
     }
 
     /// Tells how long it is from one beat to the next.
-    fn every(&self) -> Duration {
-        self.term / BEATS
+    fn interval(&self) -> Duration {
+        self.term / HEARTBEATS_PER_TERM
     }
 
     fn term_millis(&self) -> u64 {
@@ -68,7 +68,7 @@ pub struct Nodes {
 
 /// What a beat has told.
 #[derive(Debug, Clone)]
-struct Beat {
+struct Heartbeat {
     /// Before it began.
     at: Instant,
     alive: u64,
@@ -79,33 +79,33 @@ struct Beat {
 
 /// What a node knows of the cluster, and shares with the thread that beats.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) card: Card,
+pub(super) struct Membership {
+    pub(super) node: NodeRecord,
     /// The life of the store that this node belongs to.
     pub(super) generation: String,
-    last: Mutex<Option<Beat>>,
+    last: Mutex<Option<Heartbeat>>,
     /// Subscribers that are known here, once anybody has said so.
     subscribers: Mutex<Option<Vec<String>>>,
     /// How long leases are.
-    terms: Terms,
+    terms: LeaseTerms,
     /// Runs that were to be taken up, and nobody knows whether they were.
     pub(super) claims: Mutex<Vec<i64>>,
     /// Runs that are left and cannot be read here.
-    pub(super) unreadable: Mutex<Unreadable>,
+    pub(super) unreadable: Mutex<UnreadableRuns>,
 }
 
-impl Known {
+impl Membership {
     /// Registers a node.
     pub(super) fn register(
-        connection: &Connection,
-        address: &Address,
-        card: Card,
-        terms: Terms,
-    ) -> Db<Arc<Self>> {
-        let generation = history::check(connection)?;
-        let last = Mutex::new(Some(beat(connection, address, &card, terms, true)?));
+        connection: &PgConnection,
+        address: &PgAddress,
+        node: NodeRecord,
+        terms: LeaseTerms,
+    ) -> PgResult<Arc<Self>> {
+        let generation = generation::check(connection)?;
+        let last = Mutex::new(Some(heartbeat(connection, address, &node, terms, true)?));
         Ok(Arc::new(Self {
-            card,
+            node,
             generation,
             last,
             subscribers: Mutex::default(),
@@ -118,7 +118,7 @@ impl Known {
     /// Tells whether this node keeps house for all: none that is there has been there for longer.
     pub(super) fn is_on_duty(&self) -> bool {
         // Its row was good for a term when it beat; nobody else takes its place before.
-        self.last().as_ref().is_some_and(|beat| beat.is_first && beat.at.elapsed() < self.card.term)
+        self.last().as_ref().is_some_and(|beat| beat.is_first && beat.at.elapsed() < self.node.term)
     }
 
     /// Tells how long ago the store has last shown that it is there.
@@ -127,15 +127,15 @@ impl Known {
     }
 
     /// Tells whether no beat is late.
-    pub(super) fn beats(&self) -> bool {
+    pub(super) fn is_on_time(&self) -> bool {
         // One takes a moment, and may have to wait for another node's.
-        self.silence() < self.card.every() * 3 / 2
+        self.silence() < self.node.interval() * 3 / 2
     }
 
     /// Tells what is known of the nodes.
-    pub(super) fn tell(&self) -> Nodes {
+    pub(super) fn nodes(&self) -> Nodes {
         let alive = self.last().as_ref().map_or(0, |beat| beat.alive);
-        Nodes { id: self.card.id.to_string(), alive, is_on_duty: self.is_on_duty() }
+        Nodes { id: self.node.id.to_string(), alive, is_on_duty: self.is_on_duty() }
     }
 
     /// Takes up who is told of events here.
@@ -147,18 +147,18 @@ impl Known {
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Beat>> {
+    fn last(&self) -> MutexGuard<'_, Option<Heartbeat>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Ends the thread that beats.
 #[derive(Debug)]
-pub(super) struct Stop(mpsc::Sender<oneshot::Sender<()>>);
+pub(super) struct HeartbeatHandle(mpsc::Sender<oneshot::Sender<()>>);
 
-impl Stop {
+impl HeartbeatHandle {
     /// Has the node say that it goes, and waits for that.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn deregister(&self) {
         let (done, gone) = oneshot::channel();
         if self.0.send(done).is_ok() {
             let _ = gone.await;
@@ -168,37 +168,38 @@ impl Stop {
 
 /// Beats from now on, until it is told to stop. One that is dropped stops without a word, as after a crash.
 pub(super) fn start(
-    address: Address,
-    known: Arc<Known>,
+    address: PgAddress,
+    membership: Arc<Membership>,
     outbox_changed: Arc<watch::Sender<()>>,
-    fatal: Fatal,
-) -> Db<Stop> {
+    fatal: OnFatal,
+) -> PgResult<HeartbeatHandle> {
     let (stop, stopped) = mpsc::channel();
-    let mut heart = Heart { address, connection: None, known, outbox_changed, fatal, swept: None };
-    heart.connection = Some(heart.connect()?);
-    std::thread::Builder::new().name("log-node".into()).spawn(move || heart.work(&stopped))?;
-    Ok(Stop(stop))
+    let mut task =
+        HeartbeatTask { address, connection: None, membership, outbox_changed, fatal, cleaned_at: None };
+    task.connection = Some(task.connect()?);
+    std::thread::Builder::new().name("log-node".into()).spawn(move || task.run(&stopped))?;
+    Ok(HeartbeatHandle(stop))
 }
 
 /// The thread that beats.
-struct Heart {
-    address: Address,
-    connection: Option<Connection>,
-    known: Arc<Known>,
+struct HeartbeatTask {
+    address: PgAddress,
+    connection: Option<PgConnection>,
+    membership: Arc<Membership>,
     outbox_changed: Arc<watch::Sender<()>>,
-    fatal: Fatal,
+    fatal: OnFatal,
     /// When what is old was forgotten last.
-    swept: Option<Instant>,
+    cleaned_at: Option<Instant>,
 }
 
-impl Heart {
-    fn work(mut self, stopped: &mpsc::Receiver<oneshot::Sender<()>>) {
-        let every = self.known.card.every();
+impl HeartbeatTask {
+    fn run(mut self, stopped: &mpsc::Receiver<oneshot::Sender<()>>) {
+        let every = self.membership.node.interval();
         let mut next = Instant::now() + every;
         loop {
             match stopped.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(done) => {
-                    self.leave();
+                    self.deregister();
                     // Whoever waited may have gone.
                     let _ = done.send(());
                     return;
@@ -207,8 +208,8 @@ impl Heart {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             next = Instant::now() + every;
-            let (was_away, silence) = (self.connection.is_none(), self.known.silence());
-            match self.beat(next) {
+            let (was_away, silence) = (self.connection.is_none(), self.membership.silence());
+            match self.heartbeat(next) {
                 Ok(()) if was_away => {
                     let seconds = silence.as_secs();
                     tracing::info!(seconds, "the store is back: the node shows again that it is there");
@@ -225,65 +226,66 @@ impl Heart {
     }
 
     /// Connects so that there is time for another try where no answer comes.
-    fn connect(&self) -> Db<Connection> {
-        Connection::open_within(&self.address, self.known.card.term / 3)
+    fn connect(&self) -> PgResult<PgConnection> {
+        PgConnection::open_within(&self.address, self.membership.node.term / 3)
     }
 
-    fn beat(&mut self, until: Instant) -> Db<()> {
+    fn heartbeat(&mut self, until: Instant) -> PgResult<()> {
         let connection = match self.connection.take().filter(|connection| !connection.is_closed()) {
             Some(connection) => connection,
             None => {
                 let connection = self.connect()?;
-                self.check_history(&connection)?;
+                self.check_generation(&connection)?;
                 connection
             }
         };
-        let beat = beat(&connection, &self.address, &self.known.card, self.known.terms, false)?;
-        let before = self.known.last().replace(beat.clone());
-        let has_news = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
-        if beat.is_first && has_news {
+        let beat =
+            heartbeat(&connection, &self.address, &self.membership.node, self.membership.terms, false)?;
+        let before = self.membership.last().replace(beat.clone());
+        let has_new_messages = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
+        if beat.is_first && has_new_messages {
             // Other nodes may have committed what couriers here are to tell.
             self.outbox_changed.send_replace(());
         }
         if beat.is_first {
             while Instant::now() < until && purge::step(&connection)? {}
-            self.forget_old(&connection)?;
+            self.forget_stale(&connection)?;
         }
         self.connection = Some(connection);
         Ok(())
     }
 
     /// Finds out whether this is still the store that was opened. Another one may lack what this node still shows.
-    fn check_history(&self, connection: &Connection) -> Db<()> {
-        if history::check(connection)? != self.known.generation {
+    fn check_generation(&self, connection: &PgConnection) -> PgResult<()> {
+        if generation::check(connection)? != self.membership.generation {
             (self.fatal)("the store was restored, or another server took over since this node began");
         }
         Ok(())
     }
 
     /// Forgets nodes that are long gone, and what has waited long for subscribers that nobody knows.
-    fn forget_old(&mut self, connection: &Connection) -> Db<()> {
+    fn forget_stale(&mut self, connection: &PgConnection) -> PgResult<()> {
         let every = Duration::from_secs(limits::FORGET_EVERY_SECONDS);
-        let Some(subscribers) = self.known.subscribers() else { return Ok(()) };
-        if self.swept.is_some_and(|swept| swept.elapsed() < every) {
+        let Some(subscribers) = self.membership.subscribers() else { return Ok(()) };
+        if self.cleaned_at.is_some_and(|cleaned_at| cleaned_at.elapsed() < every) {
             return Ok(());
         }
-        let old = whole_number(tables::now(connection)?.0.saturating_sub(limits::FORGET_AFTER_MILLIS));
+        let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::FORGET_AFTER_MILLIS));
         connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
         // Younger ones may wait for a subscriber of a configuration that this node does not have yet, or no more.
         let sql = "DELETE FROM notice WHERE subscriber <> ALL($1) AND at < $2";
         connection.execute(sql, &[&subscribers, &old])?;
-        self.swept = Some(Instant::now());
+        self.cleaned_at = Some(Instant::now());
         Ok(())
     }
 
     /// Says that the node goes, so that its runs are taken up at once.
-    fn leave(&mut self) {
+    fn deregister(&mut self) {
         let connection = match self.connection.take() {
             Some(connection) => Ok(connection),
             None => self.connect(),
         };
-        let id = &*self.known.card.id;
+        let id = &*self.membership.node.id;
         let gone =
             connection.and_then(|connection| connection.execute("DELETE FROM node WHERE id = $1", &[&id]));
         if let Err(failure) = gone {
@@ -294,14 +296,20 @@ impl Heart {
 
 /// Shows that a node is there, and looks who else is. Where nobody could do so for a while, that takes as long as it
 /// takes to move all leases.
-fn beat(connection: &Connection, address: &Address, card: &Card, terms: Terms, is_first: bool) -> Db<Beat> {
+fn heartbeat(
+    connection: &PgConnection,
+    address: &PgAddress,
+    node: &NodeRecord,
+    terms: LeaseTerms,
+    is_first: bool,
+) -> PgResult<Heartbeat> {
     let is_alone = is_first && is_alone(connection)?;
-    let beat = match in_transaction(connection, || beat_unless_silent(connection, card))? {
+    let beat = match in_transaction(connection, || heartbeat_unless_gap(connection, node))? {
         Some(beat) => beat,
         None => {
-            let patient = Connection::open_within(address, Duration::from_secs(limits::MOVE_SECONDS))?;
-            in_transaction(&patient, || beat_after_silence(&patient, card, terms).map(Some))?
-                .ok_or_else(|| Failure::Damaged("a beat is missing".into()))?
+            let patient = PgConnection::open_within(address, Duration::from_secs(limits::MOVE_SECONDS))?;
+            in_transaction(&patient, || heartbeat_after_gap(&patient, node, terms).map(Some))?
+                .ok_or_else(|| PgError::Damaged("a beat is missing".into()))?
         }
     };
     if is_alone {
@@ -311,68 +319,80 @@ fn beat(connection: &Connection, address: &Address, card: &Card, terms: Terms, i
 }
 
 /// Works in a transaction, which is kept where something comes of it.
-fn in_transaction(connection: &Connection, work: impl FnOnce() -> Db<Option<Beat>>) -> Db<Option<Beat>> {
+fn in_transaction(
+    connection: &PgConnection,
+    work: impl FnOnce() -> PgResult<Option<Heartbeat>>,
+) -> PgResult<Option<Heartbeat>> {
     // All nodes wait for one that falls silent in here.
     connection.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 2000")?;
-    let beaten = work();
-    match &beaten {
+    let result = work();
+    match &result {
         Ok(Some(_)) => connection.run("COMMIT")?,
         // Where also this fails the connection is gone, and with it the transaction.
         Ok(None) | Err(_) => drop(connection.run("ROLLBACK")),
     }
-    beaten
+    result
 }
 
 /// Tells whether no node is there: whoever comes then knows of no producer that could have shown a sign of life.
-fn is_alone(connection: &Connection) -> Db<bool> {
-    let now = whole_number(tables::now(connection)?.0);
+fn is_alone(connection: &PgConnection) -> PgResult<bool> {
+    let now = whole_number(txn_store::now(connection)?.0);
     // Where no node could beat for a while, those that were there may come back: their leases are moved.
     let sql = "SELECT 1 FROM node, store WHERE seen_until > least($1, alive_at) LIMIT 1";
     Ok(connection.first(sql, &[&now])?.is_none())
 }
 
 /// Tells the time, and how long nobody could show a sign of life, where that is long.
-fn silence(connection: &Connection, card: &Card) -> Db<(i64, Option<i64>)> {
+fn silence(connection: &PgConnection, node: &NodeRecord) -> PgResult<(i64, Option<i64>)> {
     let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
-    let now = whole_number(tables::now(connection)?.0);
+    let now = whole_number(txn_store::now(connection)?.0);
     let gap = now - alive_at;
-    Ok((now, Some(gap).filter(|gap| gap.abs() > card.gap_millis() && alive_at > 0)))
+    Ok((now, Some(gap).filter(|gap| gap.abs() > node.gap_millis() && alive_at > 0)))
 }
 
-fn beat_unless_silent(connection: &Connection, card: &Card) -> Db<Option<Beat>> {
+fn heartbeat_unless_gap(connection: &PgConnection, node: &NodeRecord) -> PgResult<Option<Heartbeat>> {
     let at = Instant::now();
-    match silence(connection, card)? {
-        (now, None) => show(connection, card, now, at).map(Some),
+    match silence(connection, node)? {
+        (now, None) => record_heartbeat(connection, node, now, at).map(Some),
         _ => Ok(None),
     }
 }
 
 /// Moves all leases, and shows then that the node is there.
-fn beat_after_silence(connection: &Connection, card: &Card, terms: Terms) -> Db<Beat> {
+fn heartbeat_after_gap(
+    connection: &PgConnection,
+    node: &NodeRecord,
+    terms: LeaseTerms,
+) -> PgResult<Heartbeat> {
     connection.run("SET LOCAL statement_timeout = 0")?;
-    let (found, gap) = silence(connection, card)?;
+    let (found, gap) = silence(connection, node)?;
     if let Some(gap) = gap {
         tracing::info!(millis = gap, "no node was there for a while: all leases are moved");
         leases::move_all(connection, terms, found, gap)?;
     }
     // That may have taken its time.
-    let (at, now) = (Instant::now(), whole_number(tables::now(connection)?.0));
+    let (at, now) = (Instant::now(), whole_number(txn_store::now(connection)?.0));
     if let Some(gap) = gap {
         leases::renew_late(connection, terms, now)?;
         connection.execute("UPDATE node SET seen_until = seen_until + $1", &[&(gap + now - found)])?;
     }
-    show(connection, card, now, at)
+    record_heartbeat(connection, node, now, at)
 }
 
-fn show(connection: &Connection, card: &Card, now: i64, at: Instant) -> Db<Beat> {
+fn record_heartbeat(
+    connection: &PgConnection,
+    node: &NodeRecord,
+    now: i64,
+    at: Instant,
+) -> PgResult<Heartbeat> {
     let sql = "UPDATE store SET alive_at = $1, alive_until = $2";
-    connection.execute(sql, &[&now, &now.saturating_add(card.gap_millis())])?;
-    let until = now.saturating_add(whole_number(card.term_millis()));
+    connection.execute(sql, &[&now, &now.saturating_add(node.gap_millis())])?;
+    let until = now.saturating_add(whole_number(node.term_millis()));
     let sql = "INSERT INTO node (id, name, version, started_at, seen_until) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (id) DO UPDATE SET seen_until = excluded.seen_until";
-    connection.execute(sql, &[&&*card.id, &card.name, &env!("CARGO_PKG_VERSION"), &now, &until])?;
+    connection.execute(sql, &[&&*node.id, &node.name, &env!("CARGO_PKG_VERSION"), &now, &until])?;
     let sql = "SELECT count(*), (array_agg(id ORDER BY started_at, id))[1] = $2, \
                (SELECT coalesce(max(id), 0) FROM notice) FROM node WHERE seen_until > $1";
-    let row = connection.one(sql, &[&now, &&*card.id])?;
-    Ok(Beat { at, alive: number(&row, 0), is_first: row.get(1), notice: row.get(2) })
+    let row = connection.one(sql, &[&now, &&*node.id])?;
+    Ok(Heartbeat { at, alive: number(&row, 0), is_first: row.get(1), notice: row.get(2) })
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 use runwire_model::{Json, Timestamp};
 use tokio_postgres::Row;
 
-use super::failure::{Db, Failure};
-use super::read::Reader;
+use super::error::{PgError, PgResult};
+use super::reader::PgReader;
 use super::rows::{number, time, whole_number};
-use super::tables::now;
+use super::txn_store::now;
 use crate::error::LogError;
 use crate::figures::{Figures, Waiting};
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
 
-impl Reader {
+impl PgReader {
     /// Lists what a subscriber is to be told, what is due first, first.
     pub(super) fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
@@ -68,8 +68,8 @@ impl Reader {
     }
 }
 
-fn message_of_row(row: &Row, now: Timestamp) -> Db<OutboxMessage> {
-    let unreadable = |what: &str| Failure::Damaged(format!("a notice has {what}"));
+fn message_of_row(row: &Row, now: Timestamp) -> PgResult<OutboxMessage> {
+    let unreadable = |what: &str| PgError::Damaged(format!("a notice has {what}"));
     Ok(OutboxMessage {
         number: number(row, 0),
         id: row.get(1),

@@ -3,12 +3,12 @@
 //! A thread is marked first, in the commit that deletes or trims it. The node on duty removes its rows afterwards, and
 //! another goes on where that one dies.
 
-use super::connection::Connection;
-use super::failure::Db;
+use super::connection::PgConnection;
+use super::error::PgResult;
 use crate::limits;
 
 /// Removes some rows, and tells whether there may be more.
-pub(super) fn step(connection: &Connection) -> Db<bool> {
+pub(super) fn step(connection: &PgConnection) -> PgResult<bool> {
     let sql = "SELECT id, oldest, deleted_at IS NOT NULL FROM thread WHERE unpurged ORDER BY id LIMIT 1";
     let Some(row) = connection.first(sql, &[])? else { return Ok(false) };
     let (thread, oldest, is_deleted): (i64, i64, bool) = (row.get(0), row.get(1), row.get(2));
@@ -32,7 +32,7 @@ pub(super) fn step(connection: &Connection) -> Db<bool> {
 
 /// Removes what is stored of some runs of a deleted thread but their ids, so that they stay used up; tells whether
 /// there may be more.
-fn empty_runs(connection: &Connection, thread: i64, most: i64) -> Db<bool> {
+fn empty_runs(connection: &PgConnection, thread: i64, most: i64) -> PgResult<bool> {
     let sql = "UPDATE run SET head = NULL, request = '{}', agent = NULL, message = NULL, owner = NULL, trimmed = true \
                WHERE id IN (SELECT id FROM run WHERE thread = $1 AND request <> '{}' ORDER BY id LIMIT $2) RETURNING id";
     // Together: what is left of a run must not be forgotten because the run counts as emptied.

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use runwire_model::Timestamp;
 
-use super::failure::{Db, Failure};
-use super::read::Reader;
+use super::error::{PgError, PgResult};
+use super::reader::PgReader;
 use super::rows::{maybe_number, number, whole_number};
-use super::tables::now;
+use super::txn_store::now;
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::query::before;
@@ -27,7 +27,7 @@ struct Ended {
     threads: BTreeSet<i64>,
 }
 
-impl Reader {
+impl PgReader {
     /// Removes what retention does not keep, and tells how many runs.
     pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
@@ -51,7 +51,7 @@ impl Reader {
     }
 
     /// Lists the runs that ended next and are kept.
-    fn ended_after(&self, from: (i64, i64)) -> Db<Option<Ended>> {
+    fn ended_after(&self, from: (i64, i64)) -> PgResult<Option<Ended>> {
         let sql = "SELECT ended_at, id, thread FROM run WHERE NOT trimmed AND first_seq IS NOT NULL \
                    AND ended_at IS NOT NULL AND (ended_at, id) > ($1, $2) ORDER BY ended_at, id LIMIT $3";
         let rows = self.connection.query(sql, &[&from.0, &from.1, &(limits::TRIM_RUNS as i64)])?;
@@ -84,7 +84,7 @@ impl Reader {
             Err(LogError::ThreadDeleted(_)) => return Ok(0),
             window => window?,
         };
-        let base = serde_json::to_string(&BaseState::of(&window)).map_err(Failure::from)?;
+        let base = serde_json::to_string(&BaseState::of(&window)).map_err(PgError::from)?;
         self.connection.run("BEGIN")?;
         let done = self.trim_thread(cut, &base).and_then(|runs| {
             self.connection.run("COMMIT")?;
@@ -96,7 +96,7 @@ impl Reader {
         Ok(done?)
     }
 
-    fn trim_thread(&self, cut: &ThreadTrim, base: &str) -> Db<usize> {
+    fn trim_thread(&self, cut: &ThreadTrim, base: &str) -> PgResult<usize> {
         // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
         let oldest = whole_number(cut.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
@@ -113,7 +113,7 @@ impl Reader {
     }
 
     /// Lists the runs at the beginning of threads, thread by thread in the order they began.
-    fn candidates(&self, ended: &Ended) -> Db<Vec<Candidate>> {
+    fn candidates(&self, ended: &Ended) -> PgResult<Vec<Candidate>> {
         let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, \
                    run.ended_at, run.id FROM thread CROSS JOIN LATERAL (SELECT * FROM run WHERE thread = thread.id \
                    AND NOT trimmed AND first_seq IS NOT NULL ORDER BY first_seq LIMIT $2) AS run \
@@ -128,7 +128,7 @@ impl Reader {
             let thread = row.get(0);
             let is_same = runs.last().is_some_and(|last| last.thread == thread);
             of_thread = if is_same { of_thread + 1 } else { 1 };
-            // Its turn comes later, after what ended before it.
+            // Its ticket comes later, after what ended before it.
             let is_later =
                 row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
             let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
@@ -145,7 +145,7 @@ impl Reader {
     }
 
     /// Counts the bytes of all records that are kept, some rows at a time: no statement takes long.
-    fn kept_bytes(&self) -> Db<u64> {
+    fn kept_bytes(&self) -> PgResult<u64> {
         let sql = "WITH page AS (SELECT thread, last, length(body) AS bytes FROM chunk \
                    WHERE (thread, last) > ($1, $2) ORDER BY thread, last LIMIT $3), \
                    upto AS (SELECT thread, last FROM page ORDER BY thread DESC, last DESC LIMIT 1) \
@@ -160,11 +160,11 @@ impl Reader {
     }
 
     /// Counts the bytes of the rows of a thread that end after one `seq` and not after another.
-    fn bytes_between(&self, thread: i64, after: u64, upto: u64) -> Db<u64> {
+    fn bytes_between(&self, thread: i64, after: u64, upto: u64) -> PgResult<u64> {
         let sql = "SELECT coalesce(sum(length(body)), 0)::bigint FROM chunk \
                    JOIN thread ON thread.id = chunk.thread \
                    WHERE chunk.thread = $1 AND last > $2 AND last <= $3 AND last >= oldest";
-        let by: super::connection::By<'_> = &[&thread, &whole_number(after), &whole_number(upto)];
-        Ok(number(&self.connection.one(sql, by)?, 0))
+        let params: super::connection::Params<'_> = &[&thread, &whole_number(after), &whole_number(upto)];
+        Ok(number(&self.connection.one(sql, params)?, 0))
     }
 }

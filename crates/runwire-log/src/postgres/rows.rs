@@ -7,9 +7,9 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use tokio_postgres::Row;
 
-use super::connection::{By, Connection};
-use super::failure::Db;
-use super::note::Note;
+use super::connection::{Params, PgConnection};
+use super::error::PgResult;
+use super::run_snapshot::RunSnapshot;
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
@@ -92,7 +92,7 @@ pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
 }
 
 /// Loads a thread that is locked.
-pub(super) fn load_thread(connection: &Connection, id: i64) -> Db<Option<Box<ThreadHead>>> {
+pub(super) fn load_thread(connection: &PgConnection, id: i64) -> PgResult<Option<Box<ThreadHead>>> {
     let sql = format!("SELECT {THREAD_COLUMNS} FROM thread WHERE id = $1");
     let Some(row) = connection.first(&sql, &[&id])? else { return Ok(None) };
     let mut thread = thread_of_row(&row);
@@ -106,16 +106,16 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      run.agent";
 
 /// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
-pub(super) fn run_of_row(row: &Row) -> Db<RunHead> {
+pub(super) fn run_of_row(row: &Row) -> PgResult<RunHead> {
     let mut run = run_of_row_alone(row)?;
     if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
-        Note::read(note)?.bring_up(&mut run)?;
+        RunSnapshot::read(note)?.bring_up(&mut run)?;
     }
     Ok(run)
 }
 
 /// Reads a run's row, which may be behind.
-pub(super) fn run_of_row_alone(row: &Row) -> Db<RunHead> {
+pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
     let tenant: Arc<str> = row.get::<_, &str>(1).into();
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
     let head = match row.get::<_, Option<&str>>(13) {
@@ -159,9 +159,13 @@ pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHe
 }
 
 /// Loads a run whose thread is locked.
-pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<Option<Box<RunHead>>> {
+pub(super) fn load_run(
+    connection: &PgConnection,
+    filter: &str,
+    params: Params<'_>,
+) -> PgResult<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
-    let Some(row) = connection.first(&sql, by)? else { return Ok(None) };
+    let Some(row) = connection.first(&sql, params)? else { return Ok(None) };
     let mut run = run_of_row(&row)?;
     add_producers(load_producers(connection, "run", run.id)?, &mut run);
     Ok(Some(Box::new(run)))
@@ -169,16 +173,16 @@ pub(super) fn load_run(connection: &Connection, filter: &str, by: By<'_>) -> Db<
 
 /// Loads the rows of producers.
 pub(super) fn load_producers(
-    connection: &Connection,
+    connection: &PgConnection,
     scope: &str,
     owner: i64,
-) -> Db<HashMap<String, ProducerHead>> {
+) -> PgResult<HashMap<String, ProducerHead>> {
     let sql = "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2";
     connection.query(sql, &[&scope, &owner])?.iter().map(|row| producer_of_row(row, 0)).collect()
 }
 
 /// Reads a producer's row from a column on: its name, and how far it is.
-pub(super) fn producer_of_row(row: &Row, from: usize) -> Db<(String, ProducerHead)> {
+pub(super) fn producer_of_row(row: &Row, from: usize) -> PgResult<(String, ProducerHead)> {
     let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));
     Ok((row.get(from), ProducerHead { epoch, next, state, dirty: false, snapshot_dirty: false }))

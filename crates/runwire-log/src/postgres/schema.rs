@@ -3,8 +3,8 @@
 //! A commit adds one row of `chunk` for each thread: all records that it brings to that thread. The row of a thread
 //! tells how far it is, and whoever writes to the thread has locked it.
 
-use super::connection::Connection;
-use super::opening::OpenError;
+use super::connection::PgConnection;
+use super::open::PgOpenError;
 use crate::Migrated;
 use crate::txn::mint;
 
@@ -34,7 +34,7 @@ CREATE TABLE node (
 CREATE SEQUENCE thread_id;
 CREATE SEQUENCE run_id;
 
--- ReadStore that change with every commit have room beside them, so that no index need know of it.
+-- ReadStore that change with every commit have queue_bytes beside them, so that no index need know of it.
 CREATE TABLE thread (
     id         bigint  PRIMARY KEY,
     tenant     text    NOT NULL,
@@ -173,7 +173,7 @@ pub(super) const REVISION: i32 = 1;
 const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
 /// Brings a store to the newest version, and tells the versions that it had and has.
-pub(super) fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
+pub(super) fn migrate(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
     // Whoever may not make tables may use them, and where there is nothing to do nobody waits.
     let found = version(connection)?;
     if found >= newest() {
@@ -200,7 +200,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<Migrated, OpenError> {
 }
 
 /// Tells the version of a store; 0 is one without tables.
-fn version(connection: &Connection) -> Result<u32, OpenError> {
+fn version(connection: &PgConnection) -> Result<u32, PgOpenError> {
     // A store has both columns from its first commit on.
     let sql = "SELECT to_regclass('store') IS NOT NULL, (SELECT count(*) = 2 FROM pg_attribute \
                WHERE attrelid = to_regclass('store') AND NOT attisdropped AND (attname::text, atttypid) \
@@ -208,7 +208,7 @@ fn version(connection: &Connection) -> Result<u32, OpenError> {
     let row = connection.one(sql, &[])?;
     match (row.get(0), row.get(1)) {
         (false, _) => return Ok(0),
-        (true, false) => return Err(OpenError::Others("store".to_owned())),
+        (true, false) => return Err(PgOpenError::Others("store".to_owned())),
         (true, true) => {}
     }
     let row = connection.first("SELECT version FROM store", &[])?;
@@ -216,7 +216,7 @@ fn version(connection: &Connection) -> Result<u32, OpenError> {
 }
 
 /// Makes sure that nothing is called as what is to be made.
-fn refuse_others(connection: &Connection) -> Result<(), OpenError> {
+fn refuse_others(connection: &PgConnection) -> Result<(), PgOpenError> {
     let sql = "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
                WHERE nspname = current_schema() AND relname = ANY($1) \
                UNION SELECT typname FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace \
@@ -226,11 +226,11 @@ fn refuse_others(connection: &Connection) -> Result<(), OpenError> {
     let found: Vec<&str> = found.iter().map(|row| row.get(0)).collect();
     match found.is_empty() {
         true => Ok(()),
-        false => Err(OpenError::Others(found.join(", "))),
+        false => Err(PgOpenError::Others(found.join(", "))),
     }
 }
 
-/// Names the tables, sequences and indexes that a step makes.
+/// RunNames the tables, sequences and indexes that a step makes.
 fn made_by(step: &str) -> impl Iterator<Item = &str> {
     step.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
 }

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
 
-use super::OpenError;
-use super::address::Address;
-use super::connection::Connection;
-use super::failure::Db;
-use super::read::Reader;
+use super::PgOpenError;
+use super::address::PgAddress;
+use super::connection::PgConnection;
+use super::error::PgResult;
+use super::reader::PgReader;
 use super::rows::{number, whole_number};
-use super::tables::Names;
+use super::txn_store::RunNames;
 use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptions, ThreadLocation};
 use crate::error::LogError;
 use crate::key::ThreadKey;
@@ -22,19 +22,19 @@ use crate::record::{DecodedRecord, Records, Stored};
 
 /// Begins to follow what is read on this node, on the runtime that this is called within.
 pub(super) fn follow(
-    address: &Address,
+    address: &PgAddress,
     tail: Option<&TailOptions>,
     generation: &str,
-) -> Result<TailFeeder, OpenError> {
-    let runtime = Handle::try_current().map_err(|error| OpenError::Unusable(error.to_string()))?;
+) -> Result<TailFeeder, PgOpenError> {
+    let runtime = Handle::try_current().map_err(|error| PgOpenError::Unusable(error.to_string()))?;
     let address = address.clone();
     let opener = move || -> Result<Box<dyn StoreProbe>, LogError> {
-        Ok(Box::new(Reader::new(Connection::open(&address)?)))
+        Ok(Box::new(PgReader::new(PgConnection::open(&address)?)))
     };
     Ok(TailFeeder::open(&runtime, tail, generation, Arc::new(opener))?)
 }
 
-/// Names of runs that are remembered.
+/// RunNames of runs that are remembered.
 const NAMES: usize = 4096;
 
 /// What a thread has after a record, as it is stored.
@@ -45,7 +45,7 @@ struct Chunks {
     records: Option<Vec<DecodedRecord>>,
 }
 
-impl StoreProbe for Reader {
+impl StoreProbe for PgReader {
     fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<ThreadLocation>>, LogError> {
         let tenants: Vec<&str> = threads.iter().map(|key| &*key.tenant).collect();
         let names: Vec<&str> = threads.iter().map(|key| &*key.id).collect();
@@ -55,7 +55,7 @@ impl StoreProbe for Reader {
         let mut located = vec![None; threads.len()];
         for row in self.connection.query(sql, &[&tenants, &names])? {
             let found = ThreadLocation { number: row.get(1), head: number(&row, 2), deleted: row.get(3) };
-            if let Some(place) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
+            if let Some(location) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
                 *place = Some(found);
             }
         }
@@ -89,11 +89,11 @@ impl StoreProbe for Reader {
     }
 }
 
-impl Reader {
+impl PgReader {
     /// Reads the chunks of threads after these records, and how far they are, at one moment.
     ///
     /// Of a thread that has too much, or a chunk that is too large, readers read what they need themselves.
-    fn chunks_after(&self, after: &[(i64, u64)]) -> Db<HashMap<i64, Chunks>> {
+    fn chunks_after(&self, after: &[(i64, u64)]) -> PgResult<HashMap<i64, Chunks>> {
         let known: HashMap<i64, u64> = after.iter().copied().collect();
         let (threads, lasts) = columns(after);
         let sql = "SELECT thread.id, thread.head, thread.deleted_at IS NOT NULL, chunk.body, \
@@ -126,7 +126,7 @@ impl Reader {
         Ok(found)
     }
 
-    fn learn_names(&mut self, runs: &HashSet<u64>) -> Db<()> {
+    fn learn_names(&mut self, runs: &HashSet<u64>) -> PgResult<()> {
         if runs.is_empty() {
             return Ok(());
         }
@@ -155,7 +155,7 @@ fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
     Some(read)
 }
 
-fn named(names: &Names, read: DecodedRecord) -> Option<Arc<Stored>> {
+fn named(names: &RunNames, read: DecodedRecord) -> Option<Arc<Stored>> {
     let run = names.get(&read.run)?.clone();
     Some(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }))
 }

@@ -17,13 +17,13 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_rustls::{Connect, TlsConnector, client};
 
 /// Whom a node takes for its store. Without a file, whoever the system trusts may sign.
-pub(super) enum Trust {
+pub(super) enum ServerVerification {
     /// Whoever answers: nobody can listen in, but somebody could stand in between.
-    Anybody,
+    None,
     /// Whoever has a certificate that was signed by one who may.
-    Signed(Option<PathBuf>),
+    Ca(Option<PathBuf>),
     /// Whoever has one for the name in the address.
-    Named(Option<PathBuf>),
+    Full(Option<PathBuf>),
 }
 
 /// What makes connections secure.
@@ -34,7 +34,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub(super) fn new(wanted: bool, trust: &Trust) -> Result<Self, String> {
+    pub(super) fn new(wanted: bool, trust: &ServerVerification) -> Result<Self, String> {
         if !wanted {
             return Ok(Self { config: None });
         }
@@ -47,16 +47,21 @@ impl Tls {
     }
 }
 
-fn verifier(trust: &Trust, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn verifier(
+    trust: &ServerVerification,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let signed = |file: &Option<PathBuf>| {
         let roots = Arc::new(roots(file.as_deref())?);
         let built = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
         built.map_err(|error| format!("no certificate can be checked: {error}"))
     };
     Ok(match trust {
-        Trust::Anybody => Arc::new(Lenient { signed: None, provider: provider.clone() }),
-        Trust::Signed(file) => Arc::new(Lenient { signed: Some(signed(file)?), provider: provider.clone() }),
-        Trust::Named(file) => signed(file)?,
+        ServerVerification::None => Arc::new(Lenient { signed: None, provider: provider.clone() }),
+        ServerVerification::Ca(file) => {
+            Arc::new(Lenient { signed: Some(signed(file)?), provider: provider.clone() })
+        }
+        ServerVerification::Full(file) => signed(file)?,
     })
 }
 

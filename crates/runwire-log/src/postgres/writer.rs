@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::address::Address;
-use super::commit::Request;
-use super::connection::By;
-use super::failure::Db;
+use super::address::PgAddress;
+use super::commit::QueuedCommand;
+use super::connection::Params;
+use super::error::PgResult;
 use super::rows::whole_number;
-use super::tables::Tables;
+use super::txn_store::PgTxnStore;
 use crate::cluster::FollowedThreads;
 use crate::error::LogError;
 use crate::figures::{Meter, Tally};
@@ -23,10 +23,10 @@ use crate::tail::Tails;
 use crate::txn::{Lease, RunHead, Txn};
 use crate::{Form, limits};
 
-/// What the writer is asked to do.
-pub(super) enum Order {
+/// What the writer is group to do.
+pub(super) enum PgWriterMessage {
     /// One of the log's verbs.
-    Command(Box<Request>),
+    Command(Box<QueuedCommand>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
@@ -42,13 +42,13 @@ pub(super) struct Checkpoint {
 
 /// How long leases are, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct LeaseTerms {
     pub(super) lease: u64,
     pub(super) grace: u64,
 }
 
-impl Terms {
-    /// Tells by how much a term may be longer than was asked for, so that it need not be moved with every commit.
+impl LeaseTerms {
+    /// Tells by how much a term may be longer than was group for, so that it need not be moved with every commit.
     pub(super) fn slack(self) -> u64 {
         self.lease / 8
     }
@@ -66,72 +66,85 @@ impl Terms {
 
 /// What a commit tells.
 #[derive(Clone)]
-pub(super) struct Listeners {
+pub(super) struct CommitListeners {
     pub(super) tails: Arc<Tails>,
     pub(super) followed: Arc<FollowedThreads>,
     pub(super) outbox_changed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
 }
 
-pub(super) struct Writer {
-    pub(super) address: Address,
-    pub(super) txn: Txn<Tables>,
-    pub(super) terms: Terms,
-    listeners: Listeners,
+pub(super) struct PgWriter {
+    pub(super) address: PgAddress,
+    pub(super) txn: Txn<PgTxnStore>,
+    pub(super) terms: LeaseTerms,
+    listeners: CommitListeners,
     /// Why the store is away, if it is.
     pub(super) away: Option<String>,
     /// Commits that lock first what they work on, because other nodes write there too.
-    pub(super) wary: u32,
-    /// Requests whose threads other nodes were writing to: see put_off.rs.
-    pub(super) put_off: Vec<Request>,
+    pub(super) pessimistic_commits: u32,
+    /// Requests whose threads other nodes were writing to: see deferred.rs.
+    pub(super) deferred: Vec<QueuedCommand>,
 }
 
-impl Writer {
+impl PgWriter {
     /// Connects.
-    pub(super) fn open(address: &Address, terms: Terms, node: Arc<str>, listeners: Listeners) -> Db<Self> {
-        let mut txn = Txn::new(Tables::open(address)?, runwire_model::Timestamp(0));
+    pub(super) fn open(
+        address: &PgAddress,
+        terms: LeaseTerms,
+        node: Arc<str>,
+        listeners: CommitListeners,
+    ) -> PgResult<Self> {
+        let mut txn = Txn::new(PgTxnStore::open(address)?, runwire_model::Timestamp(0));
         txn.node = Some(node);
-        Ok(Self { address: address.clone(), txn, terms, listeners, away: None, wary: 0, put_off: Vec::new() })
+        Ok(Self {
+            address: address.clone(),
+            txn,
+            terms,
+            listeners,
+            away: None,
+            pessimistic_commits: 0,
+            deferred: Vec::new(),
+        })
     }
 
     /// Works until it is told to close, or nobody is left to ask.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Order>) {
+    pub(super) fn run(mut self, mut requests: mpsc::Receiver<PgWriterMessage>) {
         let mut closing = false;
         loop {
-            // They come before all that was asked for since.
-            let mut asked = std::mem::take(&mut self.put_off);
-            let mut bytes = asked.iter().map(|request| request.command.bytes()).sum::<usize>();
-            let mut next = match asked.is_empty() {
+            // They come before all that was group for since.
+            let mut group = std::mem::take(&mut self.deferred);
+            let mut bytes = group.iter().map(|request| request.command.bytes()).sum::<usize>();
+            let mut next = match group.is_empty() {
                 true if closing => break,
                 true => match requests.blocking_recv() {
-                    Some(order) => Some(order),
+                    Some(message) => Some(message),
                     None => break,
                 },
                 false if closing => None,
                 false => requests.try_recv().ok(),
             };
-            while let Some(order) = next {
-                match order {
-                    Order::Command(request) if !request.begin() => {}
-                    Order::Command(request) => {
+            while let Some(message) = next {
+                match message {
+                    PgWriterMessage::Command(request) if !request.begin() => {}
+                    PgWriterMessage::Command(request) => {
                         bytes += request.command.bytes();
-                        asked.push(*request);
+                        group.push(*request);
                     }
-                    Order::Subscribe(subscribers, reply) => {
+                    PgWriterMessage::Subscribe(subscribers, reply) => {
                         self.txn.subscribers = subscribers;
                         let _ = reply.send(Ok(()));
                     }
-                    Order::Checkpoint(checkpoint) => self.keep(&checkpoint),
-                    Order::Close => closing = true,
+                    PgWriterMessage::Checkpoint(checkpoint) => self.save_checkpoint(&checkpoint),
+                    PgWriterMessage::Close => closing = true,
                 }
-                let full = asked.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
+                let full = group.len() >= limits::COMMIT_REQUESTS || bytes >= limits::COMMIT_BYTES;
                 next = if full || closing { None } else { requests.try_recv().ok() };
             }
-            self.commit(asked);
+            self.commit(group);
         }
         requests.close();
-        while let Some(order) = requests.blocking_recv() {
-            if let Order::Command(request) = order {
+        while let Some(message) = requests.blocking_recv() {
+            if let PgWriterMessage::Command(request) = message {
                 request
                     .command
                     .refuse(LogError::Unavailable("the store was closed; nothing was written".into()));
@@ -140,12 +153,12 @@ impl Writer {
     }
 
     /// Keeps a checkpoint. It is a cache: where that fails, it is lost.
-    fn keep(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
+    fn save_checkpoint(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
         let sql = "INSERT INTO checkpoint (run, form, seq, state) SELECT id, $3, $4, $5 FROM run \
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
                    ON CONFLICT (run, form, seq) DO UPDATE SET state = excluded.state";
-        let by: By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
-        if let Err(failure) = self.txn.store.connection.execute(sql, by) {
+        let params: Params<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(*seq), state];
+        if let Err(failure) = self.txn.store.connection.execute(sql, params) {
             tracing::debug!(%failure, "a checkpoint is lost");
         }
     }
@@ -161,8 +174,8 @@ impl Writer {
         self.listeners.meter.note(tally, took);
     }
 
-    /// Shows what is committed to readers, then tells whoever asked for it.
-    pub(super) fn release(&mut self, requests: Vec<Request>, took: Duration) {
+    /// Shows what is committed to readers, then tells whoever group for it.
+    pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, took: Duration) {
         self.count(took);
         let followed = &self.listeners.followed;
         let pending = &self.txn.batch.pending;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::{Mode, Proxy};
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{
     Append, FrameBatch, Log, LogError, NewRun, OutboxKind, Retention, RunKey, Stamp, Subscriber, Target,
     ThreadKey,
@@ -20,14 +20,16 @@ impl Cluster {
         Self(runwire_engines::Postgres::start().unwrap())
     }
 
-    async fn node(&self) -> Arc<Postgres> {
+    async fn node(&self) -> Arc<PostgresLog> {
         self.node_by(self.0.url("postgres")).await
     }
 
-    async fn node_by(&self, url: String) -> Arc<Postgres> {
-        let options = Options { node_term: TERM, ..Options::default() };
+    async fn node_by(&self, url: String) -> Arc<PostgresLog> {
+        let options = PgOptions { node_term: TERM, ..PgOptions::default() };
         // Opening waits, which a thread of the runtime must not.
-        Arc::new(tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap()).await.unwrap())
+        Arc::new(
+            tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap()).await.unwrap(),
+        )
     }
 
     fn sql(&self, statement: &str) -> String {
@@ -114,7 +116,7 @@ async fn each_left_run_is_given_to_one_node_once_its_own_is_gone() {
 }
 
 /// Takes up some runs, and nothing once every run belongs to a node that is there.
-async fn left_of(node: &Postgres) -> Option<Vec<String>> {
+async fn left_of(node: &PostgresLog) -> Option<Vec<String>> {
     loop {
         let is_gone = node.nodes().alive == 2;
         let left = node.claim_orphans(&["a"], 3).await.unwrap();
@@ -280,9 +282,9 @@ async fn a_store_that_finds_itself_elsewhere_begins_a_new_generation() {
     // A node that finds it so when it connects anew ends: it may show what the store lacks.
     let (told, heard) = std::sync::mpsc::channel();
     let fatal = Arc::new(move |reason: &str| drop(told.send(reason.to_owned())));
-    let options = Options { node_term: TERM, fatal, ..Options::default() };
+    let options = PgOptions { node_term: TERM, fatal, ..PgOptions::default() };
     let url = cluster.0.url("postgres");
-    let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap()).await.unwrap();
+    let node = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap()).await.unwrap();
     let reached = async || cluster.sql("SELECT generation FROM store");
     cluster.0.cut_connections().unwrap();
     until(async || node.nodes().is_on_duty.then_some(())).await;

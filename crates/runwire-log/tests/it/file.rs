@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{OpenError, Options, Sqlite};
+use runwire_log::sqlite::{Sqlite, SqliteOpenError, SqliteOptions};
 use runwire_log::{
     Append, FrameBatch, Log, LogError, OutboxKind, Retention, RunKey, Subscriber, Target, ThreadKey,
 };
@@ -34,13 +34,13 @@ fn append(run: &str, frames: &[&str]) -> Append {
 const STARTED: &str = r#"{"type":"run.started"}"#;
 const COMPLETED: &str = r#"{"type":"run.completed"}"#;
 
-fn options() -> (Options, Arc<AtomicUsize>) {
+fn options() -> (SqliteOptions, Arc<AtomicUsize>) {
     let failures = Arc::new(AtomicUsize::new(0));
     let counted = failures.clone();
     let fatal = Arc::new(move |_: &str| {
         counted.fetch_add(1, Ordering::SeqCst);
     });
-    (Options { fatal, ..Options::default() }, failures)
+    (SqliteOptions { fatal, ..SqliteOptions::default() }, failures)
 }
 
 fn count(connection: &Connection, sql: &str) -> i64 {
@@ -50,13 +50,13 @@ fn count(connection: &Connection, sql: &str) -> i64 {
 #[tokio::test]
 async fn a_second_server_is_kept_away_until_the_first_has_closed() {
     let bed = SqliteBed::new();
-    let first = Sqlite::open(&bed.path(), Options::default()).unwrap();
-    let second = Sqlite::open(&bed.path(), Options::default());
-    assert!(matches!(second, Err(OpenError::InUse(path)) if path == bed.path()));
+    let first = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let second = Sqlite::open(&bed.path(), SqliteOptions::default());
+    assert!(matches!(second, Err(SqliteOpenError::InUse(path)) if path == bed.path()));
     first.append(append("r", &[STARTED])).await.unwrap();
     first.close().await;
     // It is closed, though not dropped: the next one may open it, and this one does nothing more.
-    let second = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let second = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     assert!(matches!(first.append(append("r", &[STARTED])).await, Err(LogError::Unavailable(_))));
     assert!(matches!(first.run(&RunKey::new("tenant", "r")).await, Err(LogError::Unavailable(_))));
     assert!(matches!(first.ready().await, Err(LogError::Unavailable(_))));
@@ -68,7 +68,7 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 #[tokio::test]
 async fn what_waits_for_nobody_is_forgotten() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
     log.subscribe(vec![subscriber("old"), subscriber("new")]).await.unwrap();
     log.append(append("r", &[STARTED, COMPLETED])).await.unwrap();
@@ -82,7 +82,7 @@ async fn what_waits_for_nobody_is_forgotten() {
 #[tokio::test]
 async fn a_closed_store_is_one_file() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.run(&RunKey::new("tenant", "r")).await.unwrap();
     log.close().await;
@@ -95,14 +95,14 @@ async fn a_closed_store_is_one_file() {
 #[tokio::test]
 async fn a_store_that_was_dropped_without_closing_has_lost_nothing() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     drop(log);
     let log = loop {
-        match Sqlite::open(&bed.path(), Options::default()) {
+        match Sqlite::open(&bed.path(), SqliteOptions::default()) {
             Ok(log) => break log,
             // Its writer holds the lock until it has ended.
-            Err(OpenError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Err(SqliteOpenError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
             Err(error) => panic!("{error}"),
         }
     };
@@ -113,24 +113,24 @@ async fn a_store_that_was_dropped_without_closing_has_lost_nothing() {
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_refused_untouched() {
     let bed = SqliteBed::new();
-    Sqlite::open(&bed.path(), Options::default()).unwrap().close().await;
+    Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
     let connection = Connection::open(bed.path()).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let refused = Sqlite::open(&bed.path(), Options::default());
-    assert!(matches!(refused, Err(OpenError::Newer { found: 99, known: 4, .. })));
+    let refused = Sqlite::open(&bed.path(), SqliteOptions::default());
+    assert!(matches!(refused, Err(SqliteOpenError::Newer { found: 99, known: 4, .. })));
     // What could not be opened is not locked either.
     let connection = Connection::open(bed.path()).unwrap();
     connection.pragma_update(None, "user_version", 4).unwrap();
     drop(connection);
-    Sqlite::open(&bed.path(), Options::default()).unwrap().close().await;
+    Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
 }
 
 #[tokio::test]
 async fn an_empty_file_is_migrated_from_version_0() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), b"").unwrap();
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.close().await;
     let connection = Connection::open(bed.path()).unwrap();
@@ -145,22 +145,25 @@ async fn an_empty_file_is_migrated_from_version_0() {
 async fn a_file_that_is_no_store_is_told_apart() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), "this is no database, and it is long enough to see that ".repeat(40)).unwrap();
-    let refused = Sqlite::open(&bed.path(), Options::default()).unwrap_err();
+    let refused = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("not a database"), "{refused}");
     std::fs::remove_file(bed.path()).unwrap();
     let another = Connection::open(bed.path()).unwrap();
     another.execute_batch("CREATE TABLE accounts (id INTEGER)").unwrap();
     drop(another);
-    let refused = Sqlite::open(&bed.path(), Options::default()).unwrap_err();
+    let refused = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("another program"), "{refused}");
     let missing = bed.path().join("no/such/folder.db");
-    assert!(matches!(Sqlite::open(&missing, Options::default()), Err(OpenError::Unusable { .. })));
+    assert!(matches!(
+        Sqlite::open(&missing, SqliteOptions::default()),
+        Err(SqliteOpenError::Unusable { .. })
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), Options::default()).unwrap();
+    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.append(append("whole", &[STARTED])).await.unwrap();
     // Reading brings the rows up to date.

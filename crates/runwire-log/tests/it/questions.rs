@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{Options, Sqlite};
+use runwire_log::sqlite::{Sqlite, SqliteOptions};
 use runwire_log::{
     Answer, Append, FrameBatch, InteractionQuery, Log, LogError, RunKey, Target, ThreadKey, limits,
 };
@@ -97,7 +97,7 @@ async fn what_only_the_journal_knows_of_questions_is_recovered() {
         std::fs::copy(bed.path().with_file_name(name), copy.path().join(name)).unwrap();
     }
     log.close().await;
-    let log = Sqlite::open(&copy.path().join("log.db"), Options::default()).unwrap();
+    let log = Sqlite::open(&copy.path().join("log.db"), SqliteOptions::default()).unwrap();
     assert_eq!(open(&log).await, ["p"]);
     let refused =
         log.answer(&RunKey::new("tenant", "r"), Answer { by: Some("b".into()), ..answer("q") }).await;
@@ -112,7 +112,10 @@ async fn a_form_waits_for_a_week_over_restarts_and_then_expires() {
     let now = Arc::new(AtomicU64::new(1_800_000_000_000));
     let options = || {
         let now = now.clone();
-        Options { clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))), ..Options::default() }
+        SqliteOptions {
+            clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))),
+            ..SqliteOptions::default()
+        }
     };
     let log = Sqlite::open(&bed.path(), options()).unwrap();
     for run in ["answered", "late", "expired"] {

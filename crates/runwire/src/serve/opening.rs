@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runwire_log::postgres::{self, Postgres};
+use runwire_log::postgres::{self, PostgresLog};
 use runwire_log::sqlite::{self, Sqlite};
 use runwire_log::{Log, Migrated};
 
@@ -23,24 +23,24 @@ const TRIES_A_LINE: u32 = 5;
 pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
     match settings.store.clone() {
         Store::Sqlite(path) => {
-            let options = sqlite::Options {
+            let options = sqlite::SqliteOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
                 fatal: Arc::new(end_at_once),
-                ..sqlite::Options::default()
+                ..sqlite::SqliteOptions::default()
             };
             Ok(Arc::new(apart(move || Sqlite::open(&path, options)).await??))
         }
         Store::Postgres(address) => {
-            let options = postgres::Options {
+            let options = postgres::PgOptions {
                 lease: settings.lease,
                 cancel_grace: settings.cancel_grace,
                 node_name: machine(),
                 tail: settings.tail.as_ref().map(Tail::options),
                 fatal: Arc::new(end_with_this_life),
-                ..postgres::Options::default()
+                ..postgres::PgOptions::default()
             };
-            let opened = patiently(&address, move |url| Postgres::open(url, &options)).await?;
+            let opened = patiently(&address, move |url| PostgresLog::open(url, &options)).await?;
             Ok(Arc::new(opened))
         }
     }
@@ -50,14 +50,14 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
 pub(crate) async fn migrate(store: &Store) -> Result<Migrated, Failure> {
     match store.clone() {
         Store::Sqlite(path) => Ok(apart(move || Sqlite::migrate(&path)).await??),
-        Store::Postgres(address) => patiently(&address, Postgres::migrate).await,
+        Store::Postgres(address) => patiently(&address, PostgresLog::migrate).await,
     }
 }
 
 /// Tries until the store is there, as long as waiting may help.
 async fn patiently<T: Send + 'static>(
     address: &Address,
-    open: impl Fn(&str) -> Result<T, postgres::OpenError> + Clone + Send + 'static,
+    open: impl Fn(&str) -> Result<T, postgres::PgOpenError> + Clone + Send + 'static,
 ) -> Result<T, Failure> {
     let began = Instant::now();
     let mut tries = 0;

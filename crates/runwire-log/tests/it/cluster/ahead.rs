@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::{Mode, Postgres as Engine, Proxy};
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::ExportRequest;
 use runwire_log::{
     Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery,
@@ -13,11 +13,11 @@ use runwire_log::{
 
 use super::failures::frame;
 
-async fn open(url: String) -> Arc<Postgres> {
-    super::open(url, Options::default()).await
+async fn open(url: String) -> Arc<PostgresLog> {
+    super::open(url, PgOptions::default()).await
 }
 
-async fn nodes(engine: &Engine) -> [Arc<Postgres>; 2] {
+async fn nodes(engine: &Engine) -> [Arc<PostgresLog>; 2] {
     [open(engine.url("postgres")).await, open(engine.url("postgres")).await]
 }
 
@@ -261,7 +261,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
     }
     assert_eq!(sql(&engine, NOTED), "1");
     let thread = ThreadKey::new("tenant", "run");
-    let exported = |node: Arc<Postgres>| {
+    let exported = |node: Arc<PostgresLog>| {
         let thread = thread.clone();
         async move { format!("{:?}", node.export(&thread, &ExportRequest::default()).await.unwrap()) }
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
 use runwire_log::Log;
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use tokio_postgres::NoTls;
 
 /// Waits behind lock 42 before it answers.
@@ -21,7 +21,7 @@ async fn connect(engine: &Engine) -> tokio_postgres::Client {
     client
 }
 
-async fn is_up(node: &Postgres) -> bool {
+async fn is_up(node: &PostgresLog) -> bool {
     node.health().await.store.away.is_none()
 }
 
@@ -33,8 +33,8 @@ async fn whoever_cannot_beat_asks_the_store_and_one_question_serves_all_who_want
     // The function above is found before the one that it is called after.
     let options = "-c%20search_path%3Dpublic,pg_catalog%20-c%20lock_timeout%3D0";
     let url = format!("{}?options={options}", engine.url("postgres"));
-    let terms = Options { node_term: Duration::from_secs(1), ..Options::default() };
-    let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &terms).unwrap()).await.unwrap();
+    let terms = PgOptions { node_term: Duration::from_secs(1), ..PgOptions::default() };
+    let node = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &terms).unwrap()).await.unwrap();
     assert!(is_up(&node).await);
 
     // No beat comes through, and no answer.

@@ -2,7 +2,7 @@
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
 use runwire_log::Log;
-use runwire_log::postgres::Options;
+use runwire_log::postgres::PgOptions;
 
 use super::failures::frame;
 
@@ -13,7 +13,7 @@ async fn what_is_written_to_a_young_store_costs_no_more_the_more_it_holds() {
     // Nothing finds out what the tables hold.
     let settings = vec!["autovacuum=off".into()];
     let engine = Engine::start_with(PostgresOptions { settings, ..Default::default() }).unwrap();
-    let node = super::open(engine.url("postgres"), Options::default()).await;
+    let node = super::open(engine.url("postgres"), PgOptions::default()).await;
     for half in 0..2 {
         let all = (0..RUNS).map(|number| (format!("run{}", half * RUNS / 2 + number), number));
         for (run, number) in all {

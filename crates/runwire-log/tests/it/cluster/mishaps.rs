@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::Postgres as Engine;
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::{ExportRequest, ImportProblem, TransferItem};
 use runwire_log::{Append, FrameBatch, Log, LogError, NewRun, NewThread, RunKey, ThreadKey};
 use runwire_model::dialect::Dialect;
 
 use super::failures::frame;
 
-async fn node(engine: &Engine) -> Arc<Postgres> {
-    super::open(engine.url("postgres"), Options::default()).await
+async fn node(engine: &Engine) -> Arc<PostgresLog> {
+    super::open(engine.url("postgres"), PgOptions::default()).await
 }
 
 fn sql(engine: &Engine, statement: &str) -> String {
@@ -194,8 +194,8 @@ async fn however_many_leases_an_outage_moves_the_nodes_are_there_after_it() {
     let engine = Engine::start().unwrap();
     // No answer to a beat may take longer than a third of it, and moving them all does.
     let (url, options) =
-        (engine.url("postgres"), Options { node_term: Duration::from_millis(600), ..Options::default() });
-    let node = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap()).await.unwrap();
+        (engine.url("postgres"), PgOptions { node_term: Duration::from_millis(600), ..PgOptions::default() });
+    let node = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap()).await.unwrap();
     sql(
         &engine,
         "INSERT INTO run (id, tenant, name, thread, request, status, created_at, last_seq, lease, lease_until, \
@@ -257,6 +257,6 @@ async fn a_database_that_cannot_hold_every_text_is_refused() {
     let engine = Engine::start().unwrap();
     sql(&engine, "CREATE DATABASE plain ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
     let url = engine.url("plain");
-    let refused = tokio::task::block_in_place(|| Postgres::migrate(&url).unwrap_err());
+    let refused = tokio::task::block_in_place(|| PostgresLog::migrate(&url).unwrap_err());
     assert!(refused.to_string().contains("UTF8") && !refused.may_pass(), "{refused}");
 }

@@ -2,7 +2,7 @@
 
 use runwire_engines::{Postgres as Engine, PostgresOptions};
 use runwire_log::Log;
-use runwire_log::postgres::{OpenError, Options, Postgres};
+use runwire_log::postgres::{PgOpenError, PgOptions, PostgresLog};
 
 /// An engine with a certificate for `localhost` and `127.0.0.1`, and a file that holds it.
 fn engine() -> (Engine, tempfile::NamedTempFile) {
@@ -13,10 +13,10 @@ fn engine() -> (Engine, tempfile::NamedTempFile) {
 }
 
 /// Opens a store by a host's name and what its address says besides.
-async fn open(engine: &Engine, host: &str, query: &str) -> Result<Postgres, OpenError> {
+async fn open(engine: &Engine, host: &str, query: &str) -> Result<PostgresLog, PgOpenError> {
     let place = engine.url("postgres").replace("127.0.0.1", host);
     let url = format!("{}?{query}", place.split('?').next().unwrap_or(&place));
-    tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default())).await.unwrap()
+    tokio::task::spawn_blocking(move || PostgresLog::open(&url, &PgOptions::default())).await.unwrap()
 }
 
 /// Counts the connections of nodes, and those of them that are secured.

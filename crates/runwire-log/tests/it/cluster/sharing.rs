@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
-use runwire_log::postgres::Options;
+use runwire_log::postgres::PgOptions;
 use runwire_log::{Log, Stored, ThreadKey};
 
 use super::failures::frame;
@@ -26,7 +26,7 @@ async fn what_nodes_send_to_shared_threads_without_waiting_is_there_once_and_in_
     let engine = Engine::start().unwrap();
     let mut nodes = Vec::new();
     for _ in 0..NODES {
-        nodes.push(super::open(engine.url("postgres"), Options::default()).await);
+        nodes.push(super::open(engine.url("postgres"), PgOptions::default()).await);
     }
     let sent = nodes.iter().cloned().enumerate().map(|(number, node)| {
         tokio::spawn(async move {

@@ -54,7 +54,8 @@ async fn a_name_that_is_no_agent_is_a_label_of_a_pushed_run() {
 
 #[tokio::test]
 async fn a_label_that_looks_like_an_agent_is_told_and_a_run_that_nobody_writes_says_so() {
-    let options = runwire_log::sqlite::Options { lease: Duration::from_millis(50), ..Default::default() };
+    let options =
+        runwire_log::sqlite::SqliteOptions { lease: Duration::from_millis(50), ..Default::default() };
     let served = Served::with_store(options, |config| config.agents = demos(true)).await;
     let hint_of = async |run: &str, agent: &str| {
         let words = json!({"run_id": run, "agent": agent}).to_string();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use runwire_log::limits::QUESTION_MILLIS;
-use runwire_log::sqlite::Options;
+use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use serde_json::json;
 
@@ -24,9 +24,12 @@ impl Clock {
         Self(Arc::new(AtomicU64::new(BEGIN)))
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> SqliteOptions {
         let now = self.0.clone();
-        Options { clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))), ..Options::default() }
+        SqliteOptions {
+            clock: Arc::new(move || Timestamp(now.load(Ordering::SeqCst))),
+            ..SqliteOptions::default()
+        }
     }
 
     pub(super) fn pass(&self, millis: u64) {

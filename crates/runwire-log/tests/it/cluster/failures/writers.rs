@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Target, ThreadKey};
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ impl Nodes {
         for _ in 0..nodes {
             let url = url.to_owned();
             let node =
-                tokio::task::spawn_blocking(move || Postgres::open(&url, &Options::default()).unwrap());
+                tokio::task::spawn_blocking(move || PostgresLog::open(&url, &PgOptions::default()).unwrap());
             opened.push(Arc::new(node.await.unwrap()));
         }
         Self(opened)

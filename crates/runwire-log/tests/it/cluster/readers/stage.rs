@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use runwire_engines::{Postgres as Engine, Redis};
 use runwire_log::cluster::{Figures, TailOptions};
-use runwire_log::postgres::{Options, Postgres};
+use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Target, ThreadKey};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -45,14 +45,14 @@ impl Stage {
 
 #[derive(Clone)]
 pub(super) struct Node {
-    pub(super) log: Arc<Postgres>,
+    pub(super) log: Arc<PostgresLog>,
 }
 
 impl Node {
     pub(super) async fn open(url: String, redis: Option<String>) -> Self {
         let tail = redis.map(|url| TailOptions { url, trust: None });
-        let options = Options { tail, ..Options::default() };
-        let opened = tokio::task::spawn_blocking(move || Postgres::open(&url, &options).unwrap());
+        let options = PgOptions { tail, ..PgOptions::default() };
+        let opened = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap());
         Self { log: Arc::new(opened.await.unwrap()) }
     }
 
@@ -157,7 +157,7 @@ impl Drop for Reader {
     }
 }
 
-async fn follow(log: Arc<Postgres>, thread: ThreadKey, told: watch::Sender<Seen>) {
+async fn follow(log: Arc<PostgresLog>, thread: ThreadKey, told: watch::Sender<Seen>) {
     let tail = log.tail(&thread);
     let mut heads = tail.watch();
     let mut seen = Seen::default();

@@ -8,26 +8,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use runwire_model::Timestamp;
 
-use super::address::Address;
-use super::ahead::{Clock, Sent};
-use super::cache::{Cache, RunPlace};
-use super::connection::{By, Connection};
-use super::failure::{Db, Failure};
+use super::address::PgAddress;
+use super::connection::{Params, PgConnection};
+use super::error::{PgError, PgResult};
+use super::head_cache::{HeadCache, RunLocation};
 use super::rows::{load_run, load_thread, whole_number};
-use super::unreadable::Unreadable;
+use super::store_clock::{SentAt, StoreClock};
+use super::unreadable_runs::UnreadableRuns;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::{Records, Stored};
 use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
 
 /// The store of one writer, in a transaction.
-pub(super) struct Tables {
-    pub(super) connection: Connection,
+pub(super) struct PgTxnStore {
+    pub(super) connection: PgConnection,
     /// What is at hand from earlier transactions.
-    pub(super) cache: RefCell<Cache>,
+    pub(super) cache: RefCell<HeadCache>,
     /// When the store has told its time.
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<StoreClock>,
     /// Whether nothing is locked yet: see ahead.rs. Records may be read, but no head.
-    pub(super) is_ahead: bool,
+    pub(super) is_optimistic: bool,
     /// Threads that the transaction has locked, or will, and the versions that they have.
     pub(super) locked: RefCell<HashMap<i64, i64>>,
     /// Whether threads were locked after the transaction had begun.
@@ -36,12 +36,12 @@ pub(super) struct Tables {
     pub(super) absent_threads: HashSet<ThreadKey>,
     pub(super) absent_runs: HashSet<RunKey>,
     /// Whether the request at hand was told that something is not there.
-    missed: Cell<bool>,
+    saw_absence: Cell<bool>,
     /// The thread that a request could not begin with, and must.
     pub(super) wanted: Cell<Option<i64>>,
-    names: RefCell<Names>,
+    names: RefCell<RunNames>,
     /// Runs whose lease ran out and that cannot be read here.
-    unreadable: RefCell<Unreadable>,
+    unreadable: RefCell<UnreadableRuns>,
     /// Numbers that nobody has yet.
     pub(super) threads: VecDeque<i64>,
     pub(super) runs: VecDeque<i64>,
@@ -50,19 +50,19 @@ pub(super) struct Tables {
 /// Runs whose lease ran out that are closed at once.
 const DUE: i64 = 256;
 
-impl Tables {
+impl PgTxnStore {
     /// Connects.
-    pub(super) fn open(address: &Address) -> Db<Self> {
+    pub(super) fn open(address: &PgAddress) -> PgResult<Self> {
         Ok(Self {
-            connection: Connection::open_for_writing(address)?,
+            connection: PgConnection::open_for_writing(address)?,
             cache: RefCell::default(),
             clock: None,
-            is_ahead: false,
+            is_optimistic: false,
             locked: RefCell::default(),
             locked_later: Cell::new(false),
             absent_threads: HashSet::new(),
             absent_runs: HashSet::new(),
-            missed: Cell::new(false),
+            saw_absence: Cell::new(false),
             wanted: Cell::new(None),
             names: RefCell::default(),
             unreadable: RefCell::default(),
@@ -72,12 +72,12 @@ impl Tables {
     }
 
     /// Takes note of the store's time, as it was told in answer to what was sent then.
-    pub(super) fn set_clock(&mut self, told: Timestamp, sent: Sent) {
-        if self.clock.is_some_and(|clock| clock.was_set_back(told, sent)) {
+    pub(super) fn set_clock(&mut self, told: Timestamp, sent: SentAt) {
+        if self.clock.is_some_and(|clock| clock.has_moved_back(told, sent)) {
             // Leases were moved, or will be, and no version tells of it.
             self.cache.take();
         }
-        self.clock = Clock::new(told, sent);
+        self.clock = StoreClock::new(told, sent);
     }
 
     /// Forgets what belongs to the transaction before.
@@ -93,11 +93,11 @@ impl Tables {
 
     /// Begins the next request of the transaction.
     pub(super) fn next(&self) {
-        self.missed.set(false);
+        self.saw_absence.set(false);
     }
 
     /// Keeps the heads of a transaction that is committed; `changed` has another version since.
-    pub(super) fn keep(&self, heads: Heads, changed: &HashSet<i64>, version: i64) {
+    pub(super) fn cache_heads(&self, heads: Heads, changed: &HashSet<i64>, version: i64) {
         let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
         changed.iter().for_each(|thread| cache.advance(*thread, version));
         let version_of = |thread: i64| match changed.contains(&thread) {
@@ -122,35 +122,35 @@ impl Tables {
     ///
     /// What was missing before may have come with it: another node can have made both. A commit would find that out,
     /// but a refusal would not. So the request begins anew, with the thread locked before anything is looked for.
-    fn lock(&self, thread: i64) -> Db<()> {
+    fn lock(&self, thread: i64) -> PgResult<()> {
         if self.locked.borrow().contains_key(&thread) {
             return Ok(());
         }
-        self.must_be_locked()?;
-        if self.missed.get() {
+        self.require_locks()?;
+        if self.saw_absence.get() {
             self.wanted.set(Some(thread));
-            return Err(Failure::Overtaken);
+            return Err(PgError::Conflict);
         }
         let sql = "SELECT version FROM thread WHERE id = $1 FOR UPDATE";
         if let Some(row) = self.connection.first(sql, &[&thread])? {
-            self.has_locked(thread, row.get(0));
+            self.note_locked(thread, row.get(0));
         }
         Ok(())
     }
 
     /// Refuses to look anything up while nothing is locked.
-    fn must_be_locked(&self) -> Db<()> {
-        if self.is_ahead { Err(Failure::NotAtHand) } else { Ok(()) }
+    fn require_locks(&self) -> PgResult<()> {
+        if self.is_optimistic { Err(PgError::NotCached) } else { Ok(()) }
     }
 
-    fn has_locked(&self, thread: i64, version: i64) {
+    fn note_locked(&self, thread: i64, version: i64) {
         self.locked_later.set(true);
         self.locked.borrow_mut().insert(thread, version);
         self.cache.borrow_mut().check(thread, version);
     }
 
     /// Finds out whether a run and its thread, which is locked, can be read.
-    fn try_to_read(&self, run: i64, thread: i64) -> Db<()> {
+    fn check_readable(&self, run: i64, thread: i64) -> PgResult<()> {
         let (has_run, has_thread) =
             (self.cache.borrow().has_run(run), self.cache.borrow().has_thread(thread));
         if !has_run {
@@ -162,130 +162,135 @@ impl Tables {
         Ok(())
     }
 
-    fn run_at(&self, place: RunPlace) -> Db<Option<Box<RunHead>>> {
-        self.lock(place.thread)?;
-        let kept = self.cache.borrow_mut().take_run(place.run);
+    fn load_run_at(&self, location: RunLocation) -> PgResult<Option<Box<RunHead>>> {
+        self.lock(location.thread)?;
+        let kept = self.cache.borrow_mut().take_run(location.run);
         match kept {
             Some(run) => Ok(Some(run)),
-            None => {
-                self.must_be_locked().and_then(|()| load_run(&self.connection, "run.id = $1", &[&place.run]))
-            }
+            None => self
+                .require_locks()
+                .and_then(|()| load_run(&self.connection, "run.id = $1", &[&location.run])),
         }
     }
 
-    fn place_of(&self, sql: &str, by: By<'_>) -> Db<Option<RunPlace>> {
-        self.must_be_locked()?;
-        let row = self.connection.first(sql, by)?;
-        Ok(row.map(|row| RunPlace { run: row.get(0), thread: row.get(1) }))
+    fn query_location(&self, sql: &str, params: Params<'_>) -> PgResult<Option<RunLocation>> {
+        self.require_locks()?;
+        let row = self.connection.first(sql, params)?;
+        Ok(row.map(|row| RunLocation { run: row.get(0), thread: row.get(1) }))
     }
 
     /// Finds a run by its name.
-    fn place_named(&self, key: &RunKey) -> Db<Option<RunPlace>> {
-        let known = self.cache.borrow().run_named(key);
+    fn find_location(&self, key: &RunKey) -> PgResult<Option<RunLocation>> {
+        let known = self.cache.borrow().run_location(key);
         if known.is_some() || (self.absent_runs.contains(key) && !self.locked_later.get()) {
             return Ok(known);
         }
         let sql = "SELECT id, thread FROM run WHERE tenant = $1 AND name = $2";
-        self.place_of(sql, &[&&*key.tenant, &&*key.id])
+        self.query_location(sql, &[&&*key.tenant, &&*key.id])
     }
 
     /// Finds a thread by its name.
-    fn thread_named(&self, key: &ThreadKey) -> Db<Option<i64>> {
-        let known = self.cache.borrow().thread_named(key);
+    fn find_thread(&self, key: &ThreadKey) -> PgResult<Option<i64>> {
+        let known = self.cache.borrow().thread_id(key);
         if known.is_some() || (self.absent_threads.contains(key) && !self.locked_later.get()) {
             return Ok(known);
         }
-        self.must_be_locked()?;
+        self.require_locks()?;
         let sql = "SELECT id FROM thread WHERE tenant = $1 AND name = $2";
         Ok(self.connection.first(sql, &[&&*key.tenant, &&*key.id])?.map(|row| row.get(0)))
     }
 }
 
 /// Tells the time by the store's clock.
-pub(super) fn now(connection: &Connection) -> Db<Timestamp> {
+pub(super) fn now(connection: &PgConnection) -> PgResult<Timestamp> {
     Ok(super::rows::time(&connection.one(&format!("SELECT {NOW}"), &[])?, 0))
 }
 
 pub(super) const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-fn take_id(connection: &Connection, sequence: &str, ready: &mut VecDeque<i64>) -> Db<i64> {
+fn take_id(connection: &PgConnection, sequence: &str, ready: &mut VecDeque<i64>) -> PgResult<i64> {
     match ready.pop_front() {
         Some(id) => Ok(id),
         None => Ok(connection.one(&format!("SELECT nextval('{sequence}')"), &[])?.get(0)),
     }
 }
 
-impl TxnStore for Tables {
-    type Error = Failure;
+impl TxnStore for PgTxnStore {
+    type Error = PgError;
 
-    fn thread(&self, key: &ThreadKey) -> Db<Option<Box<ThreadHead>>> {
-        match self.thread_named(key)? {
+    fn thread(&self, key: &ThreadKey) -> PgResult<Option<Box<ThreadHead>>> {
+        match self.find_thread(key)? {
             Some(id) => self.thread_by_id(id),
             None => {
-                self.missed.set(true);
+                self.saw_absence.set(true);
                 Ok(None)
             }
         }
     }
 
-    fn thread_by_id(&self, id: i64) -> Db<Option<Box<ThreadHead>>> {
+    fn thread_by_id(&self, id: i64) -> PgResult<Option<Box<ThreadHead>>> {
         self.lock(id)?;
         let kept = self.cache.borrow_mut().take_thread(id);
         match kept {
             Some(thread) => Ok(Some(thread)),
-            None => self.must_be_locked().and_then(|()| load_thread(&self.connection, id)),
+            None => self.require_locks().and_then(|()| load_thread(&self.connection, id)),
         }
     }
 
-    fn run(&self, key: &RunKey) -> Db<Option<Box<RunHead>>> {
-        match self.place_named(key)? {
-            Some(place) => self.run_at(place),
+    fn run(&self, key: &RunKey) -> PgResult<Option<Box<RunHead>>> {
+        match self.find_location(key)? {
+            Some(location) => self.load_run_at(location),
             None => {
-                self.missed.set(true);
+                self.saw_absence.set(true);
                 Ok(None)
             }
         }
     }
 
-    fn run_by_id(&self, id: i64) -> Db<Option<Box<RunHead>>> {
-        let kept = self.cache.borrow().thread_of(id).map(|thread| RunPlace { run: id, thread });
-        let place = match kept {
-            Some(place) => Some(place),
-            None => self.place_of("SELECT id, thread FROM run WHERE id = $1", &[&id])?,
+    fn run_by_id(&self, id: i64) -> PgResult<Option<Box<RunHead>>> {
+        let kept = self.cache.borrow().thread_of(id).map(|thread| RunLocation { run: id, thread });
+        let location = match kept {
+            Some(location) => Some(location),
+            None => self.query_location("SELECT id, thread FROM run WHERE id = $1", &[&id])?,
         };
         match place {
-            Some(place) => self.run_at(place),
+            Some(location) => self.load_run_at(location),
             None => {
-                self.missed.set(true);
+                self.saw_absence.set(true);
                 Ok(None)
             }
         }
     }
 
-    fn has_run(&self, key: &RunKey) -> Db<bool> {
-        let found = self.place_named(key)?.is_some();
-        self.missed.set(self.missed.get() || !found);
+    fn has_run(&self, key: &RunKey) -> PgResult<bool> {
+        let found = self.find_location(key)?.is_some();
+        self.saw_absence.set(self.saw_absence.get() || !found);
         Ok(found)
     }
 
-    fn has_run_from(&self, thread: i64, first_seq: u64) -> Db<bool> {
+    fn has_run_from(&self, thread: i64, first_seq: u64) -> PgResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = $1 AND first_seq = $2";
         Ok(self.connection.first(sql, &[&thread, &whole_number(first_seq)])?.is_some())
     }
 
-    fn base(&self, thread: i64) -> Db<Option<BaseState>> {
+    fn base(&self, thread: i64) -> PgResult<Option<BaseState>> {
         let row = self.connection.first("SELECT base FROM thread WHERE id = $1", &[&thread])?;
         let base = row.and_then(|row| row.get::<_, Option<String>>(0));
         Ok(base.as_deref().map(serde_json::from_str).transpose()?)
     }
 
-    fn visit(&self, thread: i64, after: u64, show: &mut dyn FnMut(&Stored) -> ControlFlow<()>) -> Db<()> {
+    fn visit(
+        &self,
+        thread: i64,
+        after: u64,
+        show: &mut dyn FnMut(&Stored) -> ControlFlow<()>,
+    ) -> PgResult<()> {
         let mut names = self.names.borrow_mut();
         visit(&self.connection, &mut names, thread, after, &mut |stored| show(&stored))
     }
 
-    fn due(&self, now: Timestamp) -> Db<Vec<i64>> {
-        self.must_be_locked()?;
+    fn due(&self, now: Timestamp) -> PgResult<Vec<i64>> {
+        self.require_locks()?;
         // What another node is working on is left to it.
         // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.
         let sql = "SELECT run.id, run.thread, thread.version FROM run JOIN thread ON thread.id = run.thread \
@@ -297,7 +302,7 @@ impl TxnStore for Tables {
         if due.is_empty() {
             return Ok(Vec::new());
         }
-        due.iter().for_each(|row| self.has_locked(row.get(1), row.get(2)));
+        due.iter().for_each(|row| self.note_locked(row.get(1), row.get(2)));
         // A lease that was renewed before its thread was locked has not run out.
         let due: Vec<i64> = due.iter().map(|row| row.get(0)).collect();
         let sql = "SELECT id, thread FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
@@ -305,12 +310,12 @@ impl TxnStore for Tables {
         let mut readable = Vec::with_capacity(due.len());
         for row in due {
             let id = row.get(0);
-            match self.try_to_read(id, row.get(1)) {
+            match self.check_readable(id, row.get(1)) {
                 Ok(()) => readable.push(id),
-                Err(failure @ Failure::Damaged(_)) => self.pass_over(id, &failure),
+                Err(failure @ PgError::Damaged(_)) => self.skip_unreadable(id, &failure),
                 // The transaction has failed with it.
                 Err(failure) => {
-                    self.pass_over(id, &failure);
+                    self.skip_unreadable(id, &failure);
                     return Err(failure);
                 }
             }
@@ -318,39 +323,39 @@ impl TxnStore for Tables {
         Ok(readable)
     }
 
-    fn pass_over(&self, run: i64, failure: &Failure) {
-        if failure.is_for_good() {
+    fn skip_unreadable(&self, run: i64, failure: &PgError) {
+        if failure.is_permanent() {
             self.unreadable.borrow_mut().note(run, failure);
         }
     }
 
-    fn new_thread_id(&mut self) -> Db<i64> {
-        self.must_be_locked()?;
+    fn new_thread_id(&mut self) -> PgResult<i64> {
+        self.require_locks()?;
         take_id(&self.connection, "thread_id", &mut self.threads)
     }
 
-    fn new_run_id(&mut self) -> Db<i64> {
-        self.must_be_locked()?;
+    fn new_run_id(&mut self) -> PgResult<i64> {
+        self.require_locks()?;
         take_id(&self.connection, "run_id", &mut self.runs)
     }
 }
 
-/// Names of runs that were met.
-pub(super) type Names = HashMap<u64, Arc<str>>;
+/// RunNames of runs that were met.
+pub(super) type RunNames = HashMap<u64, Arc<str>>;
 
-/// Names that are remembered.
+/// RunNames that are remembered.
 const NAMES: usize = 4096;
 /// ReadStore of records that are read at once.
 const ROWS: i64 = 32;
 
 /// Shows the stored records of a thread after a `seq`, until it is told to stop.
 pub(super) fn visit(
-    connection: &Connection,
-    names: &mut Names,
+    connection: &PgConnection,
+    names: &mut RunNames,
     thread: i64,
     after: u64,
     show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
-) -> Db<()> {
+) -> PgResult<()> {
     let sql = "SELECT last, body FROM chunk WHERE thread = $1 AND last > $2 ORDER BY last LIMIT $3";
     let mut from = whole_number(after);
     loop {

@@ -9,17 +9,17 @@ use crate::record::Damaged;
 use crate::txn::MissingRow;
 
 /// A result that only the store can spoil.
-pub(super) type Db<T> = Result<T, Failure>;
+pub(super) type PgResult<T> = Result<T, PgError>;
 
 /// A fault of the store.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum PgError {
     /// Postgres refuses, or cannot be reached.
     #[error("{}", describe(.0))]
     Postgres(#[from] tokio_postgres::Error),
     /// No answer has come. What was asked may be done all the same.
     #[error("Postgres has not answered for {} s", .0.as_secs())]
-    Silent(Duration),
+    Timeout(Duration),
     /// The connection was given up before.
     #[error("the connection is broken")]
     Broken,
@@ -28,21 +28,21 @@ pub(super) enum Failure {
     Runtime(#[from] std::io::Error),
     /// Another node has made what this one had found missing.
     #[error("another node was faster")]
-    Overtaken,
+    Conflict,
     /// Something has to be looked up, and nothing is locked yet.
     #[error("something is not at hand")]
-    NotAtHand,
+    NotCached,
     /// What is stored cannot be read.
     #[error("{0}")]
     Damaged(String),
 }
 
-impl Failure {
+impl PgError {
     /// Tells whether the same work may succeed when it is done again from the start: another node was faster.
-    pub(super) fn is_race(&self) -> bool {
+    pub(super) fn is_conflict(&self) -> bool {
         match self {
-            Self::Overtaken | Self::NotAtHand => true,
-            Self::Postgres(error) => error.code().is_some_and(|code| RACES.contains(code)),
+            Self::Conflict | Self::NotCached => true,
+            Self::Postgres(error) => error.code().is_some_and(|code| CONFLICTS.contains(code)),
             _ => false,
         }
     }
@@ -50,21 +50,21 @@ impl Failure {
     /// Tells whether the store is away, or only reads: what was asked for may succeed when it is back.
     pub(super) fn is_away(&self) -> bool {
         let error = match self {
-            Self::Silent(_) | Self::Broken | Self::Runtime(_) => return true,
+            Self::Timeout(_) | Self::Broken | Self::Runtime(_) => return true,
             Self::Postgres(error) => error,
-            Self::Overtaken | Self::NotAtHand | Self::Damaged(_) => return false,
+            Self::Conflict | Self::NotCached | Self::Damaged(_) => return false,
         };
         match error.as_db_error() {
-            Some(refused) => is_fatal(refused) || passes(refused.code()),
-            None => error.is_closed() || is_of_the_way(error),
+            Some(refused) => is_fatal(refused) || is_transient(refused.code()),
+            None => error.is_closed() || is_io_error(error),
         }
     }
 
     /// Tells whether the same will fail again, however often it is tried.
-    pub(super) fn is_for_good(&self) -> bool {
+    pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
-            Self::Postgres(error) => error.code().is_some_and(|code| !self.is_race() && is_final(code)),
+            Self::Postgres(error) => error.code().is_some_and(|code| !self.is_conflict() && is_final(code)),
             _ => false,
         }
     }
@@ -73,14 +73,14 @@ impl Failure {
     pub(super) fn has_ended_connection(&self) -> bool {
         match self {
             Self::Postgres(error) => error.as_db_error().is_none_or(is_fatal),
-            Self::Silent(_) | Self::Broken => true,
+            Self::Timeout(_) | Self::Broken => true,
             _ => false,
         }
     }
 }
 
 /// What another node was faster with, or is still busy with.
-const RACES: [SqlState; 4] = [
+const CONFLICTS: [SqlState; 4] = [
     SqlState::UNIQUE_VIOLATION,
     SqlState::T_R_DEADLOCK_DETECTED,
     SqlState::T_R_SERIALIZATION_FAILURE,
@@ -91,9 +91,9 @@ fn is_fatal(refused: &DbError) -> bool {
     matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
-/// Tells whether a refusal passes by itself: the way is broken, the server ends or starts or has no room, a statement
+/// Tells whether a refusal is_transient by itself: the way is broken, the server ends or starts or has no queue_bytes, a statement
 /// took too long, or the server is not yet the one that writes.
-pub(super) fn passes(code: &SqlState) -> bool {
+pub(super) fn is_transient(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
     classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
@@ -105,7 +105,7 @@ fn is_final(code: &SqlState) -> bool {
     classes.iter().any(|class| code.code().starts_with(class))
 }
 
-fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
+fn is_io_error(error: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         if error.is::<std::io::Error>() {
@@ -126,28 +126,28 @@ fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-impl From<MissingRow> for Failure {
+impl From<MissingRow> for PgError {
     fn from(missing: MissingRow) -> Self {
         Self::Damaged(missing.to_string())
     }
 }
 
-impl From<Damaged> for Failure {
+impl From<Damaged> for PgError {
     fn from(damaged: Damaged) -> Self {
         Self::Damaged(damaged.to_string())
     }
 }
 
 /// A state that cannot be written or read is a fault of the store.
-impl From<serde_json::Error> for Failure {
+impl From<serde_json::Error> for PgError {
     fn from(error: serde_json::Error) -> Self {
         Self::Damaged(error.to_string())
     }
 }
 
-impl From<Failure> for LogError {
-    fn from(failure: Failure) -> Self {
-        match failure.is_for_good() {
+impl From<PgError> for LogError {
+    fn from(failure: PgError) -> Self {
+        match failure.is_permanent() {
             true => Self::Damaged(failure.to_string()),
             false => Self::Unavailable(failure.to_string()),
         }

@@ -7,13 +7,13 @@ use runwire_model::dialect::Encoder;
 use runwire_model::run::Status;
 use tokio_postgres::types::ToSql;
 
-use super::connection::Connection;
-use super::failure::Db;
-use super::note::Note;
+use super::connection::PgConnection;
+use super::error::PgResult;
 use super::rows::{
     RUN_COLUMNS, load_producers, number, producer_of_row, restored, run_of_row, time, whole_number,
 };
-use super::tables::{Names, visit};
+use super::run_snapshot::RunSnapshot;
+use super::txn_store::{RunNames, visit};
 use crate::Form;
 use crate::error::LogError;
 use crate::info::{LatestRun, ProducerInfo, RunInfo, RunSpan, ThreadInfo};
@@ -24,21 +24,21 @@ use crate::record::Stored;
 use crate::txn::{ProducerHead, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
-pub(super) struct Reader {
-    pub(super) connection: Connection,
-    pub(super) names: Names,
+pub(super) struct PgReader {
+    pub(super) connection: PgConnection,
+    pub(super) names: RunNames,
 }
 
-impl Reader {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, names: Names::new() }
+impl PgReader {
+    pub(super) fn new(connection: PgConnection) -> Self {
+        Self { connection, names: RunNames::new() }
     }
 
     /// Reads in one transaction, so that nothing changes between two looks at the store.
     pub(super) fn at_one_moment<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
-    ) -> Db<Result<T, LogError>> {
+    ) -> PgResult<Result<T, LogError>> {
         self.connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let result = read(self);
         self.connection.run("COMMIT")?;
@@ -50,7 +50,7 @@ impl Reader {
         self.spans_of(row.id)
     }
 
-    pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> Db<Option<i64>> {
+    pub(super) fn row_id(&self, table: &str, tenant: &str, name: &str) -> PgResult<Option<i64>> {
         let sql = format!("SELECT id FROM {table} WHERE tenant = $1 AND name = $2");
         Ok(self.connection.first(&sql, &[&tenant, &name])?.map(|row| row.get(0)))
     }
@@ -110,7 +110,7 @@ impl Reader {
         Ok(self.producer_of("thread", row.id, name)?)
     }
 
-    fn producer_of(&self, scope: &str, owner: i64, name: &str) -> Db<Option<ProducerInfo>> {
+    fn producer_of(&self, scope: &str, owner: i64, name: &str) -> PgResult<Option<ProducerInfo>> {
         let sql =
             "SELECT name, epoch, next, decoder FROM producer WHERE scope = $1 AND owner = $2 AND name = $3";
         let Some(row) = self.connection.first(sql, &[&scope, &owner, &name])? else { return Ok(None) };
@@ -118,18 +118,18 @@ impl Reader {
     }
 
     /// Tells which run of a thread is noted, and how far it is.
-    fn noted(&self, thread: i64) -> Db<Option<(i64, Note)>> {
+    fn noted(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
         let sql = "SELECT noted, note FROM thread WHERE id = $1 AND noted IS NOT NULL";
         let row = self.connection.first(sql, &[&thread])?;
-        row.map(|row| Ok((row.get(0), Note::read(row.get(1))?))).transpose()
+        row.map(|row| Ok((row.get(0), RunSnapshot::read(row.get(1))?))).transpose()
     }
 
     /// Reads what is noted of a run's producers.
-    fn noted_producers(&self, run: i64) -> Db<HashMap<String, ProducerHead>> {
+    fn noted_producers(&self, run: i64) -> PgResult<HashMap<String, ProducerHead>> {
         let mut producers = HashMap::new();
         let sql = "SELECT note FROM thread WHERE id = (SELECT thread FROM run WHERE id = $1) AND noted = $1";
         if let Some(row) = self.connection.first(sql, &[&run])? {
-            Note::read(row.get(0))?.bring_up_producers(&mut producers)?;
+            RunSnapshot::read(row.get(0))?.bring_up_producers(&mut producers)?;
         }
         Ok(producers)
     }
@@ -142,14 +142,15 @@ impl Reader {
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = $3 AND seq <= $4 \
                    AND run = (SELECT id FROM run WHERE tenant = $1 AND name = $2) ORDER BY seq DESC LIMIT 1";
-        let by: super::connection::By<'_> = &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(seq)];
+        let params: super::connection::Params<'_> =
+            &[&&*run.tenant, &&*run.id, &form.name(), &whole_number(seq)];
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
-        let row = self.connection.first(sql, by)?;
+        let row = self.connection.first(sql, params)?;
         Ok(row.and_then(|row| Some((number(&row, 0), serde_json::from_str(row.get(1)).ok()?))))
     }
 }
 
-impl ReadStore for Reader {
+impl ReadStore for PgReader {
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
                    WHERE tenant = $1 AND name = $2";
@@ -232,7 +233,7 @@ impl ReadStore for Reader {
             RunFilter::Begun { from, to } => [whole_number(*from), whole_number(*to)],
             _ => [0, 0],
         };
-        let (filter, by): (&str, Vec<&(dyn ToSql + Sync)>) = match &which {
+        let (filter, params): (&str, Vec<&(dyn ToSql + Sync)>) = match &which {
             RunFilter::Named(name) => ("run.name = $2", vec![&thread, name]),
             RunFilter::Numbered(id) => ("run.id = $2", vec![&thread, id]),
             RunFilter::Begun { .. } => {
@@ -245,7 +246,7 @@ impl ReadStore for Reader {
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
              WHERE run.thread = $1 AND {filter} ORDER BY run.first_seq NULLS FIRST, run.id"
         );
-        let rows = self.connection.query(&sql, &by)?;
+        let rows = self.connection.query(&sql, &params)?;
         rows.iter().map(|row| Ok(run_of_row(row)?)).collect()
     }
 

@@ -4,8 +4,8 @@
 //! life before must not be believed. So the store remembers where it was, and where it finds itself elsewhere it gets
 //! a new generation, which is part of every name in Redis.
 
-use super::connection::Connection;
-use super::failure::{Db, Failure};
+use super::connection::PgConnection;
+use super::error::{PgError, PgResult};
 use crate::txn::mint;
 
 /// Where a store can be: the database, the table, the server, and its timeline. Another timeline begins wherever a
@@ -22,7 +22,7 @@ const UNKNOWN: &str = "-";
 /// Begins a new generation where the store is not where it was, and tells which one it has.
 ///
 /// Whoever restores a backup or takes over ends all connections, so it is enough to look with each new one.
-pub(super) fn check(connection: &Connection) -> Db<String> {
+pub(super) fn check(connection: &PgConnection) -> PgResult<String> {
     let here = places(connection)?;
     loop {
         let row = connection.one("SELECT generation, history FROM store", &[])?;
@@ -40,10 +40,10 @@ pub(super) fn check(connection: &Connection) -> Db<String> {
     }
 }
 
-fn places(connection: &Connection) -> Db<Vec<String>> {
-    let place = |sql: &&str| match connection.one(sql, &[]) {
+fn places(connection: &PgConnection) -> PgResult<Vec<String>> {
+    let location = |sql: &&str| match connection.one(sql, &[]) {
         Ok(row) => Ok(row.get(0)),
-        Err(Failure::Postgres(error)) if error.as_db_error().is_some() => Ok(UNKNOWN.to_owned()),
+        Err(PgError::Postgres(error)) if error.as_db_error().is_some() => Ok(UNKNOWN.to_owned()),
         Err(failure) => Err(failure),
     };
     PLACES.iter().map(place).collect()

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::address::Address;
-use super::connection::Connection;
-use super::count::Count;
-use super::failure::Db;
-use super::read::Reader;
+use super::address::PgAddress;
+use super::connection::PgConnection;
+use super::connection_counters::ConnectionCounters;
+use super::error::PgResult;
+use super::reader::PgReader;
 use crate::error::LogError;
 use crate::limits;
 
@@ -19,26 +19,26 @@ const READERS: usize = 4;
 
 /// Connections that read, opened when they are needed.
 #[derive(Clone)]
-pub(super) struct Pool {
-    address: Address,
-    idle: Arc<Mutex<Vec<Reader>>>,
+pub(super) struct ReaderPool {
+    address: PgAddress,
+    idle: Arc<Mutex<Vec<PgReader>>>,
     permits: Arc<Semaphore>,
 }
 
-impl Pool {
-    pub(super) fn new(address: Address) -> Self {
+impl ReaderPool {
+    pub(super) fn new(address: PgAddress) -> Self {
         Self { address, idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
     /// Gives what is counted of all connections of this node.
-    pub(super) fn count(&self) -> &Count {
-        &self.address.count
+    pub(super) fn counters(&self) -> &ConnectionCounters {
+        &self.address.counters
     }
 
     /// Uses a connection on a thread where waiting for it stops nobody. Where it breaks, another is tried once.
     pub(super) async fn using<T: Send + 'static>(
         &self,
-        work: impl Fn(&mut Reader) -> Result<T, LogError> + Send + 'static,
+        work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         let unavailable = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
         let patience = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
@@ -51,8 +51,8 @@ impl Pool {
             let mut reader = pool.take()?;
             let mut result = work(&mut reader);
             // Whoever has waited in vain once does not wait again.
-            if result.is_err() && reader.connection.is_closed() && !reader.connection.is_silent() {
-                reader = Reader::new(Connection::open(&pool.address)?);
+            if result.is_err() && reader.connection.is_closed() && !reader.connection.has_timed_out() {
+                reader = PgReader::new(PgConnection::open(&pool.address)?);
                 result = work(&mut reader);
             }
             // After a failure nobody knows what state a connection is in.
@@ -72,15 +72,15 @@ impl Pool {
         self.lock().clear();
     }
 
-    fn take(&self) -> Db<Reader> {
+    fn take(&self) -> PgResult<PgReader> {
         let idle = self.lock().pop();
         match idle.filter(|reader| !reader.connection.is_closed()) {
             Some(reader) => Ok(reader),
-            None => Ok(Reader::new(Connection::open(&self.address)?)),
+            None => Ok(PgReader::new(PgConnection::open(&self.address)?)),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Reader>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PgReader>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

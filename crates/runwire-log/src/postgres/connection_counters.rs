@@ -6,14 +6,14 @@ use crate::vitals::StoreLink;
 
 /// What all connections of a node count together.
 #[derive(Debug, Default)]
-pub(super) struct Count {
+pub(super) struct ConnectionCounters {
     opened: AtomicU64,
     closed: AtomicU64,
     lost: AtomicU64,
     retries: AtomicU64,
 }
 
-impl Count {
+impl ConnectionCounters {
     pub(super) fn opened(&self) {
         self.opened.fetch_add(1, Relaxed);
     }
@@ -29,7 +29,7 @@ impl Count {
         self.retries.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn tell(&self) -> StoreLink {
+    pub(super) fn stats(&self) -> StoreLink {
         // In this order: what is closed was opened before.
         let closed = self.closed.load(Relaxed);
         StoreLink {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use runwire_model::run::Status;
 use serde::{Deserialize, Serialize};
 
-use super::failure::{Db, Failure};
+use super::error::{PgError, PgResult};
 use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decode_all};
 
 /// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
@@ -18,15 +18,15 @@ const FORM: u8 = 2;
 
 /// What stands in the row of a thread.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(super) struct RunSnapshot {
     pub(super) last_seq: u64,
     head: Vec<u8>,
     /// Those whose rows are behind.
-    producers: Vec<NotedProducer>,
+    producers: Vec<ProducerSnapshot>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct NotedProducer {
+struct ProducerSnapshot {
     name: String,
     epoch: u64,
     next: u64,
@@ -34,7 +34,7 @@ struct NotedProducer {
     state: String,
 }
 
-impl Note {
+impl RunSnapshot {
     /// Tells whether nothing has changed of a run but what is noted.
     pub(super) fn suffices(run: &RunHead) -> bool {
         !run.new
@@ -44,29 +44,29 @@ impl Note {
     }
 
     /// Notes how far a run is.
-    pub(super) fn write(run: &RunHead) -> Db<Vec<u8>> {
+    pub(super) fn write(run: &RunHead) -> PgResult<Vec<u8>> {
         let mut head = Vec::with_capacity(256);
         run.head.encode(&mut head)?;
         let behind = run.producers.iter().filter(|(_, producer)| producer.dirty);
         let producers = behind.map(|(name, producer)| {
             let state = serde_json::to_string(&producer.state)?;
-            Ok(NotedProducer { name: name.clone(), epoch: producer.epoch, next: producer.next, state })
+            Ok(ProducerSnapshot { name: name.clone(), epoch: producer.epoch, next: producer.next, state })
         });
-        let producers = producers.collect::<Db<_>>()?;
+        let producers = producers.collect::<PgResult<_>>()?;
         let note = Self { last_seq: run.last_seq, head, producers };
         Ok(postcard::to_extend(&note, vec![FORM]).map_err(ProgressError::from)?)
     }
 
     /// Reads a note.
-    pub(super) fn read(note: &[u8]) -> Db<Self> {
+    pub(super) fn read(note: &[u8]) -> PgResult<Self> {
         match note.split_first() {
             Some((&FORM, note)) => Ok(decode_all(note)?),
-            _ => Err(Failure::Damaged("the note of a run has a form that is not known here".into())),
+            _ => Err(PgError::Damaged("the note of a run has a form that is not known here".into())),
         }
     }
 
     /// Brings the head of a run up to what is noted.
-    pub(super) fn bring_up(&self, run: &mut RunHead) -> Db<()> {
+    pub(super) fn bring_up(&self, run: &mut RunHead) -> PgResult<()> {
         let message = run.head.summary.message.take();
         run.head = RunProgress::decode(&self.head)?;
         run.head.summary.message = message;
@@ -75,8 +75,8 @@ impl Note {
     }
 
     /// Brings producers up to what is noted of them.
-    pub(super) fn bring_up_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> Db<()> {
-        for NotedProducer { name, epoch, next, state } in &self.producers {
+    pub(super) fn bring_up_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> PgResult<()> {
+        for ProducerSnapshot { name, epoch, next, state } in &self.producers {
             let state = serde_json::from_str(state)?;
             let noted =
                 ProducerHead { epoch: *epoch, next: *next, state, dirty: true, snapshot_dirty: false };
@@ -86,7 +86,7 @@ impl Note {
     }
 }
 
-impl From<ProgressError> for Failure {
+impl From<ProgressError> for PgError {
     fn from(error: ProgressError) -> Self {
         Self::Damaged(error.to_string())
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_run_is_brought_up_to_its_note() {
         let (run, mut behind) = (run(), run());
-        let note = Note::read(&Note::write(&run).unwrap()).unwrap();
+        let note = RunSnapshot::read(&RunSnapshot::write(&run).unwrap()).unwrap();
         behind.head = RunProgress::default();
         behind.head.summary.message = Some("asked".to_owned());
         (behind.last_seq, behind.dirty) = (1, false);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_no_note_is_told_and_not_guessed() {
-        let note = Note::write(&run()).unwrap();
+        let note = RunSnapshot::write(&run()).unwrap();
         let mut longer = note.clone();
         longer.push(0);
         let mut newer = note.clone();
@@ -142,7 +142,7 @@ mod tests {
         for damaged in
             [&longer[..], &newer[..], &[]].into_iter().chain((0..note.len()).map(|end| &note[..end]))
         {
-            assert!(matches!(Note::read(damaged), Err(Failure::Damaged(_))), "{damaged:?}");
+            assert!(matches!(RunSnapshot::read(damaged), Err(PgError::Damaged(_))), "{damaged:?}");
         }
     }
 }

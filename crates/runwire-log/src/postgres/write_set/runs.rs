@@ -8,25 +8,25 @@ use std::sync::LazyLock;
 
 use tokio_postgres::types::ToSql;
 
-use super::super::failure::Db;
+use super::super::error::PgResult;
 use super::super::rows::{number_of_lease, storable, whole_number};
 use super::super::schema::REVISION;
-use super::super::tables::NOW;
-use super::super::writer::Terms;
+use super::super::txn_store::NOW;
+use super::super::writer::LeaseTerms;
 use super::{Statement, Statements};
 use crate::txn::{Lease, RunHead};
 
 #[derive(Default)]
-pub(super) struct Runs {
-    new: Rows,
-    changed: Rows,
+pub(super) struct RunRows {
+    new: RunColumns,
+    changed: RunColumns,
     /// The time when terms begin, as it was known when this was gathered.
     now: i64,
 }
 
-/// Runs, column by column.
+/// RunRows, column by column.
 #[derive(Default)]
-struct Rows {
+struct RunColumns {
     id: Vec<i64>,
     tenant: Vec<String>,
     name: Vec<String>,
@@ -49,9 +49,9 @@ struct Rows {
     owner: Vec<Option<String>>,
 }
 
-impl Runs {
+impl RunRows {
     /// Adds what is to be written of a run; its own rows tell everything of it then.
-    pub(super) fn add(&mut self, run: &mut RunHead, terms: Terms, now: u64) -> Db<()> {
+    pub(super) fn add(&mut self, run: &mut RunHead, terms: LeaseTerms, now: u64) -> PgResult<()> {
         self.now = whole_number(now);
         let until = match run.lease {
             Lease::None => 0,
@@ -79,8 +79,8 @@ impl Runs {
     }
 }
 
-impl Rows {
-    fn add(&mut self, run: &RunHead, lease_until: Option<i64>) -> Db<()> {
+impl RunColumns {
+    fn add(&mut self, run: &RunHead, lease_until: Option<i64>) -> PgResult<()> {
         let maybe = |number: Option<u64>| number.map(whole_number);
         if run.new {
             self.tenant.push(run.key.tenant.to_string());
@@ -120,7 +120,7 @@ impl Rows {
                    ended_at, first_seq, last_seq, deadline, lease, lease_until, trimmed, message, head, owner) WHERE ",
             in_transaction!()
         );
-        let by: Vec<&(dyn ToSql + Sync)> = vec![
+        let params: Vec<&(dyn ToSql + Sync)> = vec![
             &self.id,
             &self.tenant,
             &self.name,
@@ -142,7 +142,7 @@ impl Rows {
             &self.owner,
             &REVISION,
         ];
-        (sql, by)
+        (sql, params)
     }
 
     fn update<'a>(&'a self, now: &'a i64) -> Statement<'a> {
@@ -164,7 +164,7 @@ impl Rows {
                 NOW = NOW
             )
         });
-        let by: Vec<&(dyn ToSql + Sync)> = vec![
+        let params: Vec<&(dyn ToSql + Sync)> = vec![
             &self.id,
             &self.status,
             &self.started_at,
@@ -179,6 +179,6 @@ impl Rows {
             now,
             &self.agent,
         ];
-        (&SQL, by)
+        (&SQL, params)
     }
 }

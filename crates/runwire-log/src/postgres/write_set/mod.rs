@@ -17,31 +17,31 @@ use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{By, Connection};
-use super::failure::Db;
-use super::note::Note;
+use super::connection::{Params, PgConnection};
+use super::error::PgResult;
 use super::rows::whole_number;
-use super::tables::Tables;
-use super::writer::Terms;
+use super::run_snapshot::RunSnapshot;
+use super::txn_store::PgTxnStore;
+use super::writer::LeaseTerms;
 use crate::txn::Txn;
-use heads::{Producers, Threads};
-use records::{Chunks, OutboxRows, Questions};
-use runs::Runs;
+use heads::{ProducerRows, ThreadRows};
+use records::{ChunkRows, InteractionRows, OutboxRows};
+use runs::RunRows;
 
 /// What a commit writes, column by column.
 #[derive(Default)]
-pub(super) struct Flushed {
-    threads: Threads,
-    /// Threads of which only a run has changed.
-    bumped: Vec<i64>,
-    runs: Runs,
+pub(super) struct WriteSet {
+    threads: ThreadRows,
+    /// ThreadRows of which only a run has changed.
+    touched: Vec<i64>,
+    runs: RunRows,
     /// Those of them whose own rows tell everything.
-    sealed: Vec<i64>,
-    producers: Producers,
-    questions: Questions,
+    rewritten: Vec<i64>,
+    producers: ProducerRows,
+    questions: InteractionRows,
     deleted: Vec<i64>,
     deleted_at: i64,
-    chunks: Chunks,
+    chunks: ChunkRows,
     notices: OutboxRows,
     /// What its threads have as their version with this commit, and never had before.
     pub(super) version: i64,
@@ -56,11 +56,11 @@ type Statements<'a> = Vec<Statement<'a>>;
 /// server's ends its waiting for a replica here.
 const COMMIT: &str = "COMMIT WORK";
 
-impl Flushed {
+impl WriteSet {
     /// Gathers heads, records and notices.
-    pub(super) fn gather(txn: &mut Txn<Tables>, terms: Terms) -> Db<Self> {
+    pub(super) fn gather(txn: &mut Txn<PgTxnStore>, terms: LeaseTerms) -> PgResult<Self> {
         let now = txn.now.0;
-        let mut flushed = Self {
+        let mut set = Self {
             deleted: txn.batch.deleted.iter().map(|(id, _)| *id).collect(),
             deleted_at: whole_number(now),
             version: fastrand::i64(1..i64::MAX / 2),
@@ -81,23 +81,23 @@ impl Flushed {
             let is_free = noted.is_some_and(|noted| noted.is_none_or(|noted| noted == touched))
                 && threads.contains(&run.thread)
                 && !notes.contains_key(&run.thread);
-            if is_free && !lease_moves && Note::suffices(run) {
-                notes.insert(run.thread, (touched, Note::write(run)?));
+            if is_free && !lease_moves && RunSnapshot::suffices(run) {
+                notes.insert(run.thread, (touched, RunSnapshot::write(run)?));
                 run.snapshot_dirty = false;
                 run.producers.values_mut().for_each(|producer| producer.snapshot_dirty = false);
                 continue;
             }
             if !run.head.summary.interactions.is_empty() {
-                flushed.questions.add(run);
+                set.questions.add(run);
             }
             for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.dirty) {
-                flushed.producers.add("run", touched, name, producer)?;
+                set.producers.add("run", touched, name, producer)?;
                 (producer.dirty, producer.snapshot_dirty) = (false, false);
             }
-            flushed.runs.add(run, terms, now)?;
-            flushed.sealed.push(touched);
+            set.runs.add(run, terms, now)?;
+            set.rewritten.push(touched);
             if !threads.contains(&run.thread) {
-                flushed.bumped.push(run.thread);
+                set.touched.push(run.thread);
             }
         }
         for id in &txn.batch.touched_threads {
@@ -105,27 +105,27 @@ impl Flushed {
             let note = notes.remove(id);
             thread.noted = match &note {
                 Some((run, _)) => Some(*run),
-                None => thread.noted.filter(|run| !flushed.sealed.contains(run)),
+                None => thread.noted.filter(|run| !set.rewritten.contains(run)),
             };
-            flushed.threads.add(thread, note)?;
+            set.threads.add(thread, note)?;
             for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
-                flushed.producers.add("thread", *id, name, producer)?;
+                set.producers.add("thread", *id, name, producer)?;
             }
         }
         for (thread, pending) in &txn.batch.pending {
-            if let Some(batch) = pending.encoded(*thread).filter(|_| !flushed.deleted.contains(thread)) {
-                flushed.chunks.add(batch);
+            if let Some(batch) = pending.encoded(*thread).filter(|_| !set.deleted.contains(thread)) {
+                set.chunks.add(batch);
             }
         }
         for notice in &txn.batch.outbox {
-            flushed.notices.add(notice, now);
+            set.notices.add(notice, now);
         }
-        Ok(flushed)
+        Ok(set)
     }
 
     /// Lists the threads whose version it changes.
     pub(super) fn changed(&self) -> HashSet<i64> {
-        self.threads.ids().chain(&self.bumped).chain(&self.deleted).copied().collect()
+        self.threads.ids().chain(&self.touched).chain(&self.deleted).copied().collect()
     }
 
     /// Tells whether there is nothing to write.
@@ -134,33 +134,38 @@ impl Flushed {
     }
 
     /// Writes it all, and commits. Where a statement fails, what follows does too: then nothing is committed.
-    pub(super) fn commit(&self, connection: &Connection) -> Db<()> {
+    pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<()> {
         let statements = self.statements();
-        let statements: Vec<(&str, By<'_>)> = statements.iter().map(|(sql, by)| (*sql, &by[..])).collect();
-        connection.run_around(None, &statements, Some(COMMIT)).map(drop)
+        let statements: Vec<(&str, Params<'_>)> =
+            statements.iter().map(|(sql, params)| (*sql, &params[..])).collect();
+        connection.run_pipelined(None, &statements, Some(COMMIT)).map(drop)
     }
 
     /// Writes it all in a transaction that begins with a statement, and commits; gives the row of that statement.
-    pub(super) fn commit_after(&self, first: (&str, By<'_>), connection: &Connection) -> Db<Option<Row>> {
+    pub(super) fn commit_after(
+        &self,
+        first: (&str, Params<'_>),
+        connection: &PgConnection,
+    ) -> PgResult<Option<Row>> {
         let statements = self.statements();
-        let statements = statements.iter().map(|(sql, by)| (*sql, &by[..]));
-        let all: Vec<(&str, By<'_>)> = std::iter::once(first).chain(statements).collect();
-        let rows = connection.run_around(Some("BEGIN"), &all, Some(COMMIT))?;
+        let statements = statements.iter().map(|(sql, params)| (*sql, &params[..]));
+        let all: Vec<(&str, Params<'_>)> = std::iter::once(first).chain(statements).collect();
+        let rows = connection.run_pipelined(Some("BEGIN"), &all, Some(COMMIT))?;
         Ok(rows.into_iter().flatten().next())
     }
 
     /// Tells whether something is stored that only this commit can have written.
-    pub(super) fn is_found(&self, connection: &Connection) -> Db<bool> {
+    pub(super) fn was_committed(&self, connection: &PgConnection) -> PgResult<bool> {
         let threads: Vec<i64> = self.changed().into_iter().collect();
         let sql = "SELECT EXISTS (SELECT 1 FROM thread WHERE id = ANY($1) AND version = $2) OR \
                    EXISTS (SELECT 1 FROM chunk JOIN unnest($3::bigint[], $4::bigint[], $5::bytea[]) \
                    AS mine (thread, last, body) USING (thread, last) WHERE chunk.body = mine.body)";
-        let Chunks { thread, last, body, .. } = &self.chunks;
+        let ChunkRows { thread, last, body, .. } = &self.chunks;
         Ok(connection.one(sql, &[&threads, &self.version, thread, last, body])?.get(0))
     }
 
     /// Tells whether something would be stored that only this commit can have written, had it happened.
-    pub(super) fn would_be_found(&self, connection: &Connection) -> Db<bool> {
+    pub(super) fn would_be_visible(&self, connection: &PgConnection) -> PgResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM thread JOIN unnest($1::bigint[], $2::bigint[]) AS mine (id, last) \
                    USING (id) WHERE deleted_at IS NULL AND oldest <= last)";
         Ok(connection.one(sql, &[&self.chunks.thread, &self.chunks.last])?.get(0))
@@ -168,26 +173,26 @@ impl Flushed {
 
     fn statements(&self) -> Statements<'_> {
         let mut all = Vec::new();
-        self.threads.write(&self.sealed, &self.version, &mut all);
-        if !self.bumped.is_empty() {
+        self.threads.write(&self.rewritten, &self.version, &mut all);
+        if !self.touched.is_empty() {
             let sql = concat!(
                 "UPDATE thread SET version = $2, noted = CASE WHEN noted = ANY($3) THEN NULL ELSE noted END, \
                  note = CASE WHEN noted = ANY($3) THEN NULL ELSE note END WHERE id = ANY($1) AND ",
                 in_transaction!()
             );
-            all.push((sql, vec![&self.bumped, &self.version, &self.sealed]));
+            all.push((sql, vec![&self.touched, &self.version, &self.rewritten]));
         }
         self.runs.write(&mut all);
         self.producers.write(&mut all);
         self.questions.write(&mut all);
-        self.bury(&mut all);
+        self.mark_deleted(&mut all);
         self.chunks.write(&mut all);
         self.notices.write(&mut all);
         all
     }
 
     /// Marks threads as deleted; their rows go later. What this commit adds is told all the same.
-    fn bury<'a>(&'a self, all: &mut Statements<'a>) {
+    fn mark_deleted<'a>(&'a self, all: &mut Statements<'a>) {
         if self.deleted.is_empty() {
             return;
         }

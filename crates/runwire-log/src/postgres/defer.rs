@@ -4,48 +4,48 @@
 //! most of the other nodes' groups, one after the other, and hold its own locks meanwhile. So where nodes share threads a
 //! writer takes those that are free, and the others with its next group. For a thread that was not free then it waits.
 
-use super::begin::Locking;
-use super::commit::Request;
-use super::writer::Writer;
+use super::begin::LockMode;
+use super::commit::QueuedCommand;
+use super::writer::PgWriter;
 
-impl Writer {
+impl PgWriter {
     /// Tells how the threads of requests are locked.
-    pub(super) fn locking(&self, group: &[Request]) -> Locking {
-        if self.wary == 0 {
-            return Locking::Trusting;
+    pub(super) fn lock_mode(&self, group: &[QueuedCommand]) -> LockMode {
+        if self.pessimistic_commits == 0 {
+            return LockMode::Cached;
         }
         if group.iter().any(|request| !request.wanted.is_empty()) {
-            return Locking::Wary;
+            return LockMode::Reload;
         }
         let Some(threads) = group.iter().map(|request| self.threads_of(request)).collect::<Option<Vec<_>>>()
         else {
-            return Locking::Wary;
+            return LockMode::Reload;
         };
         let first = threads.first().cloned().unwrap_or_default();
         if threads.iter().all(|threads| *threads == first) {
-            return Locking::Wary;
+            return LockMode::Reload;
         }
-        let late = group.iter().zip(threads).filter(|(request, _)| request.was_put_off);
-        Locking::Free { but: late.flat_map(|(_, threads)| threads).collect() }
+        let deferred = group.iter().zip(threads).filter(|(request, _)| request.was_deferred);
+        LockMode::SkipLocked { except: deferred.flat_map(|(_, threads)| threads).collect() }
     }
 
     /// Puts off the requests whose threads are not locked.
-    pub(super) fn put_off(&mut self, group: &mut Vec<Request>) {
-        let is_free = |request: &Request| {
+    pub(super) fn defer_busy(&mut self, group: &mut Vec<QueuedCommand>) {
+        let is_free = |request: &QueuedCommand| {
             let locked = self.txn.store.locked.borrow();
             self.threads_of(request).is_some_and(|threads| threads.iter().all(|id| locked.contains_key(id)))
         };
         let (free, mut busy): (Vec<_>, Vec<_>) = group.drain(..).partition(is_free);
         *group = free;
-        busy.iter_mut().for_each(|request| request.was_put_off = true);
-        self.put_off.append(&mut busy);
+        busy.iter_mut().for_each(|request| request.was_deferred = true);
+        self.deferred.append(&mut busy);
     }
 
     /// Tells the threads of a request, if their numbers are at hand.
-    fn threads_of(&self, request: &Request) -> Option<Vec<i64>> {
+    fn threads_of(&self, request: &QueuedCommand) -> Option<Vec<i64>> {
         let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.command.keys());
-        let threads = threads.iter().map(|thread| cache.thread_named(thread));
-        let of_runs = runs.iter().map(|run| cache.run_named(run).map(|place| place.thread));
+        let threads = threads.iter().map(|thread| cache.thread_id(thread));
+        let of_runs = runs.iter().map(|run| cache.run_location(run).map(|location| location.thread));
         let mut threads = threads.chain(of_runs).collect::<Option<Vec<_>>>()?;
         threads.dedup();
         (!threads.is_empty()).then_some(threads)

@@ -1,11 +1,11 @@
-//! Runs that this node cannot read: it passes them over, so that they stop nothing else.
+//! Runs that this node cannot read: it is_transient them over, so that they stop nothing else.
 //!
 //! A newer version may have written them, and its nodes can read them. So nothing of them is changed here.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::failure::Failure;
+use super::error::PgError;
 
 /// How many are remembered; of more, all are met again.
 const MOST: usize = 1024;
@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(HashMap<i64, Instant>);
 
-impl Unreadable {
+impl UnreadableRuns {
     /// Lists those that are to be passed over.
     pub(super) fn ids(&mut self) -> Vec<i64> {
         self.0.retain(|_, since| since.elapsed() < AGAIN);
@@ -24,7 +24,7 @@ impl Unreadable {
     }
 
     /// Notes that one cannot be read.
-    pub(super) fn note(&mut self, run: i64, failure: &Failure) {
+    pub(super) fn note(&mut self, run: i64, failure: &PgError) {
         tracing::warn!(run, %failure, "a run cannot be read, and is passed over");
         if self.0.len() >= MOST {
             self.0.clear();

@@ -2,16 +2,16 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::address::Address;
-use super::connection::Connection;
-use super::failure::{Failure, passes};
-use super::{Postgres, schema};
+use super::address::PgAddress;
+use super::connection::PgConnection;
+use super::error::{PgError, is_transient};
+use super::{PostgresLog, schema};
 use crate::Migrated;
 use crate::cluster::redis::TailError;
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PgOpenError {
     /// What names it cannot be read.
     #[error("the address cannot be used: {0}")]
     Unreadable(String),
@@ -57,18 +57,18 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl PgOpenError {
     /// Tells whether waiting may help.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Away(_))
     }
 }
 
-impl From<Failure> for OpenError {
-    fn from(failure: Failure) -> Self {
-        let (told, is_race) = (failure.to_string(), failure.is_race());
+impl From<PgError> for PgOpenError {
+    fn from(failure: PgError) -> Self {
+        let (told, is_conflict) = (failure.to_string(), failure.is_conflict());
         let error = match failure {
-            Failure::Postgres(error) => error,
+            PgError::Postgres(error) => error,
             failure if failure.is_away() => return Self::Away(told),
             _ => return Self::Unusable(told),
         };
@@ -87,34 +87,34 @@ impl From<Failure> for OpenError {
             &SqlState::INVALID_CATALOG_NAME => Self::NoDatabase(told),
             &SqlState::INVALID_SCHEMA_NAME => Self::NoSchema(told),
             &SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed(told),
-            code if is_race || passes(code) => Self::Away(told),
+            code if is_conflict || is_transient(code) => Self::Away(told),
             _ => Self::Unusable(told),
         }
     }
 }
 
-impl Postgres {
+impl PostgresLog {
     /// Makes the tables of a store, or brings them to this version. Blocks.
-    pub fn migrate(url: &str) -> Result<Migrated, OpenError> {
-        prepare(&Connection::open_patient(&config(url)?)?)
+    pub fn migrate(url: &str) -> Result<Migrated, PgOpenError> {
+        prepare(&PgConnection::open_without_timeout(&config(url)?)?)
     }
 
     /// Tells what is wrong with an address, without connecting to it.
-    pub fn check_address(url: &str) -> Result<(), OpenError> {
+    pub fn check_address(url: &str) -> Result<(), PgOpenError> {
         config(url).map(drop)
     }
 }
 
 /// Reads an address.
-pub(super) fn config(url: &str) -> Result<Address, OpenError> {
-    Address::parse(url).map_err(OpenError::Unreadable)
+pub(super) fn config(url: &str) -> Result<PgAddress, PgOpenError> {
+    PgAddress::parse(url).map_err(PgOpenError::UnreadableRuns)
 }
 
 /// The oldest version of Postgres that knows what is asked of it.
 const OLDEST: i32 = 130_000;
 
 /// Brings a store to the newest version, after it was made sure that it keeps what it acknowledges.
-pub(super) fn prepare(connection: &Connection) -> Result<Migrated, OpenError> {
+pub(super) fn prepare(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
     // Whoever waits for another migration sees what it has made.
     connection.run("SET default_transaction_isolation = 'read committed'")?;
     let row = connection
@@ -122,19 +122,21 @@ pub(super) fn prepare(connection: &Connection) -> Result<Migrated, OpenError> {
     let (encoding, version): (String, i32) = (row.get(0), row.get(1));
     if version < OLDEST {
         let (found, needed) = (version / 10_000, OLDEST / 10_000);
-        return Err(OpenError::Unusable(format!("it is Postgres {found}, and {needed} or newer is needed")));
+        return Err(PgOpenError::Unusable(format!(
+            "it is Postgres {found}, and {needed} or newer is needed"
+        )));
     }
     if encoding != "UTF8" {
         let told = format!("the encoding of the database is {encoding}, and must be UTF8");
-        return Err(OpenError::Unusable(told));
+        return Err(PgOpenError::Unusable(told));
     }
     let commits: String = connection.one("SHOW synchronous_commit", &[])?.get(0);
     if commits == "off" {
-        return Err(OpenError::LosesCommits(commits));
+        return Err(PgOpenError::LosesCommits(commits));
     }
     let migrated = schema::migrate(connection)?;
     if migrated.to > schema::newest() {
-        return Err(OpenError::Newer { found: migrated.to, known: schema::newest() });
+        return Err(PgOpenError::Newer { found: migrated.to, known: schema::newest() });
     }
     Ok(migrated)
 }

@@ -1,12 +1,12 @@
 //! The rows of threads and producers that a commit writes.
 
-use super::super::failure::Db;
+use super::super::error::PgResult;
 use super::super::rows::whole_number;
 use super::Statements;
 use crate::txn::{ProducerHead, ThreadHead};
 
 #[derive(Default)]
-pub(super) struct Threads {
+pub(super) struct ThreadRows {
     new: NewThreads,
     changed: ChangedThreads,
 }
@@ -29,13 +29,13 @@ struct ChangedThreads {
     id: Vec<i64>,
     head: Vec<i64>,
     head_at: Vec<i64>,
-    /// Nothing where the note stays, or goes because its run is sealed.
+    /// Nothing where the note stays, or goes because its run is rewritten.
     noted: Vec<Option<i64>>,
     note: Vec<Option<Vec<u8>>>,
 }
 
-impl Threads {
-    pub(super) fn add(&mut self, thread: &ThreadHead, note: Option<(i64, Vec<u8>)>) -> Db<()> {
+impl ThreadRows {
+    pub(super) fn add(&mut self, thread: &ThreadHead, note: Option<(i64, Vec<u8>)>) -> PgResult<()> {
         let (head, head_at) = (whole_number(thread.seq), whole_number(thread.at.0));
         if !thread.new {
             self.changed.id.push(thread.id);
@@ -65,7 +65,7 @@ impl Threads {
         self.new.id.iter().chain(&self.changed.id)
     }
 
-    pub(super) fn write<'a>(&'a self, sealed: &'a Vec<i64>, version: &'a i64, all: &mut Statements<'a>) {
+    pub(super) fn write<'a>(&'a self, rewritten: &'a Vec<i64>, version: &'a i64, all: &mut Statements<'a>) {
         let Self { new, changed } = self;
         if !new.id.is_empty() {
             let sql = concat!(
@@ -102,13 +102,13 @@ impl Threads {
                 in_transaction!()
             );
             let ChangedThreads { id, head, head_at, noted, note } = changed;
-            all.push((sql, vec![id, head, head_at, noted, note, version, sealed]));
+            all.push((sql, vec![id, head, head_at, noted, note, version, rewritten]));
         }
     }
 }
 
 #[derive(Default)]
-pub(super) struct Producers {
+pub(super) struct ProducerRows {
     scope: Vec<&'static str>,
     owner: Vec<i64>,
     name: Vec<String>,
@@ -117,14 +117,14 @@ pub(super) struct Producers {
     decoder: Vec<String>,
 }
 
-impl Producers {
+impl ProducerRows {
     pub(super) fn add(
         &mut self,
         scope: &'static str,
         owner: i64,
         name: &str,
         producer: &ProducerHead,
-    ) -> Db<()> {
+    ) -> PgResult<()> {
         self.scope.push(scope);
         self.owner.push(owner);
         self.name.push(name.to_owned());

@@ -12,7 +12,7 @@ use crate::txn::{NewOutboxMessage, RunHead, mint};
 
 /// The open questions of runs that have asked any.
 #[derive(Default)]
-pub(super) struct Questions {
+pub(super) struct InteractionRows {
     runs: Vec<i64>,
     tenant: Vec<String>,
     run: Vec<i64>,
@@ -23,7 +23,7 @@ pub(super) struct Questions {
     bytes: Vec<i64>,
 }
 
-impl Questions {
+impl InteractionRows {
     pub(super) fn add(&mut self, run: &RunHead) {
         self.runs.push(run.id);
         for question in &run.head.state.questions {
@@ -76,19 +76,19 @@ impl Questions {
 
 /// The new records, a row a thread.
 #[derive(Default)]
-pub(super) struct Chunks {
+pub(super) struct ChunkRows {
     pub(super) thread: Vec<i64>,
     first: Vec<i64>,
     pub(super) last: Vec<i64>,
-    pub(super) body: Vec<Body>,
+    pub(super) body: Vec<ChunkBody>,
 }
 
-impl Chunks {
+impl ChunkRows {
     pub(super) fn add(&mut self, batch: &EncodedBatch) {
         self.thread.push(batch.thread);
         self.first.push(whole_number(batch.first));
         self.last.push(whole_number(batch.last));
-        self.body.push(Body(batch.clone()));
+        self.body.push(ChunkBody(batch.clone()));
     }
 
     pub(super) fn write<'a>(&'a self, all: &mut Statements<'a>) {
@@ -105,9 +105,9 @@ impl Chunks {
 
 /// Records as the store keeps them, which are not copied before they are sent.
 #[derive(Debug)]
-pub(super) struct Body(EncodedBatch);
+pub(super) struct ChunkBody(EncodedBatch);
 
-impl ToSql for Body {
+impl ToSql for ChunkBody {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         self.0.records().to_sql(kind, out)
     }

@@ -1,7 +1,7 @@
 //! Heads that are kept from one commit of a node to the next.
 //!
 //! What is kept of a thread counts only while its row is locked and has the version that it had when it was kept: every
-//! commit that changes the thread, one of its runs or one of their producers gives it another. Names are kept apart:
+//! commit that changes the thread, one of its runs or one of their producers gives it another. RunNames are kept apart:
 //! they are used once, and never mean anything else.
 
 use std::collections::HashMap;
@@ -12,15 +12,15 @@ use crate::txn::{RunHead, ThreadHead};
 
 /// What is kept.
 #[derive(Default)]
-pub(super) struct Cache {
-    threads: HashMap<i64, Kept>,
+pub(super) struct HeadCache {
+    threads: HashMap<i64, CachedThread>,
     runs: HashMap<i64, Box<RunHead>>,
     thread_names: HashMap<ThreadKey, i64>,
-    run_names: HashMap<RunKey, RunPlace>,
+    run_names: HashMap<RunKey, RunLocation>,
 }
 
 /// A thread at one version.
-struct Kept {
+struct CachedThread {
     version: i64,
     /// Nothing where only some of its runs are kept, or while it is being worked on.
     head: Option<Box<ThreadHead>>,
@@ -30,17 +30,17 @@ struct Kept {
 
 /// The number of a run, and that of its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RunPlace {
+pub(super) struct RunLocation {
     pub(super) run: i64,
     pub(super) thread: i64,
 }
 
-impl Cache {
-    pub(super) fn thread_named(&self, key: &ThreadKey) -> Option<i64> {
+impl HeadCache {
+    pub(super) fn thread_id(&self, key: &ThreadKey) -> Option<i64> {
         self.thread_names.get(key).copied()
     }
 
-    pub(super) fn run_named(&self, key: &RunKey) -> Option<RunPlace> {
+    pub(super) fn run_location(&self, key: &RunKey) -> Option<RunLocation> {
         self.run_names.get(key).copied()
     }
 
@@ -97,13 +97,13 @@ impl Cache {
     /// Keeps the head of a run, whose thread is stored with a version.
     pub(super) fn keep_run(&mut self, mut head: Box<RunHead>, version: i64) {
         (head.new, head.listed, head.leased) = (false, false, false);
-        let place = RunPlace { run: head.id, thread: head.thread };
+        let location = RunLocation { run: head.id, thread: head.thread };
         self.run_names.insert(head.key.clone(), place);
-        let kept = self.of(place.thread, version);
-        if !kept.runs.contains(&place.run) {
-            kept.runs.push(place.run);
+        let kept = self.of(location.thread, version);
+        if !kept.runs.contains(&location.run) {
+            kept.runs.push(location.run);
         }
-        self.runs.insert(place.run, head);
+        self.runs.insert(location.run, head);
     }
 
     /// Says that what is kept of a thread is now stored with another version.
@@ -122,12 +122,12 @@ impl Cache {
         }
     }
 
-    fn of(&mut self, thread: i64, version: i64) -> &mut Kept {
-        let begin = || Kept { version, head: None, runs: Vec::new() };
+    fn of(&mut self, thread: i64, version: i64) -> &mut CachedThread {
+        let begin = || CachedThread { version, head: None, runs: Vec::new() };
         self.threads.entry(thread).or_insert_with(begin)
     }
 
-    fn drop_runs(&mut self, kept: &Kept) {
+    fn drop_runs(&mut self, kept: &CachedThread) {
         for run in &kept.runs {
             self.runs.remove(run);
         }

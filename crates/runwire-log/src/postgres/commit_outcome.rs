@@ -1,0 +1,145 @@
+//! What became of a commit whose answer was lost.
+//!
+//! The store remembers what became of each transaction. But after a crash it may give the number of one that was lost
+//! to another. So that a transaction is said to be committed counts only where something is found that it has written.
+//!
+//! One that was worked out ahead may not even have begun, and has no number. But it holds only for the versions that its
+//! threads had: where these are still the same they are changed, so that it can never be committed.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use runwire_model::Timestamp;
+
+use super::commit::CommitBackoff;
+use super::connection::PgConnection;
+use super::error::{PgError, PgResult};
+use super::optimistic::ExpectedVersions;
+use super::txn_store::PgTxnStore;
+use super::write_set::WriteSet;
+use super::writer::PgWriter;
+use crate::limits;
+use crate::txn::Heads;
+
+/// A transaction that is committed, or not.
+pub(super) struct CommitAttempt {
+    proof: OutcomeProof,
+    write_set: WriteSet,
+}
+
+/// What tells which of both.
+enum OutcomeProof {
+    /// Its number.
+    Number(String),
+    /// The versions that its threads had before.
+    Versions(ExpectedVersions),
+}
+
+/// What became of it.
+pub(super) enum CommitOutcome {
+    Committed,
+    /// Nothing was written.
+    Aborted,
+    /// It cannot be found out, and why.
+    Unknown(String),
+}
+
+impl CommitAttempt {
+    pub(super) fn new(transaction: String, write_set: WriteSet) -> Self {
+        Self { proof: OutcomeProof::Number(transaction), write_set }
+    }
+
+    /// A transaction that is worked out before anything is locked.
+    pub(super) fn optimistic(versions: HashMap<i64, i64>, write_set: WriteSet) -> Self {
+        Self { proof: OutcomeProof::Versions(ExpectedVersions::new(versions)), write_set }
+    }
+
+    /// Writes what it is about, and commits it; tells the store's time where it begins with that.
+    pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<Option<Timestamp>> {
+        match &self.proof {
+            OutcomeProof::Number(_) => self.write_set.commit(connection).map(|()| None),
+            OutcomeProof::Versions(versions) => versions.commit(connection, &self.write_set),
+        }
+    }
+
+    /// Keeps the heads that it has left, once it is committed.
+    pub(super) fn cache_heads(&self, store: &PgTxnStore, heads: Heads) {
+        store.cache_heads(heads, &self.write_set.changed(), self.write_set.version);
+    }
+
+    /// Looks what became of it; nothing while it is still under way.
+    fn query_outcome(&self, connection: &PgConnection) -> PgResult<Option<CommitOutcome>> {
+        let transaction = match &self.proof {
+            OutcomeProof::Number(transaction) => transaction,
+            OutcomeProof::Versions(versions) => {
+                return Ok(Some(match versions.resolve(connection, &self.write_set)? {
+                    Some(true) => CommitOutcome::Committed,
+                    Some(false) => CommitOutcome::Aborted,
+                    None => CommitOutcome::Unknown("others have written over what would tell it".into()),
+                }));
+            }
+        };
+        let sql = "SELECT pg_xact_status($1::text::xid8)";
+        let status = match connection.one(sql, &[transaction]) {
+            Ok(row) => row.get::<_, Option<String>>(0),
+            // A number that was not given yet: where it was, the store has lost all that followed.
+            Err(PgError::Postgres(error)) if error.code().is_some_and(|code| code.code() == "22023") => {
+                return Ok(Some(CommitOutcome::Aborted));
+            }
+            Err(failure) => return Err(failure),
+        };
+        Ok(match status.as_deref() {
+            Some("in progress") => None,
+            Some("aborted") => Some(CommitOutcome::Aborted),
+            Some("committed") if self.write_set.was_committed(connection)? => Some(CommitOutcome::Committed),
+            Some("committed") => {
+                Some(CommitOutcome::Unknown("others have written over what would tell it".into()))
+            }
+            _ => Some(CommitOutcome::Unknown("the store has forgotten the transaction".into())),
+        })
+    }
+}
+
+impl PgWriter {
+    /// Finds out what became of a transaction.
+    pub(super) fn resolve_outcome(&mut self, attempt: &CommitAttempt) -> CommitOutcome {
+        if attempt.write_set.is_empty() {
+            return match attempt.proof {
+                OutcomeProof::Number(_) => CommitOutcome::Committed,
+                // Whether it still held is not known.
+                OutcomeProof::Versions(_) => CommitOutcome::Aborted,
+            };
+        }
+        let until = Instant::now() + Duration::from_millis(limits::STORE_DOUBT_MILLIS);
+        let mut pause = CommitBackoff::default();
+        loop {
+            let resolved = self.reconnect().and_then(|()| self.poll_outcome(attempt, until, &mut pause));
+            let failure = match resolved {
+                Ok(outcome) => return outcome,
+                Err(failure) => failure,
+            };
+            let may_pass = failure.is_away() || failure.is_conflict();
+            if !may_pass || Instant::now() >= until {
+                return CommitOutcome::Unknown(failure.to_string());
+            }
+            pause.wait();
+        }
+    }
+
+    fn poll_outcome(
+        &self,
+        attempt: &CommitAttempt,
+        until: Instant,
+        pause: &mut CommitBackoff,
+    ) -> PgResult<CommitOutcome> {
+        loop {
+            if let Some(outcome) = attempt.query_outcome(&self.txn.store.connection)? {
+                return Ok(outcome);
+            }
+            if Instant::now() >= until {
+                return Ok(CommitOutcome::Unknown("the store is still busy with it".into()));
+            }
+            pause.wait();
+        }
+    }
+}

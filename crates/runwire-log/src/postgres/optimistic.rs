@@ -1,0 +1,158 @@
+//! Working ahead: what is at hand is worked on before anything is locked, and the commit finds out whether it still holds.
+//!
+//! All of it goes to the store at once: locks, in one order, of every thread that was worked on; a look whether each still
+//! has the version that it had when it was kept; what is new; the commit. If another node has written there meanwhile,
+//! the look fails and with it all that follows, and the requests are worked out again, with locks taken beforehand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use runwire_model::Timestamp;
+use tokio_postgres::error::SqlState;
+
+use super::commit::{AttemptError, QueuedCommand};
+use super::commit_outcome::CommitAttempt;
+use super::connection::{Params, PgConnection};
+use super::error::{PgError, PgResult};
+use super::rows::time;
+use super::txn_store::{NOW, PgTxnStore};
+use super::write_set::WriteSet;
+use super::writer::PgWriter;
+use crate::key::{RunKey, ThreadKey};
+
+/// After another node was faster, so many commits lock first.
+const PESSIMISTIC_COMMITS: u32 = 16;
+
+impl PgTxnStore {
+    /// Begins to work on what is at hand, if all is that is named.
+    fn try_optimistic(&mut self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Option<Timestamp> {
+        let now = self.clock?.now()?;
+        let mut versions = HashMap::with_capacity(runs.len());
+        {
+            let cache = self.cache.borrow();
+            for key in threads {
+                let thread = cache.thread_id(key)?;
+                versions.insert(thread, cache.version_of(thread)?);
+            }
+            for key in runs {
+                let location = cache.run_location(key).filter(|location| cache.has_run(location.run))?;
+                versions.insert(location.thread, cache.version_of(location.thread)?);
+            }
+        }
+        self.reset();
+        self.locked.replace(versions);
+        self.is_optimistic = true;
+        Some(now)
+    }
+}
+
+impl PgWriter {
+    /// Works requests out ahead and commits them; tells whether that could be done.
+    pub(super) fn try_optimistic(&mut self, group: &mut [QueuedCommand]) -> Result<bool, AttemptError> {
+        if self.pessimistic_commits > 0 || group.iter().any(|request| !request.command.continues_run()) {
+            self.pessimistic_commits = self.pessimistic_commits.saturating_sub(1);
+            return Ok(false);
+        }
+        let (threads, runs): (Vec<_>, Vec<_>) = group.iter().map(|request| request.command.keys()).unzip();
+        let threads: Vec<_> = threads.iter().flatten().collect();
+        let runs: Vec<_> = runs.iter().flatten().collect();
+        let Some(now) = self.txn.store.try_optimistic(&threads, &runs) else { return Ok(false) };
+        self.txn.now = now;
+        let done = self.execute_optimistic(group);
+        self.txn.store.is_optimistic = false;
+        match done {
+            Ok(()) => Ok(true),
+            // Also what cannot be read may only seem so: others may have written meanwhile.
+            Err(AttemptError::Failed(PgError::NotCached | PgError::Damaged(_))) => {
+                self.txn.forget();
+                Ok(false)
+            }
+            Err(AttemptError::Failed(PgError::Conflict)) => {
+                self.address.counters.retried();
+                self.txn.forget();
+                self.pessimistic_commits = PESSIMISTIC_COMMITS;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn execute_optimistic(&mut self, group: &mut [QueuedCommand]) -> Result<(), AttemptError> {
+        for request in group {
+            self.txn.execute(&mut request.command)?;
+        }
+        let versions = self.txn.store.locked.borrow().clone();
+        let attempt = CommitAttempt::optimistic(versions, WriteSet::gather(&mut self.txn, self.terms)?);
+        self.commit_attempt(attempt)
+    }
+}
+
+/// The versions that threads must have, in the order of their numbers.
+pub(super) struct ExpectedVersions {
+    threads: Vec<i64>,
+    versions: Vec<i64>,
+}
+
+impl ExpectedVersions {
+    pub(super) fn new(versions: HashMap<i64, i64>) -> Self {
+        let versions: BTreeMap<_, _> = versions.into_iter().collect();
+        let (threads, versions) = versions.into_iter().unzip();
+        Self { threads, versions }
+    }
+
+    /// Locks the threads, makes sure of their versions, writes what is new and commits; tells the store's time.
+    pub(super) fn commit(
+        &self,
+        connection: &PgConnection,
+        write_set: &WriteSet,
+    ) -> PgResult<Option<Timestamp>> {
+        // Dividing by 0 is an error, which makes all that follows fail.
+        let versions = format!(
+            "SELECT {NOW} / (coalesce(array_agg(version ORDER BY id), '{{}}') = $2::bigint[])::int FROM \
+             (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held"
+        );
+        let params: Params<'_> = &[&self.threads, &self.versions];
+        let told = write_set.commit_after((&versions, params), connection);
+        let told = told.map_err(|failure| match failure {
+            PgError::Postgres(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+                PgError::Conflict
+            }
+            failure => failure,
+        })?;
+        // It is committed now, whatever it tells.
+        Ok(told.map(|row| time(&row, 0)))
+    }
+
+    /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that
+    /// cannot be told any more.
+    pub(super) fn resolve(&self, connection: &PgConnection, write_set: &WriteSet) -> PgResult<Option<bool>> {
+        connection.run("BEGIN")?;
+        let outcome = self.resolve_locked(connection, write_set);
+        match &outcome {
+            Ok(_) => connection.run("COMMIT")?,
+            // Where also this fails the connection is gone, and with it the transaction.
+            Err(_) => drop(connection.run("ROLLBACK")),
+        }
+        outcome
+    }
+
+    fn resolve_locked(&self, connection: &PgConnection, write_set: &WriteSet) -> PgResult<Option<bool>> {
+        let sql = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+        let versions = connection.query(sql, &[&self.threads])?;
+        let versions: HashMap<i64, i64> = versions.iter().map(|row| (row.get(0), row.get(1))).collect();
+        // It changes all of them or none.
+        let changed = write_set.changed();
+        let mut changed =
+            self.threads.iter().zip(&self.versions).filter(|(thread, _)| changed.contains(thread));
+        let unchanged = changed.find(|(thread, version)| versions.get(thread) == Some(version));
+        Ok(match unchanged {
+            _ if write_set.was_committed(connection)? => Some(true),
+            Some((thread, _)) => {
+                // Whatever may still be on its way finds another version.
+                let version = fastrand::i64(1..i64::MAX / 2);
+                connection.execute("UPDATE thread SET version = $2 WHERE id = $1", &[thread, &version])?;
+                Some(false)
+            }
+            None => write_set.would_be_visible(connection)?.then_some(false),
+        })
+    }
+}
