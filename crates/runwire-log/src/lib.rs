@@ -1,6 +1,6 @@
 //! The log: what Runwire stores, in which order, and what it promises about it.
 //!
-//! One small trait, [`Log`]; its embedded implementation, [`sqlite::Sqlite`]; and `conformance`, the suite that
+//! One small trait, [`Log`]; its embedded implementation, [`sqlite::SqliteLog`]; and `conformance`, the suite that
 //! any implementation must pass (a cargo feature). This page is the specification of what is stored.
 //!
 //! # What is stored

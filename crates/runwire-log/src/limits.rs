@@ -26,7 +26,7 @@ pub const WRITER_QUEUE: usize = 4096;
 pub const WRITER_QUEUE_BYTES: usize = 256 << 20;
 /// Runs and threads whose state a writer keeps at hand.
 pub const HEADS_AT_HAND: usize = 4096;
-/// ReadStore that are removed in one commit when a thread is deleted or trimmed.
+/// Rows that are removed in one commit when a thread is deleted or trimmed.
 pub const PURGE_ROWS: usize = 256;
 /// Seconds that a run may be silent before it counts as lost.
 pub const LEASE_SECONDS: u64 = 60;

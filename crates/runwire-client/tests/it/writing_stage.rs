@@ -10,7 +10,7 @@ use runwire_client::Client;
 use runwire_client::model::Event;
 use runwire_client::write::{EngineBuilder, StreamingEngine};
 use runwire_log::Log;
-use runwire_log::sqlite::{SqliteOptions, Sqlite};
+use runwire_log::sqlite::{SqliteOptions, SqliteLog};
 use runwire_server::{Config, Server};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -120,7 +120,7 @@ async fn serve(directory: &TempDir, listen: SocketAddr, lease: Duration) -> (Run
             // The store and the port of the one before are free a moment after it is gone.
             let path = path.clone();
             let started = runtime.spawn(async move {
-                let log = Sqlite::open(&path, SqliteOptions { lease, ..SqliteOptions::default() })
+                let log = SqliteLog::open(&path, SqliteOptions { lease, ..SqliteOptions::default() })
                     .map_err(|error| error.to_string())?;
                 let log: Arc<dyn Log> = Arc::new(log);
                 let config = Config { listen, ..Config::default() };

@@ -187,7 +187,7 @@ impl PostgresLog {
         &self,
         read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
-        self.using(move |reader| reader.at_one_moment(&read)?).await
+        self.using(move |reader| reader.in_snapshot(&read)?).await
     }
 }
 

@@ -35,7 +35,7 @@ impl PgReader {
     }
 
     /// Reads in one transaction, so that nothing changes between two looks at the store.
-    pub(super) fn at_one_moment<T>(
+    pub(super) fn in_snapshot<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
     ) -> PgResult<Result<T, LogError>> {

@@ -17,7 +17,7 @@ use crate::query::before;
 use crate::txn::{BaseState, Candidate, ThreadTrim, plan_trims};
 use crate::{Retention, limits};
 
-/// ReadStore whose bytes are counted at once.
+/// Rows whose bytes are counted at once.
 const COUNTED: i64 = 20_000;
 
 /// The runs that ended next.
@@ -66,7 +66,7 @@ impl PgReader {
         retention: Retention,
         excess: u64,
     ) -> Result<Vec<ThreadTrim>, LogError> {
-        self.at_one_moment(|reader| {
+        self.in_snapshot(|reader| {
             let runs = reader.candidates(ended)?;
             Ok(plan_trims(
                 &runs,
@@ -79,7 +79,7 @@ impl PgReader {
 
     /// Removes what was planned, and tells how many runs.
     fn trim(&mut self, cut: &ThreadTrim) -> Result<usize, LogError> {
-        let window = match self.at_one_moment(|reader| before(reader, &cut.key, cut.oldest))? {
+        let window = match self.in_snapshot(|reader| before(reader, &cut.key, cut.oldest))? {
             // It was deleted meanwhile.
             Err(LogError::ThreadDeleted(_)) => return Ok(0),
             window => window?,

@@ -345,7 +345,7 @@ pub(super) type RunNames = HashMap<u64, Arc<str>>;
 
 /// RunNames that are remembered.
 const NAMES: usize = 4096;
-/// ReadStore of records that are read at once.
+/// Rows of records that are read at once.
 const ROWS: i64 = 32;
 
 /// Shows the stored records of a thread after a `seq`, until it is told to stop.

@@ -3,7 +3,7 @@
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::read::{Reader, whole_number};
+use super::reader::{SqliteReader, whole_number};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 use crate::txn::RunProgress;
@@ -38,7 +38,7 @@ pub(super) fn save_questions(connection: &Connection, run: i64, head: &RunProgre
     Ok(())
 }
 
-impl Reader {
+impl SqliteReader {
     /// Reads one row more than the page has, to know whether there is a next one.
     pub(super) fn questions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
@@ -50,7 +50,7 @@ impl Reader {
                    AND (?5 IS NULL OR run.agent = ?5) AND (?6 IS NULL OR thread.name = ?6) \
                    ORDER BY question.asked_at DESC, question.id DESC LIMIT ?7";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let by = params![
+        let values = params![
             query.tenant,
             whole_number(before.asked_at.0),
             whole_number(before.number),
@@ -59,7 +59,7 @@ impl Reader {
             query.thread,
             whole_number(query.limit as u64 + 1),
         ];
-        let rows = statement.query_map(by, |row| {
+        let rows = statement.query_map(values, |row| {
             Ok(InboxRow {
                 number: row.get(0)?,
                 run: row.get(1)?,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use runwire_model::Timestamp;
 use rusqlite::Connection;
 
-use super::Options;
-use super::writer::Db;
+use super::SqliteOptions;
+use super::writer::SqliteResult;
 use crate::txn::{Lease, RunHead};
 
 /// The leases of all open runs.
@@ -25,7 +25,7 @@ pub(super) struct Leases {
 
 impl Leases {
     /// Gives every open run a full term.
-    pub(super) fn open(connection: &Connection, options: &Options) -> Db<Self> {
+    pub(super) fn open(connection: &Connection, options: &SqliteOptions) -> SqliteResult<Self> {
         let sql = "SELECT id, status, deadline, json_extract(head, '$.summary.cancel_requested') FROM run \
                    INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
         let mut statement = connection.prepare(sql)?;

@@ -5,7 +5,7 @@ use runwire_model::run::Status;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params_from_iter};
 
-use super::read::{Reader, whole_number};
+use super::reader::{SqliteReader, whole_number};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery};
@@ -26,7 +26,7 @@ impl Conditions {
 }
 
 /// Chooses the index of a list. Each gives the newest run first, so that reading ends when the page is full; only
-/// the runs of one thread, and those that are open, are few enough to be put in order.
+/// the runs of one thread, and those that are open, are few enough to be put in message.
 fn index_for(query: &RunQuery) -> &'static str {
     let open = query.statuses.iter().all(|status| !status.is_closed());
     match &query.statuses[..] {
@@ -38,7 +38,7 @@ fn index_for(query: &RunQuery) -> &'static str {
     }
 }
 
-impl Reader {
+impl SqliteReader {
     /// Lists runs, newest first.
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let Some((sql, values)) = self.runs_statement(query)? else { return Ok(Vec::new()) };
@@ -126,7 +126,7 @@ mod tests {
     fn plan(query: &RunQuery) -> String {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
-        let reader = Reader::new(connection);
+        let reader = SqliteReader::new(connection);
         let (sql, values) = reader.runs_statement(query).unwrap().unwrap();
         let mut explain = reader.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps = explain.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();

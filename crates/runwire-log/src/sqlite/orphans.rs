@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params_from_iter};
 
-use super::read::{Reader, whole_number};
+use super::reader::{SqliteReader, whole_number};
 use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::OrphanedRun;
@@ -32,7 +32,7 @@ impl Orphans {
     /// Gives what comes next.
     pub(super) fn claim(
         &mut self,
-        reader: &Reader,
+        reader: &SqliteReader,
         agents: &[String],
         limit: usize,
     ) -> Result<Vec<OrphanedRun>, LogError> {

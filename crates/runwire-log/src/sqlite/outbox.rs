@@ -5,16 +5,16 @@ use std::time::Duration;
 use runwire_model::{Json, Timestamp};
 use rusqlite::{Row, params};
 
-use super::read::{Reader, whole_number};
-use super::writer::{Db, Writer};
+use super::reader::{SqliteReader, whole_number};
+use super::writer::{SqliteResult, SqliteWriter};
 use crate::error::LogError;
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::txn::mint;
 
-impl Writer {
+impl SqliteWriter {
     /// Takes up who is to be told of what, and forgets what waits for others.
-    pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> Db<()> {
+    pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> SqliteResult<()> {
         let names: Vec<String> = {
             let mut names = self.txn.store.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
             names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
@@ -27,7 +27,7 @@ impl Writer {
     }
 
     /// Writes the notices of this commit, once the rows of their runs are there.
-    pub(super) fn save_outbox(&mut self) -> Db<()> {
+    pub(super) fn save_outbox(&mut self) -> SqliteResult<()> {
         let now = self.txn.now;
         for notice in self.txn.batch.outbox.drain(..) {
             let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
@@ -47,7 +47,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn mark_delivered(&mut self, number: u64, outcome: DeliveryOutcome) -> Db<()> {
+    pub(super) fn mark_delivered(&mut self, number: u64, outcome: DeliveryOutcome) -> SqliteResult<()> {
         match outcome {
             DeliveryOutcome::Done => {
                 let sql = "DELETE FROM notice WHERE id = ?1";
@@ -64,14 +64,14 @@ impl Writer {
     }
 
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
-    pub(super) fn clear_outbox(&self, thread: i64) -> Db<()> {
+    pub(super) fn clear_outbox(&self, thread: i64) -> SqliteResult<()> {
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
         self.txn.store.connection.prepare_cached(sql)?.execute([thread])?;
         Ok(())
     }
 }
 
-impl Reader {
+impl SqliteReader {
     /// Lists what a subscriber is to be told, what is due first, first.
     pub(super) fn outbox(
         &self,

@@ -6,9 +6,9 @@
 use runwire_model::Timestamp;
 use rusqlite::params;
 
-use super::read::Reader;
+use super::reader::SqliteReader;
 use super::rows::json_error;
-use super::writer::{Db, Writer};
+use super::writer::{SqliteResult, SqliteWriter};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::before;
@@ -19,14 +19,14 @@ use crate::{Retention, limits};
 const EVERYTHING: u64 = i64::MAX as u64;
 
 /// What retention removes from a thread, and the messages and the state before what is left of it.
-pub(super) struct Trim {
+pub(super) struct TrimCommand {
     cut: ThreadTrim,
     base: String,
 }
 
-impl Writer {
+impl SqliteWriter {
     /// Goes on with what a restart has interrupted.
-    pub(super) fn find_purges(&mut self) -> Db<()> {
+    pub(super) fn find_purges(&mut self) -> SqliteResult<()> {
         let sql = "SELECT id, CASE WHEN deleted_at IS NULL THEN oldest - 1 ELSE ?1 END FROM thread \
                    WHERE (deleted_at IS NOT NULL AND purged = 0) OR (deleted_at IS NULL AND oldest > 1 AND \
                    EXISTS (SELECT 1 FROM chunk WHERE thread = thread.id AND last < oldest))";
@@ -37,31 +37,31 @@ impl Writer {
     }
 
     /// Marks threads as deleted, and forgets what is at hand of them; the rows of their runs are written.
-    pub(super) fn bury(&mut self) -> Db<()> {
+    pub(super) fn mark_deleted(&mut self) -> SqliteResult<()> {
         for (id, _) in &self.txn.batch.deleted {
             let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
-            let by = params![id, self.txn.now.0];
-            self.txn.store.connection.prepare_cached(sql)?.execute(by)?;
+            let values = params![id, self.txn.now.0];
+            self.txn.store.connection.prepare_cached(sql)?.execute(values)?;
             self.clear_outbox(*id)?;
             self.txn.heads.forget_thread(*id);
-            self.txn.store.journal.threads.remove(id);
+            self.txn.store.pending_commits.threads.remove(id);
             self.purges.push_back((*id, EVERYTHING));
         }
         Ok(())
     }
 
-    pub(super) fn trim(&mut self, trim: &Trim) -> Db<usize> {
+    pub(super) fn trim(&mut self, trim: &TrimCommand) -> SqliteResult<usize> {
         let Txn { heads, store, .. } = &mut self.txn;
-        let Trim { cut, base } = trim;
+        let TrimCommand { cut, base } = trim;
         let Some(mut thread) = heads.take_thread_by_id(store, cut.thread)? else { return Ok(0) };
         // The row says from now on how far the thread is, so nothing may be missing beside it.
-        self.seal_now.insert(cut.thread);
+        self.flush_now.insert(cut.thread);
         let takes = !thread.deleted && thread.oldest < cut.oldest;
         if takes {
             thread.oldest = cut.oldest;
             let sql = "UPDATE thread SET oldest = ?2, base = ?3, head = ?4, head_at = ?5 WHERE id = ?1";
-            let by = params![cut.thread, cut.oldest, base, thread.seq, thread.at.0];
-            store.connection.prepare_cached(sql)?.execute(by)?;
+            let values = params![cut.thread, cut.oldest, base, thread.seq, thread.at.0];
+            store.connection.prepare_cached(sql)?.execute(values)?;
         }
         heads.put_thread(thread);
         if !takes {
@@ -83,7 +83,7 @@ impl Writer {
     /// Removes some rows of what was deleted or trimmed.
     ///
     /// A row that holds records on both sides of the oldest one stays; what is too old in it is passed over.
-    pub(super) fn purge(&mut self) -> Db<()> {
+    pub(super) fn purge(&mut self) -> SqliteResult<()> {
         let Some((thread, upto)) = self.purges.front().copied() else { return Ok(()) };
         let sql = "DELETE FROM chunk WHERE id IN \
                    (SELECT id FROM chunk WHERE thread = ?1 AND last <= ?2 ORDER BY last LIMIT ?3)";
@@ -103,7 +103,7 @@ impl Writer {
     }
 
     /// Removes what is left of a deleted thread but the ids, so that they stay used up.
-    fn empty_thread(&self, thread: i64) -> Db<()> {
+    fn empty_thread(&self, thread: i64) -> SqliteResult<()> {
         let runs = "SELECT id FROM run WHERE thread = ?1";
         for sql in [
             format!("DELETE FROM checkpoint WHERE run IN ({runs})"),
@@ -120,7 +120,7 @@ impl Writer {
 }
 
 /// Finds out what retention removes.
-pub(super) fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Trim>, LogError> {
+pub(super) fn plan(reader: &mut SqliteReader, retention: Retention) -> Result<Vec<TrimCommand>, LogError> {
     let runs = candidates(reader)?;
     let cuts = plan_trims(
         &runs,
@@ -132,13 +132,13 @@ pub(super) fn plan(reader: &mut Reader, retention: Retention) -> Result<Vec<Trim
     for cut in cuts {
         let window = before(reader, &cut.key, cut.oldest)?;
         let base = serde_json::to_string(&BaseState::of(&window)).map_err(json_error)?;
-        trims.push(Trim { cut, base });
+        trims.push(TrimCommand { cut, base });
     }
     Ok(trims)
 }
 
-/// Lists the runs that are kept, thread by thread in the order they began.
-fn candidates(reader: &Reader) -> Result<Vec<Candidate>, LogError> {
+/// Lists the runs that are kept, thread by thread in the message they began.
+fn candidates(reader: &SqliteReader) -> Result<Vec<Candidate>, LogError> {
     let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, run.ended_at \
                FROM thread JOIN run ON run.thread = thread.id \
                WHERE thread.deleted_at IS NULL AND run.trimmed = 0 AND run.first_seq IS NOT NULL \
@@ -158,14 +158,14 @@ fn candidates(reader: &Reader) -> Result<Vec<Candidate>, LogError> {
 }
 
 /// Counts the bytes of all records; those that wait for being purged are gone already.
-fn kept_bytes(reader: &Reader) -> Result<u64, LogError> {
+fn kept_bytes(reader: &SqliteReader) -> Result<u64, LogError> {
     let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk JOIN thread ON thread.id = chunk.thread \
                WHERE thread.deleted_at IS NULL AND chunk.last >= thread.oldest";
     Ok(reader.connection.query_row(sql, [], |row| row.get(0))?)
 }
 
 /// Counts the bytes of the rows of a thread that end after one `seq` and not after another.
-fn bytes_between(reader: &Reader, thread: i64, after: u64, upto: u64) -> Result<u64, LogError> {
+fn bytes_between(reader: &SqliteReader, thread: i64, after: u64, upto: u64) -> Result<u64, LogError> {
     let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk JOIN thread ON thread.id = chunk.thread \
                WHERE chunk.thread = ?1 AND last > ?2 AND last <= ?3 AND last >= oldest";
     Ok(reader.connection.prepare_cached(sql)?.query_row(params![thread, after, upto], |row| row.get(0))?)

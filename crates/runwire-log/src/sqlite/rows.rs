@@ -8,7 +8,7 @@ use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::inbox::save_questions;
-use super::read::last_record;
+use super::reader::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
@@ -122,7 +122,7 @@ pub(super) fn load_thread(
         "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at, oldest FROM thread WHERE {filter}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let thread = statement.query_row(by, |row| {
+    let thread = statement.query_row(values, |row| {
         Ok(ThreadHead {
             id: row.get(0)?,
             key: ThreadKey::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?),
@@ -206,7 +206,7 @@ pub(super) fn load_run(
 ) -> rusqlite::Result<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;
-    let Some(mut run) = statement.query_row(by, run_of_row).optional()? else { return Ok(None) };
+    let Some(mut run) = statement.query_row(values, run_of_row).optional()? else { return Ok(None) };
     run.producers = load_producers(connection, "run", run.id)?;
     Ok(Some(Box::new(run)))
 }

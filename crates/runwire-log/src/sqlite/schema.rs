@@ -1,6 +1,6 @@
 //! The tables, and how a file of an older version becomes one of this.
 //!
-//! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `journal`; later, all records
+//! Layout, chosen by measuring (`docs/performance.md`): a commit appends one row to `pending_commits`; later, all records
 //! that a thread has gathered there become one row of `chunk`, found by (thread, last seq).
 
 use rusqlite::Connection;
@@ -76,8 +76,8 @@ CREATE TABLE chunk (
 ) STRICT;
 CREATE UNIQUE INDEX chunk_of_thread ON chunk (thread, last);
 
--- What is committed and not yet in the tables above: see journal.rs.
-CREATE TABLE journal (
+-- What is committed and not yet in the tables above: see pending_commits.rs.
+CREATE TABLE pending_commits (
     id   INTEGER PRIMARY KEY,
     body BLOB    NOT NULL
 ) STRICT;
@@ -162,21 +162,21 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// What a file is, by its version and its tables.
-pub(super) enum Found {
+pub(super) enum SchemaState {
     /// A store of ours, of this version now.
-    Ours(Migrated),
+    Current(Migrated),
     /// One that a newer version has written.
     Newer(u32),
     /// A database that is none of ours.
-    Anothers,
+    Foreign,
 }
 
 /// Brings a file to the newest version, if it is ours.
-pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<SchemaState> {
     let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(Found::Newer(version)) };
+    let Some(steps) = MIGRATIONS.get(version as usize..) else { return Ok(SchemaState::Newer(version)) };
     if version == 0 && connection.prepare("SELECT 1 FROM sqlite_schema")?.exists([])? {
-        return Ok(Found::Anothers);
+        return Ok(SchemaState::Foreign);
     }
     for (at, step) in steps.iter().enumerate() {
         let transaction = connection.transaction()?;
@@ -184,7 +184,7 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
         transaction.pragma_update(None, "user_version", version + at as u32 + 1)?;
         transaction.commit()?;
     }
-    Ok(Found::Ours(Migrated { from: version, to: newest() }))
+    Ok(SchemaState::Current(Migrated { from: version, to: newest() }))
 }
 
 /// Tells the newest version.
@@ -193,6 +193,6 @@ pub(super) fn newest() -> u32 {
 }
 
 /// Writes what is in the write-ahead log into the file, and flushes it.
-pub(super) fn fold_log(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn checkpoint_wal(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }

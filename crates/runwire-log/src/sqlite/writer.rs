@@ -12,14 +12,14 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Options;
-use super::desk::{Commit, Committer, Release};
-use super::fold::Folder;
-use super::journal::Unsealed;
-use super::read::whole_number;
-use super::retention::Trim;
+use super::SqliteOptions;
+use super::connection_slot::{Commit, Committer, Release};
+use super::pending_commits::UnflushedThread;
+use super::reader::whole_number;
+use super::retention::TrimCommand;
 use super::rows::{save_run, save_thread};
-use super::tables::Tables;
+use super::txn_store::SqliteTxnStore;
+use super::wal_checkpointer::WalCheckpointer;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, Subscriber};
@@ -28,19 +28,19 @@ use crate::txn::{Command, Txn};
 use crate::{Form, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
-pub(super) type Db<T> = rusqlite::Result<T>;
+pub(super) type SqliteResult<T> = rusqlite::Result<T>;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
 /// What the writer is asked to do.
-pub(super) enum Order {
+pub(super) enum SqliteWriterMessage {
     /// One of the log's verbs.
     Command(Command),
-    Trim(Trim, Reply<usize>),
+    Trim(TrimCommand, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
     /// Brings rows up to date, for whoever reads them.
-    Seal(Sealing, Reply<()>),
+    Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
         form: Form,
@@ -51,7 +51,7 @@ pub(super) enum Order {
     Close,
 }
 
-impl Order {
+impl SqliteWriterMessage {
     /// Counts the bytes of frames that it brings.
     fn bytes(&self) -> usize {
         match self {
@@ -62,7 +62,7 @@ impl Order {
 }
 
 /// What is brought up to date.
-pub(super) enum Sealing {
+pub(super) enum FlushScope {
     Thread(ThreadKey),
     Run(RunKey),
     Everything,
@@ -70,20 +70,20 @@ pub(super) enum Sealing {
 
 /// Where requests come in. Whatever is sent in the moment it goes away is dropped too, never left lying: whoever
 /// waits for an answer learns that there is none.
-pub(super) struct Inbox(pub(super) mpsc::Receiver<Order>);
+pub(super) struct WriterQueue(pub(super) mpsc::Receiver<SqliteWriterMessage>);
 
-impl Drop for Inbox {
+impl Drop for WriterQueue {
     fn drop(&mut self) {
         self.0.close();
         while self.0.blocking_recv().is_some() {}
     }
 }
 
-pub(super) struct Writer {
-    pub(super) txn: Txn<Tables>,
-    options: Options,
-    pub(super) seal_now: HashSet<i64>,
-    seal_all: bool,
+pub(super) struct SqliteWriter {
+    pub(super) txn: Txn<SqliteTxnStore>,
+    options: SqliteOptions,
+    pub(super) flush_now: HashSet<i64>,
+    flush_all: bool,
     /// Threads whose rows are still to be removed: up to which `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
     /// Whether there is anything that subscribers are to be told of this commit.
@@ -91,52 +91,57 @@ pub(super) struct Writer {
     commits: u64,
     replies: Vec<Box<dyn FnOnce() + Send>>,
     /// After the connection: it waits for that to go.
-    _folder: Folder,
+    _checkpointer: WalCheckpointer,
     /// Held as long as anything may be written.
     _lock: File,
 }
 
 /// Bytes of records in one row.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Bytes of records with which a thread is sealed.
-const SEALED_BYTES: usize = 32 << 10;
-/// Bytes of the journal beyond which the threads that have waited longest are sealed.
-const JOURNAL_BYTES: usize = 4 << 20;
-/// Threads that are sealed in one commit because the journal is too long, so that no commit takes long.
-const SEALED_THREADS: usize = 16;
+/// Bytes of records with which a thread is flushed.
+const FLUSH_BYTES: usize = 32 << 10;
+/// Bytes of the pending_commits beyond which the threads that have waited longest are flushed.
+const PENDING_BYTES: usize = 4 << 20;
+/// Threads that are flushed in one commit because the pending_commits is too long, so that no commit takes long.
+const FLUSH_THREADS: usize = 16;
 /// Time after which the queue is looked at again while a commit is waited for.
-const LOOK_TIME: Duration = Duration::from_micros(100);
+const QUEUE_POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Under load, one commit in so many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
-impl Writer {
-    /// Begins to write. The folder comes first, so that it goes last where this fails.
-    pub(super) fn open(folder: Folder, connection: Connection, lock: File, options: Options) -> Db<Self> {
-        let tables = Tables::open(connection, &options)?;
+impl SqliteWriter {
+    /// Begins to write. The checkpointer comes first, so that it goes last where this fails.
+    pub(super) fn open(
+        checkpointer: WalCheckpointer,
+        connection: Connection,
+        lock: File,
+        options: SqliteOptions,
+    ) -> SqliteResult<Self> {
+        let store = SqliteTxnStore::open(connection, &options)?;
         let mut writer = Self {
-            txn: Txn::new(tables, (options.clock)()),
+            txn: Txn::new(store, (options.clock)()),
             options,
-            seal_now: HashSet::new(),
-            seal_all: false,
+            flush_now: HashSet::new(),
+            flush_all: false,
             purges: VecDeque::new(),
             outbox_changed: false,
             commits: 0,
             replies: Vec::new(),
-            _folder: folder,
+            _checkpointer: checkpointer,
             _lock: lock,
         };
         writer.find_purges()?;
-        writer.txn.store.connection.settle()?;
+        writer.txn.store.connection.commit_now()?;
         Ok(writer)
     }
 
     /// Works until it is told to close, or the store fails. Then the requests are the last thing to go.
-    pub(super) fn run(mut self, mut requests: Inbox, committer: Committer) {
-        let (commits, inbox) = std::sync::mpsc::channel();
+    pub(super) fn run(mut self, mut requests: WriterQueue, committer: Committer) {
+        let (commits, receiver) = std::sync::mpsc::channel();
         let fatal = committer.fatal.clone();
         let _watched = fatal.watch_thread();
         let committing =
-            std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&inbox));
+            std::thread::Builder::new().name("log-committer".into()).spawn(move || committer.run(&receiver));
         let ended = match &committing {
             Ok(_) => self.commit_batches(&mut requests.0, &commits),
             Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.to_string().into())),
@@ -161,9 +166,9 @@ impl Writer {
     /// looked at now and then, so that most is decoded when the commit is done.
     fn commit_batches(
         &mut self,
-        requests: &mut mpsc::Receiver<Order>,
+        requests: &mut mpsc::Receiver<SqliteWriterMessage>,
         commits: &std::sync::mpsc::Sender<Commit>,
-    ) -> Db<()> {
+    ) -> SqliteResult<()> {
         loop {
             let mut closing = false;
             let (mut count, mut bytes) = (0, 0);
@@ -173,48 +178,48 @@ impl Writer {
                 }
                 let has_work = count > 0 || !self.purges.is_empty();
                 let next = match requests.try_recv() {
-                    Ok(order) => Some(order),
-                    Err(_) if self.txn.store.connection.is_away() => {
-                        self.txn.store.connection.wait_for(LOOK_TIME);
+                    Ok(message) => Some(message),
+                    Err(_) if self.txn.store.connection.is_with_committer() => {
+                        self.txn.store.connection.wait_for(QUEUE_POLL_INTERVAL);
                         self.txn.store.connection.check()?;
                         continue;
                     }
                     Err(_) if has_work => None,
                     Err(_) => requests.blocking_recv(),
                 };
-                let Some(order) = next else { break };
+                let Some(message) = next else { break };
                 if count == 0 {
                     self.txn.now = (self.options.clock)();
                 }
-                match order {
-                    Order::Close => {
+                match message {
+                    SqliteWriterMessage::Close => {
                         closing = true;
                         break;
                     }
-                    order => {
-                        bytes += order.bytes();
+                    message => {
+                        bytes += message.bytes();
                         count += 1;
-                        self.perform(order)?;
+                        self.perform(message)?;
                     }
                 }
             }
             let over = closing || (count == 0 && self.purges.is_empty());
-            self.seal_all |= closing;
-            self.flush()?;
+            self.flush_all |= closing;
+            self.write_batch()?;
             self.commits += 1;
-            // ReadStore of a thread that this commit deletes are there only after the flush.
+            // Rows of a thread that this commit deletes are there only after the flush.
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
             self.txn.store.connection.check()?;
-            self.hand_over(commits);
+            self.submit_commit(commits);
             self.txn.heads.shrink();
             if over {
                 self.txn.store.connection.wait();
                 self.txn.store.connection.check()?;
                 // The write-ahead log is folded into the file, so that what is left is one file.
                 if closing && let Some(connection) = self.txn.store.connection.idle() {
-                    let _ = super::schema::fold_log(&connection);
+                    let _ = super::schema::checkpoint_wal(&connection);
                 }
                 return Ok(());
             }
@@ -222,58 +227,58 @@ impl Writer {
     }
 
     /// Lets the batch be committed, and what waits for it be released.
-    fn hand_over(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
+    fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
         let records = self.txn.batch.pending.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
             deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
             replies: std::mem::take(&mut self.replies),
-            unsealed: !self.txn.store.journal.threads.is_empty(),
+            unflushed: !self.txn.store.pending_commits.threads.is_empty(),
             outbox_changed: std::mem::take(&mut self.outbox_changed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
         self.txn.store.connection.begin_if_idle();
-        if let Some((connection, back)) = self.txn.store.connection.take() {
+        if let Some((connection, returned)) = self.txn.store.connection.take() {
             // A committer that is gone lets go of the replies, which tells whoever waits.
-            let _ = commits.send(Commit { connection, back, release });
+            let _ = commits.send(Commit { connection, returned, release });
         }
     }
 
-    fn perform(&mut self, order: Order) -> Db<()> {
-        match order {
-            Order::Command(mut command) => {
+    fn perform(&mut self, message: SqliteWriterMessage) -> SqliteResult<()> {
+        match message {
+            SqliteWriterMessage::Command(mut command) => {
                 self.txn.execute(&mut command)?;
                 self.replies.push(command.into_reply());
             }
-            Order::Trim(trim, reply) => {
+            SqliteWriterMessage::Trim(trim, reply) => {
                 let result = self.trim(&trim)?;
                 self.reply(reply, Ok(result));
             }
-            Order::Subscribe(subscribers, reply) => {
+            SqliteWriterMessage::Subscribe(subscribers, reply) => {
                 self.subscribe(subscribers)?;
                 self.reply(reply, Ok(()));
             }
-            Order::MarkDelivered(notice, outcome, reply) => {
-                self.mark_delivered(notice, told)?;
+            SqliteWriterMessage::MarkDelivered(message, outcome, reply) => {
+                self.mark_delivered(message, outcome)?;
                 self.reply(reply, Ok(()));
             }
-            Order::Seal(what, reply) => {
+            SqliteWriterMessage::Flush(what, reply) => {
                 let heads = &self.txn.heads;
                 match what {
-                    Sealing::Thread(key) => self.seal_now.extend(heads.thread_at_hand(&key)),
-                    Sealing::Run(key) => self.seal_now.extend(heads.thread_of_run_at_hand(&key)),
-                    Sealing::Everything => self.seal_all = true,
+                    FlushScope::Thread(key) => self.flush_now.extend(heads.thread_at_hand(&key)),
+                    FlushScope::Run(key) => self.flush_now.extend(heads.thread_of_run_at_hand(&key)),
+                    FlushScope::Everything => self.flush_all = true,
                 }
                 self.reply(reply, Ok(()));
             }
-            Order::Checkpoint { run, form, seq, state } => {
+            SqliteWriterMessage::Checkpoint { run, form, seq, state } => {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
-                let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
-                self.txn.store.connection.prepare_cached(sql)?.execute(by)?;
+                let values = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
+                self.txn.store.connection.prepare_cached(sql)?.execute(values)?;
             }
-            Order::Ping(reply) => self.reply(reply, Ok(())),
-            Order::Close => {}
+            SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
+            SqliteWriterMessage::Close => {}
         }
         Ok(())
     }
@@ -283,39 +288,39 @@ impl Writer {
         self.replies.push(Box::new(move || drop(reply.send(result))));
     }
 
-    /// Writes what the requests have changed: into the journal what changes with every record, into its rows
+    /// Writes what the requests have changed: into the pending_commits what changes with every record, into its rows
     /// what is new or tells how far a run is.
-    fn flush(&mut self) -> Db<()> {
+    fn write_batch(&mut self) -> SqliteResult<()> {
         self.save_heads()?;
-        self.bury()?;
-        let journal = &mut self.txn.store.journal;
+        self.mark_deleted()?;
+        let pending_commits = &mut self.txn.store.pending_commits;
         let deleted = &self.txn.batch.deleted;
         let is_kept = |thread: i64| deleted.iter().all(|(gone, _)| *gone != thread);
         for (thread, pending) in self.txn.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
-            let unsealed = journal.of(*thread);
-            let from = unsealed.body.len();
+            let unflushed = pending_commits.of(*thread);
+            let from = unflushed.body.len();
             for (run, stored) in &pending.records {
-                record::write(&mut unsealed.body, *run as u64, stored);
-                unsealed.ends.push(unsealed.body.len());
-                unsealed.records.push((*run, stored.clone()));
+                record::write(&mut unflushed.body, *run as u64, stored);
+                unflushed.ends.push(unflushed.body.len());
+                unflushed.records.push((*run, stored.clone()));
             }
-            if unsealed.body.len() >= SEALED_BYTES {
+            if unflushed.body.len() >= FLUSH_BYTES {
                 // Enough for a row of its own: no need to write it twice.
-                self.seal_now.insert(*thread);
+                self.flush_now.insert(*thread);
             } else {
-                journal.note_records(*thread, from);
+                pending_commits.push_records(*thread, from);
             }
         }
         self.save_outbox()?;
-        let Tables { connection, journal, .. } = &mut self.txn.store;
-        journal.write(connection)?;
-        self.seal()
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        pending_commits.write(connection)?;
+        self.flush()
     }
 
     /// Writes the heads that the requests have changed: threads first, because runs refer to them.
-    fn save_heads(&mut self) -> Db<()> {
+    fn save_heads(&mut self) -> SqliteResult<()> {
         let Txn { heads, batch, store, .. } = &mut self.txn;
-        let Tables { connection, journal, leases, .. } = store;
+        let SqliteTxnStore { connection, pending_commits, leases, .. } = store;
         for id in batch.touched_threads.drain() {
             if let Some(thread) = heads.thread_mut(id) {
                 save_thread(connection, thread)?;
@@ -326,40 +331,41 @@ impl Writer {
             leases.save(run);
             if run.new || run.stored_status != run.head.state.status {
                 if run.head.state.status.is_closed() {
-                    // ReadStore that end where runs do can be removed with them.
-                    self.seal_now.insert(run.thread);
+                    // Rows that end where runs do can be removed with them.
+                    self.flush_now.insert(run.thread);
                 }
                 save_run(connection, run)?;
             } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
-                journal.note_run(run)?;
-                journal.of(run.thread).runs.insert(id);
+                pending_commits.push_run(run)?;
+                pending_commits.of(run.thread).runs.insert(id);
             }
         }
         Ok(())
     }
 
     /// Brings the rows of threads up to date that are asked for, or have waited for long.
-    fn seal(&mut self) -> Db<()> {
-        if self.seal_all || self.txn.heads.is_crowded() {
-            self.seal_all = false;
-            self.seal_now.extend(self.txn.store.journal.threads.keys());
+    fn flush(&mut self) -> SqliteResult<()> {
+        if self.flush_all || self.txn.heads.is_crowded() {
+            self.flush_all = false;
+            self.flush_now.extend(self.txn.store.pending_commits.threads.keys());
         }
-        let mut sealed = !self.seal_now.is_empty();
-        for thread in std::mem::take(&mut self.seal_now) {
-            self.seal_thread(thread)?;
+        let mut flushed = !self.flush_now.is_empty();
+        for thread in std::mem::take(&mut self.flush_now) {
+            self.flush_thread(thread)?;
         }
-        for _ in 0..SEALED_THREADS {
-            let Some(thread) = self.txn.store.journal.overdue(JOURNAL_BYTES) else { break };
-            self.seal_thread(thread)?;
-            sealed = true;
+        for _ in 0..FLUSH_THREADS {
+            let Some(thread) = self.txn.store.pending_commits.overdue(PENDING_BYTES) else { break };
+            self.flush_thread(thread)?;
+            flushed = true;
         }
-        let Tables { connection, journal, .. } = &mut self.txn.store;
-        if sealed { journal.clean(connection) } else { Ok(()) }
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        if flushed { pending_commits.remove_flushed(connection) } else { Ok(()) }
     }
 
-    fn seal_thread(&mut self, thread: i64) -> Db<()> {
-        let Tables { connection, journal, .. } = &mut self.txn.store;
-        let Some(Unsealed { records, body, ends, runs, .. }) = journal.threads.remove(&thread) else {
+    fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
+        let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
+        let Some(UnflushedThread { records, body, ends, runs, .. }) = pending_commits.threads.remove(&thread)
+        else {
             return Ok(());
         };
         let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";

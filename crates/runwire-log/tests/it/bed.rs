@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use runwire_log::Log;
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{Sqlite, SqliteOptions};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 
 pub(crate) struct SqliteBed {
     folder: tempfile::TempDir,
@@ -30,7 +30,7 @@ impl Bed for SqliteBed {
             cancel_grace: timing.cancel_grace,
             ..SqliteOptions::default()
         };
-        Arc::new(Sqlite::open(&self.path(), options).unwrap())
+        Arc::new(SqliteLog::open(&self.path(), options).unwrap())
     }
 
     async fn reopen(&self, log: Arc<dyn Log>, timing: Timing) -> Arc<dyn Log> {

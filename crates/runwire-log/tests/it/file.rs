@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{Sqlite, SqliteOpenError, SqliteOptions};
+use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
     Append, FrameBatch, Log, LogError, OutboxKind, Retention, RunKey, Subscriber, Target, ThreadKey,
 };
@@ -50,13 +50,13 @@ fn count(connection: &Connection, sql: &str) -> i64 {
 #[tokio::test]
 async fn a_second_server_is_kept_away_until_the_first_has_closed() {
     let bed = SqliteBed::new();
-    let first = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
-    let second = Sqlite::open(&bed.path(), SqliteOptions::default());
+    let first = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let second = SqliteLog::open(&bed.path(), SqliteOptions::default());
     assert!(matches!(second, Err(SqliteOpenError::InUse(path)) if path == bed.path()));
     first.append(append("r", &[STARTED])).await.unwrap();
     first.close().await;
     // It is closed, though not dropped: the next one may open it, and this one does nothing more.
-    let second = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let second = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     assert!(matches!(first.append(append("r", &[STARTED])).await, Err(LogError::Unavailable(_))));
     assert!(matches!(first.run(&RunKey::new("tenant", "r")).await, Err(LogError::Unavailable(_))));
     assert!(matches!(first.ready().await, Err(LogError::Unavailable(_))));
@@ -68,7 +68,7 @@ async fn a_second_server_is_kept_away_until_the_first_has_closed() {
 #[tokio::test]
 async fn what_waits_for_nobody_is_forgotten() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     let subscriber = |name: &str| Subscriber { name: name.into(), kinds: OutboxKind::ALL.to_vec() };
     log.subscribe(vec![subscriber("old"), subscriber("new")]).await.unwrap();
     log.append(append("r", &[STARTED, COMPLETED])).await.unwrap();
@@ -82,7 +82,7 @@ async fn what_waits_for_nobody_is_forgotten() {
 #[tokio::test]
 async fn a_closed_store_is_one_file() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.run(&RunKey::new("tenant", "r")).await.unwrap();
     log.close().await;
@@ -95,11 +95,11 @@ async fn a_closed_store_is_one_file() {
 #[tokio::test]
 async fn a_store_that_was_dropped_without_closing_has_lost_nothing() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     drop(log);
     let log = loop {
-        match Sqlite::open(&bed.path(), SqliteOptions::default()) {
+        match SqliteLog::open(&bed.path(), SqliteOptions::default()) {
             Ok(log) => break log,
             // Its writer holds the lock until it has ended.
             Err(SqliteOpenError::InUse(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
@@ -113,24 +113,24 @@ async fn a_store_that_was_dropped_without_closing_has_lost_nothing() {
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_refused_untouched() {
     let bed = SqliteBed::new();
-    Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
+    SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
     let connection = Connection::open(bed.path()).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let refused = Sqlite::open(&bed.path(), SqliteOptions::default());
+    let refused = SqliteLog::open(&bed.path(), SqliteOptions::default());
     assert!(matches!(refused, Err(SqliteOpenError::Newer { found: 99, known: 4, .. })));
     // What could not be opened is not locked either.
     let connection = Connection::open(bed.path()).unwrap();
     connection.pragma_update(None, "user_version", 4).unwrap();
     drop(connection);
-    Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
+    SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap().close().await;
 }
 
 #[tokio::test]
 async fn an_empty_file_is_migrated_from_version_0() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), b"").unwrap();
-    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.close().await;
     let connection = Connection::open(bed.path()).unwrap();
@@ -145,17 +145,17 @@ async fn an_empty_file_is_migrated_from_version_0() {
 async fn a_file_that_is_no_store_is_told_apart() {
     let bed = SqliteBed::new();
     std::fs::write(bed.path(), "this is no database, and it is long enough to see that ".repeat(40)).unwrap();
-    let refused = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap_err();
+    let refused = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("not a database"), "{refused}");
     std::fs::remove_file(bed.path()).unwrap();
     let another = Connection::open(bed.path()).unwrap();
     another.execute_batch("CREATE TABLE accounts (id INTEGER)").unwrap();
     drop(another);
-    let refused = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap_err();
+    let refused = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("another program"), "{refused}");
     let missing = bed.path().join("no/such/folder.db");
     assert!(matches!(
-        Sqlite::open(&missing, SqliteOptions::default()),
+        SqliteLog::open(&missing, SqliteOptions::default()),
         Err(SqliteOpenError::Unusable { .. })
     ));
 }
@@ -163,7 +163,7 @@ async fn a_file_that_is_no_store_is_told_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_record_is_an_error_and_not_a_wrong_answer() {
     let bed = SqliteBed::new();
-    let log = Sqlite::open(&bed.path(), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&bed.path(), SqliteOptions::default()).unwrap();
     log.append(append("r", &[STARTED])).await.unwrap();
     log.append(append("whole", &[STARTED])).await.unwrap();
     // Reading brings the rows up to date.
@@ -196,7 +196,7 @@ async fn a_commit_that_fails_is_fatal_once_and_acknowledges_nothing() {
     for sql in [FAILS_AT_A_ROW, FAILS_AT_THE_COMMIT] {
         let bed = SqliteBed::new();
         let (options, failures) = options();
-        let log = Arc::new(Sqlite::open(&bed.path(), options).unwrap());
+        let log = Arc::new(SqliteLog::open(&bed.path(), options).unwrap());
         log.append(append("r", &[STARTED])).await.unwrap();
         let tail = log.tail(&ThreadKey::new("tenant", "r"));
         sabotage(&bed, sql);
@@ -230,7 +230,7 @@ async fn a_commit_that_fails_is_fatal_once_and_acknowledges_nothing() {
 async fn another_program_that_holds_the_file_is_waited_for() {
     let bed = SqliteBed::new();
     let (options, failures) = options();
-    let log = Arc::new(Sqlite::open(&bed.path(), options).unwrap());
+    let log = Arc::new(SqliteLog::open(&bed.path(), options).unwrap());
     let other = Connection::open(bed.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let waiting = tokio::spawn({

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use runwire_log::conformance::{Bed, Timing};
-use runwire_log::sqlite::{Sqlite, SqliteOptions};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_log::{
     Answer, Append, FrameBatch, InteractionQuery, Log, LogError, RunKey, Target, ThreadKey, limits,
 };
@@ -97,7 +97,7 @@ async fn what_only_the_journal_knows_of_questions_is_recovered() {
         std::fs::copy(bed.path().with_file_name(name), copy.path().join(name)).unwrap();
     }
     log.close().await;
-    let log = Sqlite::open(&copy.path().join("log.db"), SqliteOptions::default()).unwrap();
+    let log = SqliteLog::open(&copy.path().join("log.db"), SqliteOptions::default()).unwrap();
     assert_eq!(open(&log).await, ["p"]);
     let refused =
         log.answer(&RunKey::new("tenant", "r"), Answer { by: Some("b".into()), ..answer("q") }).await;
@@ -117,13 +117,13 @@ async fn a_form_waits_for_a_week_over_restarts_and_then_expires() {
             ..SqliteOptions::default()
         }
     };
-    let log = Sqlite::open(&bed.path(), options()).unwrap();
+    let log = SqliteLog::open(&bed.path(), options()).unwrap();
     for run in ["answered", "late", "expired"] {
         log.append(append(run, &[ASKS])).await.unwrap();
     }
     now.fetch_add(limits::QUESTION_MILLIS - 1, Ordering::SeqCst);
     log.close().await;
-    let log = Sqlite::open(&bed.path(), options()).unwrap();
+    let log = SqliteLog::open(&bed.path(), options()).unwrap();
     assert_eq!(log.sweep().await, Ok(0));
     assert_eq!(open(&log).await.len(), 3);
     assert!(log.answer(&RunKey::new("tenant", "answered"), answer("q")).await.unwrap().new);

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use runwire_log::sqlite::{Sqlite, SqliteOptions};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_log::{Append, Form, FrameBatch, Log, NewThread, RunKey, Stored, Target, ThreadKey};
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
@@ -39,7 +39,7 @@ struct Store {
 impl Store {
     fn open() -> Arc<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let log = Sqlite::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
+        let log = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
         Arc::new(Self { log: Arc::new(log), feeds: Feeds::default(), directory })
     }
 

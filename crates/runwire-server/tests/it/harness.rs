@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use runwire_log::Log;
-use runwire_log::sqlite::{Sqlite, SqliteOptions};
+use runwire_log::sqlite::{SqliteLog, SqliteOptions};
 use runwire_server::{Config, Server};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,13 +69,13 @@ impl Served {
         configure: impl FnOnce(&mut Config),
     ) -> (Self, Arc<L>) {
         let directory = tempfile::tempdir().unwrap();
-        let store = Sqlite::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
+        let store = SqliteLog::open(&directory.path().join("runwire.db"), SqliteOptions::default()).unwrap();
         let log = wrap(Arc::new(store));
         (Self::with_log(directory, log.clone(), configure), log)
     }
 
     fn on(directory: TempDir, options: SqliteOptions, configure: impl FnOnce(&mut Config)) -> Self {
-        let log = Sqlite::open(&directory.path().join("runwire.db"), options).unwrap();
+        let log = SqliteLog::open(&directory.path().join("runwire.db"), options).unwrap();
         Self::with_log(directory, Arc::new(log), configure)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use runwire_log::postgres::{self, PostgresLog};
-use runwire_log::sqlite::{self, Sqlite};
+use runwire_log::sqlite::{self, SqliteLog};
 use runwire_log::{Log, Migrated};
 
 use super::{end_at_once, end_with_this_life};
@@ -29,7 +29,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
                 fatal: Arc::new(end_at_once),
                 ..sqlite::SqliteOptions::default()
             };
-            Ok(Arc::new(apart(move || Sqlite::open(&path, options)).await??))
+            Ok(Arc::new(apart(move || SqliteLog::open(&path, options)).await??))
         }
         Store::Postgres(address) => {
             let options = postgres::PgOptions {
@@ -49,7 +49,7 @@ pub(super) async fn open(settings: &Settings) -> Result<Arc<dyn Log>, Failure> {
 /// Migrates the store, and tells which versions it had and has.
 pub(crate) async fn migrate(store: &Store) -> Result<Migrated, Failure> {
     match store.clone() {
-        Store::Sqlite(path) => Ok(apart(move || Sqlite::migrate(&path)).await??),
+        Store::Sqlite(path) => Ok(apart(move || SqliteLog::migrate(&path)).await??),
         Store::Postgres(address) => patiently(&address, PostgresLog::migrate).await,
     }
 }

@@ -183,7 +183,7 @@ async fn as_many_runs_as_may_be_open_are_open_and_a_place_is_free_again_when_one
 #[test]
 fn a_default_that_no_agent_is_called_is_refused_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
-    let log = runwire_log::sqlite::Sqlite::open(&directory.path().join("runwire.db"), Default::default());
+    let log = runwire_log::sqlite::SqliteLog::open(&directory.path().join("runwire.db"), Default::default());
     let config = Config { agents: demos(true), default_agent: Some("nobody".into()), ..Config::default() };
     let refused = runwire_server::Server::bind(config, std::sync::Arc::new(log.unwrap())).err().unwrap();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);

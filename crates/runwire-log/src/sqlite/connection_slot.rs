@@ -1,8 +1,8 @@
 //! Two threads share the writing connection: while one waits for the disk, the other decodes what comes next.
 //!
 //! The writer works out what requests mean; most need nothing of the store for that. The committer has the
-//! connection while it commits, then releases the acknowledgements and the readers. [`Desk`] is the place where
-//! the writer finds the connection again: whoever needs it waits until it is back, and begins the next
+//! connection while it commits, then releases the acknowledgements and the readers. [`ConnectionSlot`] is the place where
+//! the writer finds the connection again: whoever needs it waits until it is returned, and begins the next
 //! transaction.
 
 use std::cell::{OnceCell, RefCell};
@@ -15,58 +15,58 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::watch;
 
-use super::writer::Db;
+use super::writer::SqliteResult;
 use crate::figures::{Meter, Tally};
 use crate::key::ThreadKey;
 use crate::record::Stored;
 use crate::tail::Tails;
 
-/// The connection, or the place it comes back to. Using it begins a transaction.
-pub(super) struct Desk {
+/// The connection, or the place it comes returned to. Using it begins a transaction.
+pub(super) struct ConnectionSlot {
     /// In a transaction.
     begun: OnceCell<Connection>,
     /// Between two transactions.
     idle: RefCell<Option<Connection>>,
-    /// Where it comes back to, while the committer has it.
-    away: RefCell<Option<Receiver<Back>>>,
+    /// Where it comes returned to, while the committer has it.
+    lent: RefCell<Option<Receiver<Returned>>>,
     failed: RefCell<Option<rusqlite::Error>>,
 }
 
-type Back = (Connection, Db<()>);
+type Returned = (Connection, SqliteResult<()>);
 
-impl Desk {
+impl ConnectionSlot {
     pub(super) fn new(connection: Connection) -> Self {
         let idle = RefCell::new(Some(connection));
-        Self { begun: OnceCell::new(), idle, away: RefCell::default(), failed: RefCell::default() }
+        Self { begun: OnceCell::new(), idle, lent: RefCell::default(), failed: RefCell::default() }
     }
 
     /// Tells whether the committer has the connection, as far as the writer has looked.
-    pub(super) fn is_away(&self) -> bool {
-        self.away.borrow().is_some()
+    pub(super) fn is_with_committer(&self) -> bool {
+        self.lent.borrow().is_some()
     }
 
     /// Waits a while for the connection.
-    pub(super) fn wait_for(&self, patience: Duration) {
-        let back = self.away.borrow().as_ref().map(|away| away.recv_timeout(patience));
-        match back {
-            Some(Ok(back)) => self.put_back(back),
-            Some(Err(RecvTimeoutError::Disconnected)) => committer_is_gone(),
+    pub(super) fn wait_for(&self, timeout: Duration) {
+        let returned = self.lent.borrow().as_ref().map(|lent| lent.recv_timeout(timeout));
+        match returned {
+            Some(Ok(returned)) => self.accept_returned(returned),
+            Some(Err(RecvTimeoutError::Disconnected)) => panic_without_committer(),
             Some(Err(RecvTimeoutError::Timeout)) | None => {}
         }
     }
 
-    /// Waits until the connection is back.
+    /// Waits until the connection is returned.
     pub(super) fn wait(&self) {
-        let away = self.away.take();
-        match away.map(|away| away.recv()) {
-            Some(Ok(back)) => self.put_back(back),
-            Some(Err(_)) => committer_is_gone(),
+        let lent = self.lent.take();
+        match lent.map(|lent| lent.recv()) {
+            Some(Ok(returned)) => self.accept_returned(returned),
+            Some(Err(_)) => panic_without_committer(),
             None => {}
         }
     }
 
-    fn put_back(&self, (connection, committed): Back) {
-        self.away.take();
+    fn accept_returned(&self, (connection, committed): Returned) {
+        self.lent.take();
         if let Err(error) = committed {
             self.failed.replace(Some(error));
         }
@@ -74,12 +74,12 @@ impl Desk {
     }
 
     /// Tells of a commit that failed, or a transaction that could not begin.
-    pub(super) fn check(&self) -> Db<()> {
+    pub(super) fn check(&self) -> SqliteResult<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Commits here and now what was begun.
-    pub(super) fn settle(&mut self) -> Db<()> {
+    pub(super) fn commit_now(&mut self) -> SqliteResult<()> {
         self.check()?;
         let Some(connection) = self.begun.take() else { return Ok(()) };
         connection.execute_batch("COMMIT")?;
@@ -98,16 +98,16 @@ impl Desk {
     }
 
     /// Takes the connection out to commit what was begun; none where nothing was.
-    pub(super) fn take(&mut self) -> Option<(Connection, Sender<Back>)> {
+    pub(super) fn take(&mut self) -> Option<(Connection, Sender<Returned>)> {
         let connection = self.begun.take()?;
-        let (out, back) = channel();
-        self.away.replace(Some(back));
+        let (out, returned) = channel();
+        self.lent.replace(Some(returned));
         Some((connection, out))
     }
 
     fn begin(&self) -> Connection {
         self.wait();
-        let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is here or away"));
+        let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is here or lent"));
         // Nothing has happened yet, so another program that holds the file is waited for.
         loop {
             match connection.execute_batch("BEGIN IMMEDIATE") {
@@ -126,11 +126,11 @@ impl Desk {
 
 /// The committer has taken the connection with it, so nothing can be written again; what is watching the writer's
 /// thread says so to the process.
-fn committer_is_gone() -> ! {
+fn panic_without_committer() -> ! {
     panic!("the thread that commits has ended")
 }
 
-impl Deref for Desk {
+impl Deref for ConnectionSlot {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -144,8 +144,8 @@ pub(super) struct Release {
     /// Threads whose readers learn that they are gone.
     pub(super) deleted: Vec<ThreadKey>,
     pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,
-    /// Whether the journal holds something that is nowhere else.
-    pub(super) unsealed: bool,
+    /// Whether the pending_commits holds something that is nowhere else.
+    pub(super) unflushed: bool,
     /// Whether there is something new to tell subscribers.
     pub(super) outbox_changed: bool,
 }
@@ -163,8 +163,8 @@ impl Release {
     }
 
     /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
-    pub(super) fn go(self, tails: &Tails, unsealed: &AtomicBool, outbox_changed: &watch::Sender<()>) {
-        unsealed.store(self.unsealed, Ordering::Release);
+    pub(super) fn publish(self, tails: &Tails, unflushed: &AtomicBool, outbox_changed: &watch::Sender<()>) {
+        unflushed.store(self.unflushed, Ordering::Release);
         for (thread, records) in self.records {
             if let Some(tail) = tails.live(&thread) {
                 tail.publish(&records);
@@ -187,26 +187,26 @@ impl Release {
 /// A transaction that is to be committed.
 pub(super) struct Commit {
     pub(super) connection: Connection,
-    pub(super) back: Sender<Back>,
+    pub(super) returned: Sender<Returned>,
     pub(super) release: Release,
 }
 
 /// Commits one transaction after the other.
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
-    pub(super) unsealed: Arc<AtomicBool>,
+    pub(super) unflushed: Arc<AtomicBool>,
     pub(super) outbox_changed: Arc<watch::Sender<()>>,
     pub(super) meter: Arc<Meter>,
-    pub(super) fatal: Arc<Fatal>,
+    pub(super) fatal: Arc<FatalHandler>,
 }
 
 /// What is done when the store failed: once, whoever finds it out.
-pub(super) struct Fatal {
+pub(super) struct FatalHandler {
     done: AtomicBool,
     what: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Fatal {
+impl FatalHandler {
     pub(super) fn new(what: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self { done: AtomicBool::new(false), what }
     }
@@ -222,7 +222,7 @@ impl Fatal {
 
     /// Makes a panic of this thread a failure of the store, for as long as the watch is kept.
     pub(super) fn watch_thread(self: &Arc<Self>) -> impl Drop + use<> {
-        struct Watch(Arc<Fatal>);
+        struct Watch(Arc<FatalHandler>);
         impl Drop for Watch {
             fn drop(&mut self) {
                 if std::thread::panicking() {
@@ -237,19 +237,19 @@ impl Fatal {
 impl Committer {
     pub(super) fn run(self, commits: &Receiver<Commit>) {
         let _watched = self.fatal.watch_thread();
-        while let Ok(Commit { connection, back, release }) = commits.recv() {
+        while let Ok(Commit { connection, returned, release }) = commits.recv() {
             let begun = Instant::now();
             let committed = connection.execute_batch("COMMIT");
             match &committed {
                 Ok(()) => {
                     // The connection first, so that the writer need not wait for the readers to be woken.
-                    let _ = back.send((connection, committed));
+                    let _ = returned.send((connection, committed));
                     self.meter.note(release.tally(), begun.elapsed());
-                    release.go(&self.tails, &self.unsealed, &self.outbox_changed);
+                    release.publish(&self.tails, &self.unflushed, &self.outbox_changed);
                 }
                 Err(error) => {
                     self.fatal.call(&error.to_string());
-                    let _ = back.send((connection, committed));
+                    let _ = returned.send((connection, committed));
                     // Whoever waits is told by this that nobody knows.
                     drop(release);
                 }

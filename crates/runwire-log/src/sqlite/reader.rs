@@ -20,7 +20,7 @@ use crate::record::{Damaged, Records, Stored};
 use crate::txn::{ProducerHead, ProducerState, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
-pub(super) struct Reader {
+pub(super) struct SqliteReader {
     pub(super) connection: Connection,
     pub(super) names: HashMap<u64, Arc<str>>,
 }
@@ -28,13 +28,13 @@ pub(super) struct Reader {
 /// Names that a reader remembers.
 const NAMES: usize = 4096;
 
-impl Reader {
+impl SqliteReader {
     pub(super) fn new(connection: Connection) -> Self {
         Self { connection, names: HashMap::new() }
     }
 
     /// Reads in one transaction, so that nothing changes between two looks at the store.
-    pub(super) fn at_one_moment<T>(
+    pub(super) fn in_snapshot<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
     ) -> rusqlite::Result<Result<T, LogError>> {
@@ -120,15 +120,15 @@ impl Reader {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
                    AND run = (SELECT id FROM run WHERE tenant = ?1 AND name = ?2) ORDER BY seq DESC LIMIT 1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let by = params![&*run.tenant, &*run.id, form.name(), whole_number(seq)];
-        let row = statement.query_row(by, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
+        let values = params![&*run.tenant, &*run.id, form.name(), whole_number(seq)];
+        let row = statement.query_row(values, |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)));
         // A checkpoint is a cache: one that an older version wrote differently counts as lost.
         let read = |(seq, state): (u64, String)| Some((seq, serde_json::from_str(&state).ok()?));
         Ok(row.optional()?.and_then(read))
     }
 }
 
-impl ReadStore for Reader {
+impl ReadStore for SqliteReader {
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError> {
         let sql = "SELECT id, oldest, head, base, deleted_at IS NOT NULL, head_at FROM thread \
                    WHERE tenant = ?1 AND name = ?2";

@@ -1,9 +1,9 @@
-//! The journal: how a commit of many small appends stays one small write.
+//! The pending_commits: how a commit of many small appends stays one small write.
 //!
-//! Records, and the run rows and producers that change with every record, go into one `journal` row a commit;
+//! Records, and the run rows and producers that change with every record, go into one `pending_commits` row a commit;
 //! their own tables are touched later, for many records of a thread at once. That is *sealing*: a thread is
-//! sealed when it has gathered enough, when the journal grows too long, when someone reads it from the store,
-//! and when the store is closed. What a crash leaves in the journal is sealed when the store is opened.
+//! flushed when it has gathered enough, when the pending_commits grows too long, when someone reads it from the store,
+//! and when the store is closed. What a crash leaves in the pending_commits is flushed when the store is opened.
 //!
 //! A row is a list of entries, all numbers little-endian:
 //! - `1`, thread i64, length u32, records (see `record.rs`)
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::inbox::save_questions;
 use super::rows::json_error;
-use super::writer::Db;
+use super::writer::SqliteResult;
 use crate::record::{Records, Stored};
 use crate::txn::{ProgressError, RunHead, RunProgress};
 
@@ -27,10 +27,10 @@ const RECORDS: u8 = 1;
 const RUN: u8 = 2;
 const PRODUCER: u8 = 3;
 
-/// What a thread has in the journal and not in its own rows.
+/// What a thread has in the pending_commits and not in its own rows.
 #[derive(Default)]
-pub(super) struct Unsealed {
-    /// The oldest row of the journal that holds something of it.
+pub(super) struct UnflushedThread {
+    /// The oldest row of the pending_commits that holds something of it.
     pub(super) since: i64,
     /// The records, each with the number of its run.
     pub(super) records: Vec<(i64, Arc<Stored>)>,
@@ -41,12 +41,12 @@ pub(super) struct Unsealed {
     pub(super) runs: HashSet<i64>,
 }
 
-/// The journal, and what is in it and nowhere else.
+/// The pending_commits, and what is in it and nowhere else.
 #[derive(Default)]
-pub(super) struct Journal {
-    pub(super) threads: HashMap<i64, Unsealed>,
-    /// The threads in the order of their oldest row; those that were sealed meanwhile are passed over.
-    order: VecDeque<(i64, i64)>,
+pub(super) struct PendingCommits {
+    pub(super) threads: HashMap<i64, UnflushedThread>,
+    /// The threads in the message of their oldest row; those that were flushed meanwhile are passed over.
+    message: VecDeque<(i64, i64)>,
     /// The row that the commit at hand writes.
     row: Vec<u8>,
     next_row: i64,
@@ -54,31 +54,31 @@ pub(super) struct Journal {
     bytes: usize,
 }
 
-impl Journal {
-    pub(super) fn open(connection: &Connection) -> Db<Self> {
+impl PendingCommits {
+    pub(super) fn open(connection: &Connection) -> SqliteResult<Self> {
         recover(connection)?;
         Ok(Self { next_row: 1, ..Self::default() })
     }
 
-    /// Finds what a thread has in the journal, or begins it.
-    pub(super) fn of(&mut self, thread: i64) -> &mut Unsealed {
-        let (since, order) = (self.next_row, &mut self.order);
+    /// Finds what a thread has in the pending_commits, or begins it.
+    pub(super) fn of(&mut self, thread: i64) -> &mut UnflushedThread {
+        let (since, message) = (self.next_row, &mut self.message);
         self.threads.entry(thread).or_insert_with(|| {
-            order.push_back((since, thread));
-            Unsealed { since, ..Unsealed::default() }
+            message.push_back((since, thread));
+            UnflushedThread { since, ..UnflushedThread::default() }
         })
     }
 
     /// Notes the records of a thread from a place in its body on.
-    pub(super) fn note_records(&mut self, thread: i64, from: usize) {
-        let Some(unsealed) = self.threads.get(&thread) else { return };
+    pub(super) fn push_records(&mut self, thread: i64, from: usize) {
+        let Some(unflushed) = self.threads.get(&thread) else { return };
         self.row.push(RECORDS);
         self.row.extend_from_slice(&thread.to_le_bytes());
-        put_bytes(&mut self.row, &unsealed.body[from..]);
+        put_bytes(&mut self.row, &unflushed.body[from..]);
     }
 
     /// Notes the part of a run that changes with every record, and its producers that have changed.
-    pub(super) fn note_run(&mut self, run: &mut RunHead) -> Db<()> {
+    pub(super) fn push_run(&mut self, run: &mut RunHead) -> SqliteResult<()> {
         if std::mem::take(&mut run.snapshot_dirty) {
             self.row.push(RUN);
             self.row.extend_from_slice(&run.id.to_le_bytes());
@@ -101,11 +101,11 @@ impl Journal {
     }
 
     /// Writes the row of the commit, if there is anything in it.
-    pub(super) fn write(&mut self, connection: &Connection) -> Db<()> {
+    pub(super) fn write(&mut self, connection: &Connection) -> SqliteResult<()> {
         if self.row.is_empty() {
             return Ok(());
         }
-        let sql = "INSERT INTO journal (id, body) VALUES (?1, ?2)";
+        let sql = "INSERT INTO pending_commits (id, body) VALUES (?1, ?2)";
         connection.prepare_cached(sql)?.execute(params![self.next_row, self.row])?;
         self.next_row += 1;
         self.bytes += self.row.len();
@@ -113,7 +113,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells which thread has waited longest, while the journal is longer than it should be.
+    /// Tells which thread has waited longest, while the pending_commits is longer than it should be.
     pub(super) fn overdue(&mut self, most: usize) -> Option<i64> {
         if self.bytes <= most {
             return None;
@@ -122,19 +122,19 @@ impl Journal {
     }
 
     fn oldest(&mut self) -> Option<(i64, i64)> {
-        while let Some((since, thread)) = self.order.front().copied() {
-            if self.threads.get(&thread).is_some_and(|unsealed| unsealed.since == since) {
+        while let Some((since, thread)) = self.message.front().copied() {
+            if self.threads.get(&thread).is_some_and(|unflushed| unflushed.since == since) {
                 return Some((since, thread));
             }
-            self.order.pop_front();
+            self.message.pop_front();
         }
         None
     }
 
-    /// Removes the rows of which everything is sealed.
-    pub(super) fn clean(&mut self, connection: &Connection) -> Db<()> {
+    /// Removes the rows of which everything is flushed.
+    pub(super) fn remove_flushed(&mut self, connection: &Connection) -> SqliteResult<()> {
         let kept_from = self.oldest().map_or(self.next_row, |(since, _)| since);
-        let sql = "DELETE FROM journal WHERE id < ?1 RETURNING length(body)";
+        let sql = "DELETE FROM pending_commits WHERE id < ?1 RETURNING length(body)";
         let mut delete = connection.prepare_cached(sql)?;
         let removed = delete.query_map([kept_from], |row| row.get::<_, i64>(0))?;
         for bytes in removed {
@@ -149,20 +149,20 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> Db<()> {
+fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> SqliteResult<()> {
     put_measured(out, |out| head.encode(out).map_err(|error| damaged_by(&error)))
 }
 
-fn head_of(note: &[u8]) -> Db<RunProgress> {
+fn head_of(note: &[u8]) -> SqliteResult<RunProgress> {
     RunProgress::decode(note).map_err(|error| damaged_by(&error))
 }
 
-fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> Db<()> {
+fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> SqliteResult<()> {
     put_measured(out, |out| serde_json::to_writer(out, value).map_err(json_error))
 }
 
 /// Puts something with its length before it.
-fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Db<()>) -> Db<()> {
+fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> SqliteResult<()>) -> SqliteResult<()> {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     put(out)?;
@@ -171,10 +171,10 @@ fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> Db<()>) -> 
     Ok(())
 }
 
-/// Seals what a crash has left in the journal.
-fn recover(connection: &Connection) -> Db<()> {
+/// Seals what a crash has left in the pending_commits.
+fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let mut statement = connection.prepare("SELECT body FROM journal ORDER BY id")?;
+    let mut statement = connection.prepare("SELECT body FROM pending_commits ORDER BY id")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let mut body = Bytes::from(row.get::<_, Vec<u8>>(0)?);
@@ -194,8 +194,8 @@ fn recover(connection: &Connection) -> Db<()> {
                     let deadline = Some(deadline).filter(|deadline| *deadline >= 0);
                     let sql = "UPDATE run SET head = ?2, last_seq = ?3, deadline = ?4 \
                                WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
-                    let by = params![run, head, last_seq, deadline];
-                    if connection.prepare_cached(sql)?.execute(by)? > 0 {
+                    let values = params![run, head, last_seq, deadline];
+                    if connection.prepare_cached(sql)?.execute(values)? > 0 {
                         save_questions(connection, run, &known)?;
                     }
                 }
@@ -215,31 +215,33 @@ fn recover(connection: &Connection) -> Db<()> {
                         .prepare_cached(sql)?
                         .execute(params![run, name, epoch, next, state, last_seq])?;
                 }
-                _ => return Err(damaged("an entry of the journal is of an unknown kind")),
+                _ => return Err(damaged("an entry of the pending_commits is of an unknown kind")),
             }
         }
     }
     drop(rows);
     drop(statement);
-    connection.execute_batch("DELETE FROM journal; COMMIT")
+    connection.execute_batch("DELETE FROM pending_commits; COMMIT")
 }
 
 /// Tells what the person asked, from the row of a run.
-fn message_of(connection: &Connection, run: i64) -> Db<Option<String>> {
+fn message_of(connection: &Connection, run: i64) -> SqliteResult<Option<String>> {
     let sql = "SELECT head ->> '$.summary.message' FROM run WHERE id = ?1";
     Ok(connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()?.flatten())
 }
 
 /// Adds the records that their thread's own rows do not have yet.
-fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> Db<()> {
+fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteResult<()> {
     let sql = "SELECT max(head, coalesce((SELECT max(last) FROM chunk WHERE thread = ?1), 0)) FROM thread \
                WHERE id = ?1 AND deleted_at IS NULL";
-    let sealed =
+    let flushed =
         connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
-    let Some(sealed) = sealed else { return Ok(()) };
+    let Some(flushed) = flushed else { return Ok(()) };
     let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
     let mut records = Records::new(body);
-    while let Some(read) = records.next(sealed).map_err(|_| damaged("a record in the journal is damaged"))? {
+    while let Some(read) =
+        records.next(flushed).map_err(|_| damaged("a record in the pending_commits is damaged"))?
+    {
         let seq = read.record.seq;
         first.get_or_insert(seq);
         last = seq;
@@ -253,20 +255,20 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> Db<()> 
     Ok(())
 }
 
-fn take(body: &mut Bytes, count: usize) -> Db<Bytes> {
+fn take(body: &mut Bytes, count: usize) -> SqliteResult<Bytes> {
     if body.len() < count {
-        return Err(damaged("the journal ends too early"));
+        return Err(damaged("the pending_commits ends too early"));
     }
     Ok(body.split_to(count))
 }
 
-fn take_long(body: &mut Bytes) -> Db<Bytes> {
+fn take_long(body: &mut Bytes) -> SqliteResult<Bytes> {
     let length = take(body, 4)?.get_u32_le() as usize;
     take(body, length)
 }
 
-fn text(bytes: Bytes) -> Db<String> {
-    String::from_utf8(bytes.into()).map_err(|_| damaged("the journal has text that is none"))
+fn text(bytes: Bytes) -> SqliteResult<String> {
+    String::from_utf8(bytes.into()).map_err(|_| damaged("the pending_commits has text that is none"))
 }
 
 fn damaged(what: &'static str) -> rusqlite::Error {

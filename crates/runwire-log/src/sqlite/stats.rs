@@ -4,11 +4,11 @@ use std::path::Path;
 
 use rusqlite::Row;
 
-use super::read::Reader;
+use super::reader::SqliteReader;
 use crate::error::LogError;
 use crate::figures::{Figures, Waiting};
 
-impl Reader {
+impl SqliteReader {
     /// Counts what is open and what waits. A run's row tells its status as soon as that changes.
     pub(super) fn figures(&self, path: &Path) -> Result<Figures, LogError> {
         let mut figures = Figures { store_bytes: size_of_store(path), ..Figures::default() };

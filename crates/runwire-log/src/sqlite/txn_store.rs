@@ -1,4 +1,4 @@
-//! The tables and the journal, as the verbs look things up in them.
+//! The tables and the pending_commits, as the verbs look things up in them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 use runwire_model::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Options;
-use super::desk::Desk;
-use super::journal::Journal;
+use super::SqliteOptions;
+use super::connection_slot::ConnectionSlot;
 use super::leases::Leases;
-use super::read::{visit, whole_number};
+use super::pending_commits::PendingCommits;
+use super::reader::{visit, whole_number};
 use super::rows::{json_error, load_run, load_thread};
-use super::writer::Db;
+use super::writer::SqliteResult;
 use crate::key::{RunKey, ThreadKey};
 use crate::record::Stored;
 use crate::txn::{BaseState, MissingRow, RunHead, ThreadHead, TxnStore};
 
 /// The store of the one writer.
-pub(super) struct Tables {
-    pub(super) connection: Desk,
-    pub(super) journal: Journal,
+pub(super) struct SqliteTxnStore {
+    pub(super) connection: ConnectionSlot,
+    pub(super) pending_commits: PendingCommits,
     pub(super) leases: Leases,
     /// Names of runs that were met.
     names: RefCell<HashMap<u64, Arc<str>>>,
@@ -30,21 +30,21 @@ pub(super) struct Tables {
     next_run: i64,
 }
 
-impl Tables {
-    /// Opens the tables, and seals what a crash has left in the journal.
-    pub(super) fn open(connection: Connection, options: &Options) -> Db<Self> {
-        let journal = Journal::open(&connection)?;
+impl SqliteTxnStore {
+    /// Opens the tables, and seals what a crash has left in the pending_commits.
+    pub(super) fn open(connection: Connection, options: &SqliteOptions) -> SqliteResult<Self> {
+        let pending_commits = PendingCommits::open(&connection)?;
         let last = |table: &str| {
             let sql = format!("SELECT coalesce(max(id), 0) FROM {table}");
             connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
         };
         let (next_thread, next_run) = (last("thread")? + 1, last("run")? + 1);
         let leases = Leases::open(&connection, options)?;
-        let (connection, names) = (Desk::new(connection), RefCell::default());
-        Ok(Self { connection, journal, leases, names, next_thread, next_run })
+        let (connection, names) = (ConnectionSlot::new(connection), RefCell::default());
+        Ok(Self { connection, pending_commits, leases, names, next_thread, next_run })
     }
 
-    fn run_where(&self, filter: &str, by: &[&dyn rusqlite::ToSql]) -> Db<Option<Box<RunHead>>> {
+    fn run_where(&self, filter: &str, by: &[&dyn rusqlite::ToSql]) -> SqliteResult<Option<Box<RunHead>>> {
         let mut run = load_run(&self.connection, filter, by)?;
         if let Some(run) = &mut run {
             run.lease = self.leases.of(run.id);
@@ -59,47 +59,53 @@ impl From<MissingRow> for rusqlite::Error {
     }
 }
 
-impl TxnStore for Tables {
+impl TxnStore for SqliteTxnStore {
     type Error = rusqlite::Error;
 
-    fn thread(&self, key: &ThreadKey) -> Db<Option<Box<ThreadHead>>> {
+    fn thread(&self, key: &ThreadKey) -> SqliteResult<Option<Box<ThreadHead>>> {
         load_thread(&self.connection, "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    fn thread_by_id(&self, id: i64) -> Db<Option<Box<ThreadHead>>> {
+    fn thread_by_id(&self, id: i64) -> SqliteResult<Option<Box<ThreadHead>>> {
         load_thread(&self.connection, "id = ?1", params![id])
     }
 
-    fn run(&self, key: &RunKey) -> Db<Option<Box<RunHead>>> {
+    fn run(&self, key: &RunKey) -> SqliteResult<Option<Box<RunHead>>> {
         self.run_where("run.tenant = ?1 AND run.name = ?2", params![&*key.tenant, &*key.id])
     }
 
-    fn run_by_id(&self, id: i64) -> Db<Option<Box<RunHead>>> {
+    fn run_by_id(&self, id: i64) -> SqliteResult<Option<Box<RunHead>>> {
         self.run_where("run.id = ?1", params![id])
     }
 
-    fn has_run(&self, key: &RunKey) -> Db<bool> {
+    fn has_run(&self, key: &RunKey) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE tenant = ?1 AND name = ?2";
         self.connection.prepare_cached(sql)?.exists(params![&*key.tenant, &*key.id])
     }
 
-    fn has_run_from(&self, thread: i64, first_seq: u64) -> Db<bool> {
+    fn has_run_from(&self, thread: i64, first_seq: u64) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2";
         self.connection.prepare_cached(sql)?.exists(params![thread, whole_number(first_seq)])
     }
 
-    fn base(&self, thread: i64) -> Db<Option<BaseState>> {
+    fn base(&self, thread: i64) -> SqliteResult<Option<BaseState>> {
         let sql = "SELECT base FROM thread WHERE id = ?1";
         let mut base = self.connection.prepare_cached(sql)?;
         let base: Option<Option<String>> = base.query_row([thread], |row| row.get(0)).optional()?;
         base.flatten().as_deref().map(serde_json::from_str).transpose().map_err(json_error)
     }
 
-    fn visit(&self, thread: i64, after: u64, show: &mut dyn FnMut(&Stored) -> ControlFlow<()>) -> Db<()> {
-        let unsealed = self.journal.threads.get(&thread).map_or(&[][..], |unsealed| &unsealed.records);
-        let first_unsealed = unsealed.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
+    fn visit(
+        &self,
+        thread: i64,
+        after: u64,
+        show: &mut dyn FnMut(&Stored) -> ControlFlow<()>,
+    ) -> SqliteResult<()> {
+        let unflushed =
+            self.pending_commits.threads.get(&thread).map_or(&[][..], |unflushed| &unflushed.records);
+        let first_unflushed = unflushed.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
         let mut stopped = false;
-        if after.saturating_add(1) < first_unsealed {
+        if after.saturating_add(1) < first_unflushed {
             let mut names = self.names.borrow_mut();
             visit(&self.connection, &mut names, thread, after, &mut |stored| {
                 let flow = show(&stored);
@@ -107,7 +113,7 @@ impl TxnStore for Tables {
                 flow
             })?;
         }
-        for (_, stored) in unsealed.iter().filter(|(_, stored)| stored.record.seq > after) {
+        for (_, stored) in unflushed.iter().filter(|(_, stored)| stored.record.seq > after) {
             if stopped || show(stored).is_break() {
                 break;
             }
@@ -115,16 +121,16 @@ impl TxnStore for Tables {
         Ok(())
     }
 
-    fn due(&self, now: Timestamp) -> Db<Vec<i64>> {
+    fn due(&self, now: Timestamp) -> SqliteResult<Vec<i64>> {
         Ok(self.leases.due(now))
     }
 
-    fn new_thread_id(&mut self) -> Db<i64> {
+    fn new_thread_id(&mut self) -> SqliteResult<i64> {
         self.next_thread += 1;
         Ok(self.next_thread - 1)
     }
 
-    fn new_run_id(&mut self) -> Db<i64> {
+    fn new_run_id(&mut self) -> SqliteResult<i64> {
         self.next_run += 1;
         Ok(self.next_run - 1)
     }
