@@ -6,7 +6,6 @@
 //! transaction.
 
 use std::cell::{OnceCell, RefCell};
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -87,9 +86,11 @@ impl ConnectionSlot {
         Ok(())
     }
 
-    /// Begins a transaction, if none is begun.
-    pub(super) fn begin_if_idle(&self) {
-        let _: &Connection = self;
+    /// Returns the connection, in a transaction: begins one if none is open, and waits for the committer before.
+    ///
+    /// A transaction that cannot begin is reported by [`ConnectionSlot::check`].
+    pub(super) fn begin(&self) -> &Connection {
+        self.begun.get_or_init(|| self.start())
     }
 
     /// Hands out the connection after everything is committed.
@@ -105,7 +106,7 @@ impl ConnectionSlot {
         Some((connection, out))
     }
 
-    fn begin(&self) -> Connection {
+    fn start(&self) -> Connection {
         self.wait();
         let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is here or lent"));
         // Nothing has happened yet, so another program that holds the file is waited for.
@@ -128,14 +129,6 @@ impl ConnectionSlot {
 /// thread says so to the process.
 fn panic_without_committer() -> ! {
     panic!("the thread that commits has ended")
-}
-
-impl Deref for ConnectionSlot {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        self.begun.get_or_init(|| self.begin())
-    }
 }
 
 /// What is let go of when a commit has made it durable.

@@ -16,11 +16,12 @@ impl SqliteWriter {
     /// Takes up who is to be told of what, and forgets what waits for others.
     pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> SqliteResult<()> {
         let names: Vec<String> = {
-            let mut names = self.txn.store.connection.prepare("SELECT DISTINCT subscriber FROM notice")?;
+            let mut names =
+                self.txn.store.connection.begin().prepare("SELECT DISTINCT subscriber FROM notice")?;
             names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
-            self.txn.store.connection.execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
+            self.txn.store.connection.begin().execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
         }
         self.txn.subscribers = subscribers;
         Ok(())
@@ -32,7 +33,7 @@ impl SqliteWriter {
         for notice in self.txn.batch.outbox.drain(..) {
             let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-            self.txn.store.connection.prepare_cached(sql)?.execute(params![
+            self.txn.store.connection.begin().prepare_cached(sql)?.execute(params![
                 notice.subscriber,
                 mint(),
                 notice.run,
@@ -51,13 +52,18 @@ impl SqliteWriter {
         match outcome {
             DeliveryOutcome::Done => {
                 let sql = "DELETE FROM notice WHERE id = ?1";
-                self.txn.store.connection.prepare_cached(sql)?.execute([whole_number(number)])?;
+                self.txn.store.connection.begin().prepare_cached(sql)?.execute([whole_number(number)])?;
             }
             DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let due = whole_number(self.txn.now.0.saturating_add(wait));
                 let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
-                self.txn.store.connection.prepare_cached(sql)?.execute(params![whole_number(number), due])?;
+                self.txn
+                    .store
+                    .connection
+                    .begin()
+                    .prepare_cached(sql)?
+                    .execute(params![whole_number(number), due])?;
             }
         }
         Ok(())
@@ -66,7 +72,7 @@ impl SqliteWriter {
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
     pub(super) fn clear_outbox(&self, thread: i64) -> SqliteResult<()> {
         let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
-        self.txn.store.connection.prepare_cached(sql)?.execute([thread])?;
+        self.txn.store.connection.begin().prepare_cached(sql)?.execute([thread])?;
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl SqliteWriter {
         let sql = "SELECT id, CASE WHEN deleted_at IS NULL THEN oldest - 1 ELSE ?1 END FROM thread \
                    WHERE (deleted_at IS NOT NULL AND purged = 0) OR (deleted_at IS NULL AND oldest > 1 AND \
                    EXISTS (SELECT 1 FROM chunk WHERE thread = thread.id AND last < oldest))";
-        let mut statement = self.txn.store.connection.prepare(sql)?;
+        let mut statement = self.txn.store.connection.begin().prepare(sql)?;
         let rows = statement.query_map([EVERYTHING], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.purges = rows.collect::<Result<_, _>>()?;
         Ok(())
@@ -41,7 +41,7 @@ impl SqliteWriter {
         for (id, _) in &self.txn.batch.deleted {
             let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
             let values = params![id, self.txn.now.0];
-            self.txn.store.connection.prepare_cached(sql)?.execute(values)?;
+            self.txn.store.connection.begin().prepare_cached(sql)?.execute(values)?;
             self.clear_outbox(*id)?;
             self.txn.heads.forget_thread(*id);
             self.txn.store.pending_commits.threads.remove(id);
@@ -61,7 +61,7 @@ impl SqliteWriter {
             thread.oldest = cut.oldest;
             let sql = "UPDATE thread SET oldest = ?2, base = ?3, head = ?4, head_at = ?5 WHERE id = ?1";
             let values = params![cut.thread, cut.oldest, base, thread.seq, thread.at.0];
-            store.connection.prepare_cached(sql)?.execute(values)?;
+            store.connection.begin().prepare_cached(sql)?.execute(values)?;
         }
         heads.put_thread(thread);
         if !takes {
@@ -71,8 +71,8 @@ impl SqliteWriter {
             let run = RunKey::new(cut.key.tenant.clone(), name.as_str());
             if let Some(mut run) = heads.take_run(store, &run)? {
                 run.trimmed = true;
-                store.connection.execute("UPDATE run SET trimmed = 1 WHERE id = ?1", [run.id])?;
-                store.connection.execute("DELETE FROM checkpoint WHERE run = ?1", [run.id])?;
+                store.connection.begin().execute("UPDATE run SET trimmed = 1 WHERE id = ?1", [run.id])?;
+                store.connection.begin().execute("DELETE FROM checkpoint WHERE run = ?1", [run.id])?;
                 heads.put_run(run);
             }
         }
@@ -87,7 +87,7 @@ impl SqliteWriter {
         let Some((thread, upto)) = self.purges.front().copied() else { return Ok(()) };
         let sql = "DELETE FROM chunk WHERE id IN \
                    (SELECT id FROM chunk WHERE thread = ?1 AND last <= ?2 ORDER BY last LIMIT ?3)";
-        let removed = self.txn.store.connection.prepare_cached(sql)?.execute(params![
+        let removed = self.txn.store.connection.begin().prepare_cached(sql)?.execute(params![
             thread,
             upto,
             limits::PURGE_ROWS
@@ -113,7 +113,7 @@ impl SqliteWriter {
                 .to_owned(),
             "UPDATE thread SET purged = 1 WHERE id = ?1".to_owned(),
         ] {
-            self.txn.store.connection.execute(&sql, [thread])?;
+            self.txn.store.connection.begin().execute(&sql, [thread])?;
         }
         Ok(())
     }

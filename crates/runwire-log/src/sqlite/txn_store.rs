@@ -45,7 +45,7 @@ impl SqliteTxnStore {
     }
 
     fn run_where(&self, filter: &str, by: &[&dyn rusqlite::ToSql]) -> SqliteResult<Option<Box<RunHead>>> {
-        let mut run = load_run(&self.connection, filter, by)?;
+        let mut run = load_run(self.connection.begin(), filter, by)?;
         if let Some(run) = &mut run {
             run.lease = self.leases.of(run.id);
         }
@@ -63,11 +63,11 @@ impl TxnStore for SqliteTxnStore {
     type Error = rusqlite::Error;
 
     fn thread(&self, key: &ThreadKey) -> SqliteResult<Option<Box<ThreadHead>>> {
-        load_thread(&self.connection, "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
+        load_thread(self.connection.begin(), "tenant = ?1 AND name = ?2", params![&*key.tenant, &*key.id])
     }
 
     fn thread_by_id(&self, id: i64) -> SqliteResult<Option<Box<ThreadHead>>> {
-        load_thread(&self.connection, "id = ?1", params![id])
+        load_thread(self.connection.begin(), "id = ?1", params![id])
     }
 
     fn run(&self, key: &RunKey) -> SqliteResult<Option<Box<RunHead>>> {
@@ -80,17 +80,17 @@ impl TxnStore for SqliteTxnStore {
 
     fn has_run(&self, key: &RunKey) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE tenant = ?1 AND name = ?2";
-        self.connection.prepare_cached(sql)?.exists(params![&*key.tenant, &*key.id])
+        self.connection.begin().prepare_cached(sql)?.exists(params![&*key.tenant, &*key.id])
     }
 
     fn has_run_from(&self, thread: i64, first_seq: u64) -> SqliteResult<bool> {
         let sql = "SELECT 1 FROM run WHERE thread = ?1 AND first_seq = ?2";
-        self.connection.prepare_cached(sql)?.exists(params![thread, whole_number(first_seq)])
+        self.connection.begin().prepare_cached(sql)?.exists(params![thread, whole_number(first_seq)])
     }
 
     fn base(&self, thread: i64) -> SqliteResult<Option<BaseState>> {
         let sql = "SELECT base FROM thread WHERE id = ?1";
-        let mut base = self.connection.prepare_cached(sql)?;
+        let mut base = self.connection.begin().prepare_cached(sql)?;
         let base: Option<Option<String>> = base.query_row([thread], |row| row.get(0)).optional()?;
         base.flatten().as_deref().map(serde_json::from_str).transpose().map_err(json_error)
     }
@@ -107,7 +107,7 @@ impl TxnStore for SqliteTxnStore {
         let mut stopped = false;
         if after.saturating_add(1) < first_unflushed {
             let mut names = self.names.borrow_mut();
-            visit(&self.connection, &mut names, thread, after, &mut |stored| {
+            visit(self.connection.begin(), &mut names, thread, after, &mut |stored| {
                 let flow = show(&stored);
                 stopped |= flow.is_break();
                 flow

@@ -237,7 +237,7 @@ impl SqliteWriter {
             outbox_changed: std::mem::take(&mut self.outbox_changed),
         };
         // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
-        self.txn.store.connection.begin_if_idle();
+        self.txn.store.connection.begin();
         if let Some((connection, returned)) = self.txn.store.connection.take() {
             // A committer that is gone lets go of the replies, which tells whoever waits.
             let _ = commits.send(Commit { connection, returned, release });
@@ -275,7 +275,7 @@ impl SqliteWriter {
                 let sql = "INSERT OR REPLACE INTO checkpoint (run, form, seq, state) \
                            SELECT id, ?3, ?4, ?5 FROM run WHERE tenant = ?1 AND name = ?2 AND trimmed = 0";
                 let values = params![&*run.tenant, &*run.id, form.name(), whole_number(seq), state];
-                self.txn.store.connection.prepare_cached(sql)?.execute(values)?;
+                self.txn.store.connection.begin().prepare_cached(sql)?.execute(values)?;
             }
             SqliteWriterMessage::Ping(reply) => self.reply(reply, Ok(())),
             SqliteWriterMessage::Close => {}
@@ -313,7 +313,7 @@ impl SqliteWriter {
         }
         self.save_outbox()?;
         let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
-        pending_commits.write(connection)?;
+        pending_commits.write(connection.begin())?;
         self.flush()
     }
 
@@ -323,7 +323,7 @@ impl SqliteWriter {
         let SqliteTxnStore { connection, pending_commits, leases, .. } = store;
         for id in batch.touched_threads.drain() {
             if let Some(thread) = heads.thread_mut(id) {
-                save_thread(connection, thread)?;
+                save_thread(connection.begin(), thread)?;
             }
         }
         for id in batch.touched_runs.drain() {
@@ -334,7 +334,7 @@ impl SqliteWriter {
                     // Rows that end where runs do can be removed with them.
                     self.flush_now.insert(run.thread);
                 }
-                save_run(connection, run)?;
+                save_run(connection.begin(), run)?;
             } else if run.dirty || run.producers.values().any(|producer| producer.dirty) {
                 pending_commits.push_run(run)?;
                 pending_commits.of(run.thread).runs.insert(id);
@@ -359,7 +359,7 @@ impl SqliteWriter {
             flushed = true;
         }
         let SqliteTxnStore { connection, pending_commits, .. } = &mut self.txn.store;
-        if flushed { pending_commits.remove_flushed(connection) } else { Ok(()) }
+        if flushed { pending_commits.remove_flushed(connection.begin()) } else { Ok(()) }
     }
 
     fn flush_thread(&mut self, thread: i64) -> SqliteResult<()> {
@@ -369,7 +369,7 @@ impl SqliteWriter {
             return Ok(());
         };
         let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";
-        let mut insert = connection.prepare_cached(sql)?;
+        let mut insert = connection.begin().prepare_cached(sql)?;
         let (mut first, mut from) = (0, 0);
         for (at, end) in ends.iter().enumerate() {
             if end - from >= CHUNK_BYTES || at + 1 == ends.len() {
@@ -380,7 +380,7 @@ impl SqliteWriter {
         }
         for run in runs {
             if let Some(run) = self.txn.heads.run_mut(run) {
-                save_run(connection, run)?;
+                save_run(connection.begin(), run)?;
             }
         }
         Ok(())
