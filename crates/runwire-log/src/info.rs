@@ -182,7 +182,7 @@ pub struct RunQuery {
     pub limit: usize,
 }
 
-/// Figures of a run, gathered as it is written.
+/// LogStats of a run, gathered as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Records.

@@ -43,7 +43,7 @@ pub mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
-pub mod figures;
+pub mod stats;
 pub mod info;
 pub mod interaction;
 pub mod key;
@@ -70,7 +70,7 @@ use tokio::sync::watch;
 
 pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
 pub use error::{Breach, Fault, FrameProblem, LogError};
-pub use figures::{Figures, Waiting, Written};
+pub use stats::{LogStats, SubscriberBacklog, WriteStats};
 pub use info::{
     Created, InteractionInfo, LatestRun, NewRun, NewThread, OrphanedRun, ProducerInfo, RunError, RunInfo,
     RunQuery, RunSpan, RunSummary, ThreadInfo, Warning, Warnings,
@@ -331,7 +331,7 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Tells how much was written since the log was opened, and what it holds now.
-    async fn figures(&self) -> Result<Figures, LogError>;
+    async fn stats(&self) -> Result<LogStats, LogError>;
 
     /// Tells whether the log can be read and written.
     async fn ready(&self) -> Result<(), LogError>;

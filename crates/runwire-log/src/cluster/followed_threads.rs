@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::redis::{RedisLinks, RedisTail, Subscription};
-use super::{EncodedBatch, Figures, PollerStatus};
+use super::{EncodedBatch, ClusterStats, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;
@@ -284,12 +284,12 @@ impl FollowedThreads {
     }
 
     /// Tells how it goes.
-    pub(super) fn figures(&self) -> Figures {
+    pub(super) fn stats(&self) -> ClusterStats {
         let (followed, unknown) = {
             let inner = self.lock();
             (inner.followed.len(), inner.unresolved.len())
         };
-        Figures {
+        ClusterStats {
             tail: self.redis.as_ref().map(RedisTail::stats),
             poller: self.poller_status.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             followed,

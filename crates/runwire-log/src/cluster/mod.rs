@@ -13,7 +13,7 @@
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
 mod encoded_batch;
-mod figures;
+mod stats;
 mod followed_threads;
 mod head_poller;
 pub mod redis;
@@ -24,7 +24,7 @@ mod tail_feeder;
 use std::fmt;
 
 pub(crate) use encoded_batch::EncodedBatch;
-pub use figures::{Figures, PollerStatus};
+pub use stats::{ClusterStats, PollerStatus};
 pub(crate) use followed_threads::{FollowGuard, FollowedThreads};
 pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 pub(crate) use tail_feeder::TailFeeder;

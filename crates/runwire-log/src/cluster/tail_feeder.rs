@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 
 use super::followed_threads::FollowedThreads;
 use super::redis::{RedisTail, TailError};
-use super::{Figures, ProbeOpener, TailOptions, head_poller, subscriber};
+use super::{ClusterStats, ProbeOpener, TailOptions, head_poller, subscriber};
 use crate::key::ThreadKey;
 use crate::tail::Tail;
 
@@ -53,8 +53,8 @@ impl TailFeeder {
     }
 
     /// Tells how it goes.
-    pub(crate) fn figures(&self) -> Figures {
-        self.followed.figures()
+    pub(crate) fn stats(&self) -> ClusterStats {
+        self.followed.stats()
     }
 
     /// Tells the other nodes what they were not told yet, as far as Redis takes it in time, and looks no more.

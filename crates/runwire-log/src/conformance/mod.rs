@@ -11,7 +11,7 @@ pub mod dialects;
 pub mod exactly_once;
 pub mod extremes;
 pub mod faults;
-pub mod figures;
+pub mod stats;
 pub mod inbox;
 pub mod leases;
 pub mod lists;
@@ -144,8 +144,8 @@ macro_rules! log_conformance {
             outbox::a_notice_that_was_tried_in_vain_waits,
             outbox::the_end_of_a_deleted_thread_is_told,
             outbox::imported_events_are_told_to_nobody,
-            figures::figures_tell_what_was_written_and_what_is_open,
-            figures::health_tells_whether_the_log_can_be_used,
+            stats::figures_tell_what_was_written_and_what_is_open,
+            stats::health_tells_whether_the_log_can_be_used,
             threads::a_thread_has_one_open_run,
             threads::a_parallel_thread_has_several_open_runs_up_to_a_limit,
             threads::creating_a_thread_again_tells_how_far_it_is,

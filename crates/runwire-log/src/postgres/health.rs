@@ -83,7 +83,7 @@ impl PostgresLog {
             self.health_probe.run(&self.readers).await
         };
         let store = store.map(|reason| Away { since: SystemTime::now().checked_sub(silence), reason });
-        let tail = self.cluster.figures().tail;
+        let tail = self.cluster.stats().tail;
         Health {
             store: Dependency { kind: "postgres", away: store },
             tail: tail.map(|tail| Dependency { kind: "redis", away: away(&tail.links) }),
@@ -92,7 +92,7 @@ impl PostgresLog {
 
     pub(super) fn node_stats(&self) -> Vitals {
         let link = Some(self.readers.counters().stats());
-        Vitals { link, cluster: Some(self.cluster.figures()), nodes: Some(self.nodes.nodes()) }
+        Vitals { link, cluster: Some(self.cluster.stats()), nodes: Some(self.nodes.nodes()) }
     }
 }
 

@@ -49,7 +49,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::append::{Append, Appended, Target};
 use crate::cluster::{TailFeeder, TailOptions};
 use crate::error::LogError;
-use crate::figures::{Figures, Meter};
+use crate::stats::{LogStats, WriteCounters};
 use crate::info::{
     Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
@@ -107,7 +107,7 @@ pub struct PostgresLog {
     queue_bytes: Arc<Semaphore>,
     tails: Arc<Tails>,
     outbox_changed: Arc<watch::Sender<()>>,
-    meter: Arc<Meter>,
+    write_counters: Arc<WriteCounters>,
     terms: LeaseTerms,
     nodes: Arc<nodes::Membership>,
     heartbeat: nodes::HeartbeatHandle,
@@ -133,14 +133,14 @@ impl PostgresLog {
         let nodes = nodes::Membership::register(&PgConnection::open(&address)?, &address, node, terms)?;
         let tails = Arc::new(Tails::default());
         let outbox_changed = Arc::new(watch::Sender::new(()));
-        let meter = Arc::new(Meter::default());
+        let write_counters = Arc::new(WriteCounters::default());
         let cluster = store_probe::follow(&address, options.tail.as_ref(), &nodes.generation)?;
-        let (followed, meter_here) = (cluster.followed().clone(), meter.clone());
+        let (followed, write_counters_here) = (cluster.followed().clone(), write_counters.clone());
         let listeners = CommitListeners {
             tails: tails.clone(),
             followed,
             outbox_changed: outbox_changed.clone(),
-            meter: meter_here,
+            write_counters: write_counters_here,
         };
         let open = || PgWriter::open(&address, terms, nodes.node.id.clone(), listeners.clone());
         let writers = WriterPool::open(open)?;
@@ -154,7 +154,7 @@ impl PostgresLog {
             queue_bytes,
             tails,
             outbox_changed,
-            meter,
+            write_counters,
             terms,
             nodes,
             heartbeat,
@@ -165,8 +165,8 @@ impl PostgresLog {
     }
 
     /// Tells how the readers of this node learn of what other nodes commit.
-    pub fn cluster(&self) -> crate::cluster::Figures {
-        self.cluster.figures()
+    pub fn cluster(&self) -> crate::cluster::ClusterStats {
+        self.cluster.stats()
     }
 
     /// Tells which nodes are there, as this one knows it.
@@ -365,9 +365,9 @@ impl Log for PostgresLog {
         tail
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
-        let figures = self.reading(|reader| reader.figures()).await?;
-        Ok(Figures { written: self.meter.written(), ..figures })
+    async fn stats(&self) -> Result<LogStats, LogError> {
+        let stats = self.reading(|reader| reader.stats()).await?;
+        Ok(LogStats { written: self.write_counters.written(), ..figures })
     }
 
     async fn ready(&self) -> Result<(), LogError> {

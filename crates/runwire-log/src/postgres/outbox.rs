@@ -10,7 +10,7 @@ use super::reader::PgReader;
 use super::rows::{number, time, whole_number};
 use super::txn_store::now;
 use crate::error::LogError;
-use crate::figures::{Figures, Waiting};
+use crate::stats::{LogStats, SubscriberBacklog};
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
 
@@ -44,7 +44,7 @@ impl PgReader {
     }
 
     /// Counts what is open and what waits.
-    pub(super) fn figures(&self) -> Result<Figures, LogError> {
+    pub(super) fn stats(&self) -> Result<LogStats, LogError> {
         let sql = "SELECT count(*) FILTER (WHERE status = 'pending'), \
                    count(*) FILTER (WHERE status = 'running'), \
                    count(*) FILTER (WHERE status = 'suspended'), \
@@ -55,15 +55,15 @@ impl PgReader {
                    GROUP BY subscriber ORDER BY subscriber";
         let waiting = self.connection.query(sql, &[])?;
         let waiting_of =
-            |row: &Row| Waiting { subscriber: row.get(0), notices: number(row, 1), tried: number(row, 2) };
-        Ok(Figures {
+            |row: &Row| SubscriberBacklog { subscriber: row.get(0), notices: number(row, 1), tried: number(row, 2) };
+        Ok(LogStats {
             pending: number(&row, 0),
             running: number(&row, 1),
             suspended: number(&row, 2),
             questions: number(&row, 3),
             store_bytes: number(&row, 4),
             waiting: waiting.iter().map(waiting_of).collect(),
-            ..Figures::default()
+            ..LogStats::default()
         })
     }
 }

@@ -16,7 +16,7 @@ use super::rows::whole_number;
 use super::txn_store::PgTxnStore;
 use crate::cluster::FollowedThreads;
 use crate::error::LogError;
-use crate::figures::{Meter, Tally};
+use crate::stats::{WriteCounters, CommitCounts};
 use crate::key::RunKey;
 use crate::outbox::Subscriber;
 use crate::tail::Tails;
@@ -70,7 +70,7 @@ pub(super) struct CommitListeners {
     pub(super) tails: Arc<Tails>,
     pub(super) followed: Arc<FollowedThreads>,
     pub(super) outbox_changed: Arc<watch::Sender<()>>,
-    pub(super) meter: Arc<Meter>,
+    pub(super) write_counters: Arc<WriteCounters>,
 }
 
 pub(super) struct PgWriter {
@@ -165,13 +165,13 @@ impl PgWriter {
 
     /// Counts what a commit has written.
     fn count(&self, took: Duration) {
-        let mut tally = Tally::default();
+        let mut counts = CommitCounts::default();
         for (_, stored) in self.txn.batch.pending.values().flat_map(|pending| &pending.records) {
-            tally.records += 1;
-            tally.events += stored.record.entries.len() as u64;
-            tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
+            counts.records += 1;
+            counts.events += stored.record.entries.len() as u64;
+            counts.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
         }
-        self.listeners.meter.note(tally, took);
+        self.listeners.write_counters.record(counts, took);
     }
 
     /// Shows what is committed to readers, then tells whoever group for it.

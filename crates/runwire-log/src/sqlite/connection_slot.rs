@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::watch;
 
 use super::writer::SqliteResult;
-use crate::figures::{Meter, Tally};
+use crate::stats::{WriteCounters, CommitCounts};
 use crate::key::ThreadKey;
 use crate::record::Stored;
 use crate::tail::Tails;
@@ -145,14 +145,14 @@ pub(super) struct Release {
 
 impl Release {
     /// Counts what the commit has written.
-    fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
+    fn counts(&self) -> CommitCounts {
+        let mut counts = CommitCounts::default();
         for stored in self.records.iter().flat_map(|(_, records)| records) {
-            tally.records += 1;
-            tally.events += stored.record.entries.len() as u64;
-            tally.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
+            counts.records += 1;
+            counts.events += stored.record.entries.len() as u64;
+            counts.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
         }
-        tally
+        counts
     }
 
     /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
@@ -189,7 +189,7 @@ pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unflushed: Arc<AtomicBool>,
     pub(super) outbox_changed: Arc<watch::Sender<()>>,
-    pub(super) meter: Arc<Meter>,
+    pub(super) write_counters: Arc<WriteCounters>,
     pub(super) fatal: Arc<FatalHandler>,
 }
 
@@ -237,7 +237,7 @@ impl Committer {
                 Ok(()) => {
                     // The connection first, so that the writer need not wait for the readers to be woken.
                     let _ = returned.send((connection, committed));
-                    self.meter.note(release.tally(), begun.elapsed());
+                    self.write_counters.record(release.counts(), begun.elapsed());
                     release.publish(&self.tails, &self.unflushed, &self.outbox_changed);
                 }
                 Err(error) => {

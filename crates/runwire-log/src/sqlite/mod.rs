@@ -34,7 +34,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
 use crate::error::LogError;
-use crate::figures::{Figures, Meter};
+use crate::stats::{LogStats, WriteCounters};
 use crate::info::{
     Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
@@ -131,7 +131,7 @@ pub struct SqliteLog {
     /// Whether the pending_commits holds something that is nowhere else.
     unflushed: Arc<AtomicBool>,
     outbox_changed: Arc<watch::Sender<()>>,
-    meter: Arc<Meter>,
+    write_counters: Arc<WriteCounters>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     idle: Arc<Mutex<Vec<SqliteReader>>>,
     readers: Arc<Semaphore>,
@@ -163,7 +163,7 @@ impl SqliteLog {
         let tails = Arc::new(Tails::default());
         let unflushed = Arc::new(AtomicBool::new(false));
         let outbox_changed = Arc::new(watch::Sender::new(()));
-        let meter = Arc::new(Meter::default());
+        let write_counters = Arc::new(WriteCounters::default());
         let clock = options.clock.clone();
         let fatal = Arc::new(FatalHandler::new(options.fatal.clone()));
         let checkpointer = WalCheckpointer::watch(path, &mut connection, &fatal)
@@ -177,7 +177,7 @@ impl SqliteLog {
             tails: tails.clone(),
             unflushed: unflushed.clone(),
             outbox_changed: outbox_changed.clone(),
-            meter: meter.clone(),
+            write_counters: write_counters.clone(),
             fatal,
         };
         std::thread::Builder::new()
@@ -192,7 +192,7 @@ impl SqliteLog {
             tails,
             unflushed,
             outbox_changed,
-            meter,
+            write_counters,
             clock,
             idle,
             readers,
@@ -475,13 +475,13 @@ impl Log for SqliteLog {
     }
 
     fn version(&self) -> Option<u64> {
-        Some(self.meter.written().commits)
+        Some(self.write_counters.written().commits)
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
+    async fn stats(&self) -> Result<LogStats, LogError> {
         let path = self.path.clone();
-        let figures = self.reading(move |reader| reader.figures(&path)).await?;
-        Ok(Figures { written: self.meter.written(), ..figures })
+        let stats = self.reading(move |reader| reader.stats(&path)).await?;
+        Ok(LogStats { written: self.write_counters.written(), ..figures })
     }
 
     async fn ready(&self) -> Result<(), LogError> {

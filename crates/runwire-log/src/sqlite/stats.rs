@@ -6,12 +6,12 @@ use rusqlite::Row;
 
 use super::reader::SqliteReader;
 use crate::error::LogError;
-use crate::figures::{Figures, Waiting};
+use crate::stats::{LogStats, SubscriberBacklog};
 
 impl SqliteReader {
     /// Counts what is open and what waits. A run's row tells its status as soon as that changes.
-    pub(super) fn figures(&self, path: &Path) -> Result<Figures, LogError> {
-        let mut figures = Figures { store_bytes: size_of_store(path), ..Figures::default() };
+    pub(super) fn stats(&self, path: &Path) -> Result<LogStats, LogError> {
+        let mut stats = LogStats { store_bytes: size_of_store(path), ..LogStats::default() };
         let sql = "SELECT status, count(*) FROM run WHERE status IN ('pending', 'running', 'suspended') \
                    GROUP BY status";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -19,22 +19,22 @@ impl SqliteReader {
         for open in open {
             let (status, count) = open?;
             match status.as_str() {
-                "pending" => figures.pending = count,
-                "running" => figures.running = count,
-                _ => figures.suspended = count,
+                "pending" => stats.pending = count,
+                "running" => stats.running = count,
+                _ => stats.suspended = count,
             }
         }
         let sql = "SELECT count(*) FROM question";
-        figures.questions = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        stats.questions = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         let sql = "SELECT subscriber, count(*), sum(attempts > 0) FROM notice GROUP BY subscriber";
         let mut statement = self.connection.prepare_cached(sql)?;
-        figures.waiting = statement.query_map([], waiting)?.collect::<Result<_, _>>()?;
-        Ok(figures)
+        stats.waiting = statement.query_map([], waiting)?.collect::<Result<_, _>>()?;
+        Ok(stats)
     }
 }
 
-fn waiting(row: &Row<'_>) -> rusqlite::Result<Waiting> {
-    Ok(Waiting { subscriber: row.get(0)?, notices: row.get(1)?, tried: row.get(2)? })
+fn waiting(row: &Row<'_>) -> rusqlite::Result<SubscriberBacklog> {
+    Ok(SubscriberBacklog { subscriber: row.get(0)?, notices: row.get(1)?, tried: row.get(2)? })
 }
 
 /// Adds up the file and its write-ahead log.

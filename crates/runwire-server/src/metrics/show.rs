@@ -7,8 +7,8 @@ use std::time::UNIX_EPOCH;
 use axum::extract::State;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, StatusCode};
-use runwire_log::figures::COMMIT_TIMES;
-use runwire_log::{Figures, Vitals};
+use runwire_log::stats::COMMIT_TIME_BUCKETS;
+use runwire_log::{LogStats, NodeStats};
 
 use super::text::{MEDIA_TYPE, Text};
 use super::{Framing, Metrics, RouteClass};
@@ -17,7 +17,7 @@ use crate::{Wire, limits};
 /// Tells how the server stands. A store that does not answer is told of too: the rest is worth knowing just then.
 pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'static str); 2], String) {
     // Whoever scrapes does not wait for long, and a store that is silent is worth knowing.
-    let figures = tokio::time::timeout(limits::FIGURES_TIME, wire.log.figures()).await;
+    let figures = tokio::time::timeout(limits::FIGURES_TIME, wire.log.stats()).await;
     let figures = figures.ok().and_then(Result::ok);
     let mut text = Text::default();
     wire.metrics.tell(&mut text);
@@ -25,7 +25,7 @@ pub(crate) async fn show(State(wire): State<Arc<Wire>>) -> ([(HeaderName, &'stat
     if let Some(figures) = &figures {
         tell_of_log(&mut text, figures);
     }
-    tell_of_cluster(&mut text, &wire.log.vitals());
+    tell_of_cluster(&mut text, &wire.log.node_stats());
     let agents = wire.agents.busy();
     text.gauge(
         "runwire_agent_runs_open",
@@ -70,7 +70,7 @@ impl Metrics {
     }
 }
 
-fn tell_of_log(text: &mut Text, figures: &Figures) {
+fn tell_of_log(text: &mut Text, figures: &LogStats) {
     let name = "runwire_runs_open";
     text.family(name, "gauge", "Runs that have not ended, by status.");
     let open = [("pending", figures.pending), ("running", figures.running), ("suspended", figures.suspended)];
@@ -89,7 +89,7 @@ fn tell_of_log(text: &mut Text, figures: &Figures) {
     let name = "runwire_commit_seconds";
     text.family(name, "histogram", "Time that the store took for a commit; many writes may share one.");
     let (bucket, mut so_far) = (format!("{name}_bucket"), 0);
-    for (longest, count) in COMMIT_TIMES.iter().zip(written.commit_classes) {
+    for (longest, count) in COMMIT_TIME_BUCKETS.iter().zip(written.commit_buckets) {
         so_far += count;
         text.sample(&bucket, &[("le", &longest.as_secs_f64().to_string())], so_far);
     }
@@ -99,8 +99,8 @@ fn tell_of_log(text: &mut Text, figures: &Figures) {
 }
 
 /// Tells how a node that shares its store with others stands. Every family is named, also where it has no sample.
-fn tell_of_cluster(text: &mut Text, vitals: &Vitals) {
-    let Vitals { link, cluster, nodes } = vitals;
+fn tell_of_cluster(text: &mut Text, vitals: &NodeStats) {
+    let NodeStats { link, cluster, nodes } = vitals;
     let link = link.as_ref();
     let help = "Connections to the store that are open.";
     text.gauge_of("runwire_store_connections", help, link.map(|link| link.connections));

@@ -23,6 +23,6 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Json<WebhookList>, Problem> {
     Query::parse(query.as_deref()).finish()?;
-    let figures = wire.log.figures().await?;
+    let figures = wire.log.stats().await?;
     Ok(Json(WebhookList { webhooks: wire.webhooks.views(&figures) }))
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Uri;
-use runwire_log::Figures;
+use runwire_log::LogStats;
 use runwire_model::Timestamp;
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ struct FailureView {
 
 impl Webhooks {
     /// Shows how each webhook stands.
-    pub(crate) fn views(&self, figures: &Figures) -> Vec<WebhookView> {
+    pub(crate) fn views(&self, figures: &LogStats) -> Vec<WebhookView> {
         let view = |known: &std::sync::Arc<Known>| {
             let (standing, webhook) = (known.standing().clone(), &known.webhook);
             let (waiting, retrying) = waiting_for(figures, &webhook.name);
@@ -125,7 +125,7 @@ impl Webhooks {
     }
 
     /// Tells the same as metrics, as far as it is known.
-    pub(crate) fn tell(&self, text: &mut Text, figures: Option<&Figures>) {
+    pub(crate) fn tell(&self, text: &mut Text, figures: Option<&LogStats>) {
         let standings: Vec<_> =
             self.all.iter().map(|known| (known.webhook.name.as_str(), known.standing().clone())).collect();
         let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&str, &Standing) -> u64| {
@@ -151,7 +151,7 @@ impl Webhooks {
     }
 }
 
-fn waiting_for(figures: &Figures, name: &str) -> (u64, u64) {
+fn waiting_for(figures: &LogStats, name: &str) -> (u64, u64) {
     let waiting = figures.waiting.iter().find(|waiting| waiting.subscriber == name);
     waiting.map_or((0, 0), |waiting| (waiting.notices, waiting.tried))
 }

@@ -147,7 +147,7 @@ impl Log for Unsteady {
         self.check(WRITE, "delete_thread")?.delete_thread(thread, force).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
         self.check(WRITE, "trim")?.trim(retention).await
     }
 
@@ -216,7 +216,7 @@ impl Log for Unsteady {
         self.check(READ, "thread_producer")?.thread_producer(thread, producer).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         self.check(READ, "read")?.read(thread, after).await
     }
 
@@ -227,13 +227,13 @@ impl Log for Unsteady {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         self.check(READ, "checkpoint")?.checkpoint(run, form, seq).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
         if let Ok(log) = self.check(WRITE, "keep_checkpoint") {
             log.keep_checkpoint(run, form, seq, encoder);
         }
@@ -247,8 +247,8 @@ impl Log for Unsteady {
         self.log.version()
     }
 
-    async fn figures(&self) -> Result<Figures, LogError> {
-        self.check(READ, "figures")?.figures().await
+    async fn stats(&self) -> Result<LogStats, LogError> {
+        self.check(READ, "stats")?.stats().await
     }
 
     async fn ready(&self) -> Result<(), LogError> {

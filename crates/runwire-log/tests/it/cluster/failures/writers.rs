@@ -93,7 +93,7 @@ pub(super) struct Writing {
 
 /// What writers were told.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteStats {
     pub(super) refused: Vec<String>,
     pub(super) uncertain: Vec<String>,
 }
@@ -116,14 +116,14 @@ impl Writing {
 
     /// Stops writing, and looks at what is there: what was acknowledged, once; what was refused, not at all; in one
     /// order on all nodes.
-    pub(super) async fn stop(self) -> Written {
+    pub(super) async fn stop(self) -> WriteStats {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
             writer.await.unwrap();
         }
         let told = std::mem::take(&mut *self.told.lock().unwrap());
         let mut values: HashMap<String, HashMap<String, usize>> = HashMap::new();
-        let mut written = Written::default();
+        let mut written = WriteStats::default();
         for (run, value, answer) in told {
             let seen = match values.get(&run) {
                 Some(seen) => seen,

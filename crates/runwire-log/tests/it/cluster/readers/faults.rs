@@ -27,7 +27,7 @@ async fn a_redis_that_is_killed_and_comes_back_costs_no_record() {
         records += 40;
         reader.has(records).await;
     }
-    assert!(b.figures().heals > 0);
+    assert!(b.stats().heals > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +79,7 @@ async fn another_redis_in_its_place_costs_no_record() {
     let mut reader = b.reader_in_place("t").await;
     a.write_all("t", 30).await;
     reader.has(31).await;
-    assert!(b.figures().heals > 0);
+    assert!(b.stats().heals > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn readers_go_on_after_the_store_was_away() {
             stage.store.cut_connections().unwrap();
         } else {
             stage.store.stop();
-            c.is(|figures| !figures.sight.up && figures.sight.error.is_some()).await;
+            c.is(|figures| !stats.sight.up && stats.sight.error.is_some()).await;
             stage.store.restart().unwrap();
         }
         a.write_all("t", 10).await;
@@ -136,7 +136,7 @@ async fn readers_go_on_after_the_store_was_away() {
             reader.has(records).await;
         }
     }
-    c.is(|figures| figures.sight.up).await;
+    c.is(|figures| stats.sight.up).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,9 +39,9 @@ async fn a_commit_on_one_node_is_seen_on_another_through_redis() {
     // From now on Redis alone is enough.
     a.write_all("t", 100).await;
     reader.has(101).await;
-    let tail = b.figures().tail.unwrap();
+    let tail = b.stats().tail.unwrap();
     assert!(tail.arrived > 0, "{tail:?}");
-    assert!(a.figures().tail.unwrap().published >= 100);
+    assert!(a.stats().tail.unwrap().published >= 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,8 +52,8 @@ async fn a_commit_on_one_node_is_seen_on_another_without_redis() {
     let mut reader = b.reader_in_place("t").await;
     a.write_all("t", 50).await;
     reader.has(51).await;
-    let figures = b.figures();
-    assert!(figures.tail.is_none() && figures.head_checks > 0 && figures.heals > 0, "{figures:?}");
+    let stats = b.stats();
+    assert!(stats.tail.is_none() && stats.head_checks > 0 && stats.heals > 0, "{stats:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +82,7 @@ async fn records_that_are_too_large_for_redis_or_the_tail_are_seen_too() {
             reader.has(turn as u64 + 2).await;
         }
     }
-    assert!(b.figures().heals > 0);
+    assert!(b.stats().heals > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,9 +106,9 @@ async fn however_many_read_a_thread_the_node_reads_it_once() {
         }
     }
     assert_eq!(readers.iter().map(|reader| reader.seen().reads).sum::<u64>(), reads);
-    let figures = b.figures();
-    assert!((1..=RECORDS).contains(&figures.heals), "{figures:?}");
-    assert_eq!((figures.followed, figures.tail.unwrap().threads), (1, 1));
+    let stats = b.stats();
+    assert!((1..=RECORDS).contains(&stats.heals), "{stats:?}");
+    assert_eq!((stats.followed, stats.tail.unwrap().threads), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn a_thousand_threads_are_followed_while_they_are_read() {
     let names: Vec<String> = (0..THREADS).map(|thread| format!("t{thread}")).collect();
     write_each(&a, &names).await;
     let mut readers: Vec<_> = names.iter().map(|name| b.reader(name)).collect();
-    b.is(|figures| figures.followed == THREADS && figures.unknown == 0).await;
+    b.is(|figures| stats.followed == THREADS && stats.unknown == 0).await;
     for records in 2..=3 {
         write_each(&a, &names).await;
         for reader in &mut readers {
@@ -127,8 +127,7 @@ async fn a_thousand_threads_are_followed_while_they_are_read() {
         }
     }
     drop(readers);
-    b.is(|figures| figures.followed == 0 && figures.tail.as_ref().is_some_and(|tail| tail.threads == 0))
-        .await;
+    b.is(|figures| stats.followed == 0 && stats.tail.as_ref().is_some_and(|tail| tail.threads == 0)).await;
 }
 
 async fn write_each(node: &Node, threads: &[String]) {
@@ -146,14 +145,14 @@ async fn whoever_waits_for_a_thread_that_is_not_there_yet_sees_it_come() {
     let stage = Stage::new();
     let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
     let mut readers = [a.reader("t"), b.reader("t"), c.reader("t")];
-    b.is(|figures| figures.unknown == 1).await;
+    b.is(|figures| stats.unknown == 1).await;
     for records in 1..=5 {
         a.write("t", 10).await;
         for reader in &mut readers {
             reader.has(records).await;
         }
     }
-    b.is(|figures| figures.unknown == 0).await;
+    b.is(|figures| stats.unknown == 0).await;
     // Nobody can call a thread this, and asking for it must hurt nobody.
     let _never = b.reader("t\0");
     a.write("t", 10).await;

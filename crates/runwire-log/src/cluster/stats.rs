@@ -6,7 +6,7 @@ use super::redis::RedisTailStats;
 
 /// What a node knows of the others' commits, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Figures {
+pub struct ClusterStats {
     /// How the tail over Redis is; nothing where there is none.
     pub tail: Option<RedisTailStats>,
     /// How the looks into the store go.

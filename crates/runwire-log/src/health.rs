@@ -50,7 +50,7 @@ pub struct Vitals {
     /// The way to the store, where it is a server.
     pub link: Option<StoreLink>,
     /// How the commits of other nodes are learned of, where there may be any.
-    pub cluster: Option<cluster::Figures>,
+    pub cluster: Option<cluster::ClusterStats>,
     /// The nodes, where there may be several.
     pub nodes: Option<Nodes>,
 }

@@ -1,9 +1,9 @@
-//! Figures: what was written, what is open, what waits.
+//! LogStats: what was written, what is open, what waits.
 
 use super::Bed;
 use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, to_run};
-use crate::figures::Waiting;
+use crate::stats::SubscriberBacklog;
 use crate::outbox::{OutboxKind, Subscriber};
 
 /// What is written is counted from zero, and what is open is counted wherever it came from.
@@ -16,21 +16,21 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
     stage.write(to_run("running", &[STARTED])).await;
     stage.write(to_run("suspended", &[STARTED, &asks])).await;
     stage.write(to_run("closed", &[STARTED, COMPLETED])).await;
-    let figures = stage.log.figures().await.expect("figures");
-    assert_eq!((figures.pending, figures.running, figures.suspended), (1, 1, 1));
-    assert_eq!(figures.questions, 1);
-    let written = &figures.written;
+    let stats = stage.log.stats().await.expect("figures");
+    assert_eq!((stats.pending, stats.running, stats.suspended), (1, 1, 1));
+    assert_eq!(stats.questions, 1);
+    let written = &stats.written;
     // The question's record says that the run is suspended, too.
     assert_eq!((written.records, written.events), (5, 6));
     assert_eq!(written.bytes as usize, 3 * STARTED.len() + asks.len() + COMPLETED.len());
     assert!(written.commits >= 4, "{written:?}");
-    assert_eq!(written.commits, written.commit_classes.iter().sum::<u64>());
-    assert_eq!(figures.waiting, [Waiting { subscriber: "all".to_owned(), notices: 2, tried: 0 }]);
-    assert!(figures.store_bytes > 0);
+    assert_eq!(written.commits, written.commit_buckets.iter().sum::<u64>());
+    assert_eq!(stats.waiting, [SubscriberBacklog { subscriber: "all".to_owned(), notices: 2, tried: 0 }]);
+    assert!(stats.store_bytes > 0);
     let stage = stage.reopen().await;
-    let anew = stage.log.figures().await.expect("figures");
+    let anew = stage.log.stats().await.expect("figures");
     assert_eq!((anew.pending, anew.running, anew.suspended, anew.questions), (1, 1, 1, 1));
-    assert_eq!((anew.written.records, &anew.waiting), (0, &figures.waiting));
+    assert_eq!((anew.written.records, &anew.waiting), (0, &stats.waiting));
 }
 
 /// A log that is open says that it can be used, and one that was closed that it cannot.
