@@ -21,12 +21,12 @@ pub struct Dependency {
     /// What it is: `sqlite`, `postgres`, `redis`.
     pub kind: &'static str,
     /// That it cannot be used, if so.
-    pub away: Option<Away>,
+    pub outage: Option<Outage>,
 }
 
 /// That something cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Away {
+pub struct Outage {
     /// Since when, where that is known.
     pub since: Option<SystemTime>,
     /// Why.
@@ -35,20 +35,20 @@ pub struct Away {
 
 impl Dependency {
     /// Tells of a store that was asked.
-    pub fn asked(kind: &'static str, answer: Result<(), LogError>) -> Self {
-        let away = answer.err().map(|error| match error {
-            LogError::Unavailable(reason) => Away { since: None, reason },
-            other => Away { since: None, reason: other.to_string() },
+    pub fn from_probe(kind: &'static str, answer: Result<(), LogError>) -> Self {
+        let outage = answer.err().map(|error| match error {
+            LogError::Unavailable(reason) => Outage { since: None, reason },
+            other => Outage { since: None, reason: other.to_string() },
         });
-        Self { kind, away }
+        Self { kind, outage }
     }
 }
 
 /// How a node stands, and what it has counted since the log was opened; known without asking anybody.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Vitals {
+pub struct NodeStats {
     /// The way to the store, where it is a server.
-    pub link: Option<StoreLink>,
+    pub link: Option<ConnectionStats>,
     /// How the commits of other nodes are learned of, where there may be any.
     pub cluster: Option<cluster::ClusterStats>,
     /// The nodes, where there may be several.
@@ -57,7 +57,7 @@ pub struct Vitals {
 
 /// The way to a store that is a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoreLink {
+pub struct ConnectionStats {
     /// Connections that are open.
     pub connections: u64,
     /// Connections that broke, or were given up because no answer came.

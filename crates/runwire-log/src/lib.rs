@@ -43,7 +43,7 @@ pub mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
-pub mod stats;
+pub mod health;
 pub mod info;
 pub mod interaction;
 pub mod key;
@@ -54,10 +54,10 @@ mod query;
 pub mod record;
 pub mod run_history;
 pub mod sqlite;
+pub mod stats;
 pub mod tail;
 pub mod transfer;
 mod txn;
-pub mod vitals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ use tokio::sync::watch;
 
 pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
 pub use error::{Breach, Fault, FrameProblem, LogError};
-pub use stats::{LogStats, SubscriberBacklog, WriteStats};
+pub use health::{Dependency, Health, NodeStats, Outage};
 pub use info::{
     Created, InteractionInfo, LatestRun, NewRun, NewThread, OrphanedRun, ProducerInfo, RunError, RunInfo,
     RunQuery, RunSpan, RunSummary, ThreadInfo, Warning, Warnings,
@@ -82,9 +82,9 @@ pub use key::{RunKey, ThreadKey};
 pub use outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 pub use record::Stored;
 pub use run_history::{RecordSource, RunHistory, StateCache};
+pub use stats::{LogStats, SubscriberBacklog, WriteStats};
 pub use tail::{Tail, TailHead};
 pub use transfer::{ExportPage, ExportRequest, ImportFault, ImportProblem, Imported, TransferItem};
-pub use vitals::{Away, Dependency, Health, Vitals};
 
 /// Records of a thread, in order.
 #[derive(Debug, Clone, Default)]
@@ -338,12 +338,12 @@ pub trait Log: Send + Sync + 'static {
 
     /// Tells whether the log can be used, and what it leans on. Answers soon, also where nothing else does.
     async fn health(&self) -> Health {
-        Health { store: Dependency::asked("store", self.ready().await), tail: None }
+        Health { store: Dependency::from_probe("store", self.ready().await), tail: None }
     }
 
     /// Tells how the node stands, without asking anybody.
-    fn vitals(&self) -> Vitals {
-        Vitals::default()
+    fn node_stats(&self) -> NodeStats {
+        NodeStats::default()
     }
 
     /// Finishes what was begun and closes the store.

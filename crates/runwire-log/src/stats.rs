@@ -117,7 +117,8 @@ mod tests {
     fn a_commit_is_counted_in_the_class_of_its_time() {
         let write_counters = WriteCounters::default();
         let counts = CommitCounts { records: 2, events: 3, bytes: 50 };
-        for took in [Duration::ZERO, COMMIT_TIME_BUCKETS[0], COMMIT_TIME_BUCKETS[1], Duration::from_secs(60)] {
+        for took in [Duration::ZERO, COMMIT_TIME_BUCKETS[0], COMMIT_TIME_BUCKETS[1], Duration::from_secs(60)]
+        {
             write_counters.record(counts, took);
         }
         let written = write_counters.written();

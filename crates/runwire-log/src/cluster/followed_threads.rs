@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::redis::{RedisLinks, RedisTail, Subscription};
-use super::{EncodedBatch, ClusterStats, PollerStatus};
+use super::{ClusterStats, EncodedBatch, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::Stored;

@@ -13,10 +13,10 @@
 //! reads it. Nothing is announced that a read of the store, begun afterwards, would not find.
 
 mod encoded_batch;
-mod stats;
 mod followed_threads;
 mod head_poller;
 pub mod redis;
+mod stats;
 mod store_probe;
 mod subscriber;
 mod tail_feeder;
@@ -24,8 +24,8 @@ mod tail_feeder;
 use std::fmt;
 
 pub(crate) use encoded_batch::EncodedBatch;
-pub use stats::{ClusterStats, PollerStatus};
 pub(crate) use followed_threads::{FollowGuard, FollowedThreads};
+pub use stats::{ClusterStats, PollerStatus};
 pub(crate) use store_probe::{HeadChange, ProbeOpener, RecordsAfter, StoreProbe, ThreadLocation};
 pub(crate) use tail_feeder::TailFeeder;
 

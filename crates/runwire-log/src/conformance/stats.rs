@@ -3,8 +3,8 @@
 use super::Bed;
 use super::answering::asks;
 use super::stage::{COMPLETED, STARTED, Stage, to_run};
-use crate::stats::SubscriberBacklog;
 use crate::outbox::{OutboxKind, Subscriber};
+use crate::stats::SubscriberBacklog;
 
 /// What is written is counted from zero, and what is open is counted wherever it came from.
 pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
@@ -37,8 +37,8 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
 pub async fn health_tells_whether_the_log_can_be_used(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     let open = stage.log.health().await;
-    assert_eq!((open.store.away, open.tail), (None, None));
+    assert_eq!((open.store.outage, open.tail), (None, None));
     stage.log.close().await;
-    let closed = stage.log.health().await.store.away.expect("a closed store is away");
+    let closed = stage.log.health().await.store.outage.expect("a closed store is away");
     assert!(!closed.reason.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::vitals::StoreLink;
+use crate::health::ConnectionStats;
 
 /// What all connections of a node count together.
 #[derive(Debug, Default)]
@@ -29,10 +29,10 @@ impl ConnectionCounters {
         self.retries.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn stats(&self) -> StoreLink {
+    pub(super) fn stats(&self) -> ConnectionStats {
         // In this order: what is closed was opened before.
         let closed = self.closed.load(Relaxed);
-        StoreLink {
+        ConnectionStats {
             connections: self.opened.load(Relaxed).saturating_sub(closed),
             lost: self.lost.load(Relaxed),
             retries: self.retries.load(Relaxed),

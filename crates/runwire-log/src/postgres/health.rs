@@ -10,7 +10,7 @@ use super::PostgresLog;
 use super::reader_pool::ReaderPool;
 use crate::cluster::redis;
 use crate::error::LogError;
-use crate::vitals::{Away, Dependency, Health, Vitals};
+use crate::health::{Dependency, Health, NodeStats, Outage};
 
 /// How long the store may take to answer. Whoever asks for health waits no longer than this.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -82,24 +82,24 @@ impl PostgresLog {
         } else {
             self.health_probe.run(&self.readers).await
         };
-        let store = store.map(|reason| Away { since: SystemTime::now().checked_sub(silence), reason });
+        let store = store.map(|reason| Outage { since: SystemTime::now().checked_sub(silence), reason });
         let tail = self.cluster.stats().tail;
         Health {
-            store: Dependency { kind: "postgres", away: store },
-            tail: tail.map(|tail| Dependency { kind: "redis", away: away(&tail.links) }),
+            store: Dependency { kind: "postgres", outage: store },
+            tail: tail.map(|tail| Dependency { kind: "redis", outage: outage_of(&tail.links) }),
         }
     }
 
-    pub(super) fn node_stats(&self) -> Vitals {
+    pub(super) fn node_stats(&self) -> NodeStats {
         let link = Some(self.readers.counters().stats());
-        Vitals { link, cluster: Some(self.cluster.stats()), nodes: Some(self.nodes.nodes()) }
+        NodeStats { link, cluster: Some(self.cluster.stats()), nodes: Some(self.nodes.nodes()) }
     }
 }
 
-fn away(links: &redis::RedisLinks) -> Option<Away> {
+fn outage_of(links: &redis::RedisLinks) -> Option<Outage> {
     let down = [&links.publishing, &links.subscribing].into_iter().filter(|link| !link.up);
     let first = down.min_by_key(|link| link.since)?;
     let since = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(first.since));
     let reason = first.error.clone().unwrap_or_else(|| "it has not answered yet".to_owned());
-    Some(Away { since, reason })
+    Some(Outage { since, reason })
 }

@@ -49,7 +49,6 @@ use tokio::sync::{Semaphore, watch};
 use crate::append::{Append, Appended, Target};
 use crate::cluster::{TailFeeder, TailOptions};
 use crate::error::LogError;
-use crate::stats::{LogStats, WriteCounters};
 use crate::info::{
     Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
@@ -57,10 +56,11 @@ use crate::interaction::{Answer, Answered, Interaction, InteractionPage, Interac
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
 use crate::query::{self, ReadStore};
+use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{Command, Merge};
-use crate::{Cancel, Cancelled, Form, Health, Log, Page, Retention, Vitals, limits};
+use crate::{Cancel, Cancelled, Form, Health, Log, NodeStats, Page, Retention, limits};
 use connection::PgConnection;
 pub use nodes::Nodes;
 pub use open::PgOpenError;
@@ -381,7 +381,7 @@ impl Log for PostgresLog {
         self.check_health().await
     }
 
-    fn vitals(&self) -> Vitals {
+    fn node_stats(&self) -> NodeStats {
         self.node_stats()
     }
 

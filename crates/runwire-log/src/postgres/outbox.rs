@@ -10,9 +10,9 @@ use super::reader::PgReader;
 use super::rows::{number, time, whole_number};
 use super::txn_store::now;
 use crate::error::LogError;
-use crate::stats::{LogStats, SubscriberBacklog};
 use crate::key::RunKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
+use crate::stats::{LogStats, SubscriberBacklog};
 
 impl PgReader {
     /// Lists what a subscriber is to be told, what is due first, first.
@@ -54,8 +54,11 @@ impl PgReader {
         let sql = "SELECT subscriber, count(*), count(*) FILTER (WHERE attempts > 0) FROM notice \
                    GROUP BY subscriber ORDER BY subscriber";
         let waiting = self.connection.query(sql, &[])?;
-        let waiting_of =
-            |row: &Row| SubscriberBacklog { subscriber: row.get(0), notices: number(row, 1), tried: number(row, 2) };
+        let waiting_of = |row: &Row| SubscriberBacklog {
+            subscriber: row.get(0),
+            notices: number(row, 1),
+            tried: number(row, 2),
+        };
         Ok(LogStats {
             pending: number(&row, 0),
             running: number(&row, 1),

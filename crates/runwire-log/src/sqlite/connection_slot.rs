@@ -15,9 +15,9 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::watch;
 
 use super::writer::SqliteResult;
-use crate::stats::{WriteCounters, CommitCounts};
 use crate::key::ThreadKey;
 use crate::record::Stored;
+use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 
 /// The connection, or the place it comes returned to. Using it begins a transaction.

@@ -34,7 +34,6 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::append::{Append, Appended};
 use crate::error::LogError;
-use crate::stats::{LogStats, WriteCounters};
 use crate::info::{
     Created, NewRun, NewThread, OrphanedRun, ProducerInfo, RunInfo, RunQuery, RunSpan, ThreadInfo,
 };
@@ -42,6 +41,7 @@ use crate::interaction::{Answer, Answered, Interaction, InteractionPage, Interac
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, OutboxMessage, Subscriber};
 use crate::query::{self, ReadStore};
+use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{Command, Pending, clock};
@@ -489,7 +489,7 @@ impl Log for SqliteLog {
     }
 
     async fn health(&self) -> Health {
-        Health { store: Dependency::asked("sqlite", self.ready().await), tail: None }
+        Health { store: Dependency::from_probe("sqlite", self.ready().await), tail: None }
     }
 
     async fn close(&self) {

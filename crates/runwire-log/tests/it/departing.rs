@@ -323,15 +323,15 @@ async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
 async fn a_store_that_can_only_be_read_is_told_as_away() {
     let cluster = Cluster::start();
     let node = cluster.node().await;
-    assert_eq!(node.health().await.store.away, None);
+    assert_eq!(node.health().await.store.outage, None);
     // Sessions that are there obey it, too.
     let read_only = |on: &str| {
         cluster.sql(&format!("ALTER SYSTEM SET default_transaction_read_only = {on}"));
         cluster.sql("SELECT pg_reload_conf()");
     };
     read_only("on");
-    until(async || node.health().await.store.away).await;
+    until(async || node.health().await.store.outage).await;
     read_only("off");
-    until(async || node.health().await.store.away.is_none().then_some(())).await;
+    until(async || node.health().await.store.outage.is_none().then_some(())).await;
     node.close().await;
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::extract::State;
-use runwire_log::{Away, Dependency, Health};
+use runwire_log::{Dependency, Health, Outage};
 use runwire_model::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>,
     let tail_shown = tail.as_ref().map(|tail| shown(tail, |away| &away.reason));
     // Why a store is away may name files, hosts and users, which are the operator's business alone.
     let store_shown = shown(&store, |_| "the server's log says why");
-    if let Some(away) = store.away {
+    if let Some(away) = store.outage {
         tell_operator(&away.reason);
         let problem = Problem::new("store_unavailable", format!("{} is away", store.kind));
         return Err(problem.with("ready", false).with("store", store_shown).with_some("tail", tail_shown));
@@ -31,7 +31,7 @@ pub(crate) async fn readyz(State(wire): State<Arc<Wire>>) -> Result<Json<Value>,
     Ok(Json(Value::Object(members)))
 }
 
-fn shown(Dependency { kind, away }: &Dependency, why: impl Fn(&Away) -> &str) -> Value {
+fn shown(Dependency { kind, outage: away }: &Dependency, why: impl Fn(&Outage) -> &str) -> Value {
     match away {
         None => json!({"kind": kind, "state": "up"}),
         Some(away) => {

@@ -22,7 +22,7 @@ async fn connect(engine: &Engine) -> tokio_postgres::Client {
 }
 
 async fn is_up(node: &PostgresLog) -> bool {
-    node.health().await.store.away.is_none()
+    node.health().await.store.outage.is_none()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +45,7 @@ async fn whoever_cannot_beat_asks_the_store_and_one_question_serves_all_who_want
     while is_up(&node).await {}
     for _ in 0..3 {
         let told = join_all((0..20).map(|_| node.health())).await;
-        assert!(told.iter().all(|health| health.store.away.is_some()), "{told:?}");
+        assert!(told.iter().all(|health| health.store.outage.is_some()), "{told:?}");
         let waiting: i64 = people.query_one(WAITING, &[]).await.unwrap().get(0);
         assert!(waiting <= 1, "{waiting} questions are under way");
     }

@@ -69,7 +69,7 @@ async fn runs_that_are_called_as_threads_are_hold_nobody_up() {
             asked.await.unwrap().unwrap();
         }
     }
-    assert_eq!(node.vitals().link.unwrap().retries, 0);
+    assert_eq!(node.node_stats().link.unwrap().retries, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
