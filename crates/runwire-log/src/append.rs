@@ -104,14 +104,14 @@ pub struct Append {
     /// Whether the run ends here, if no frame has ended it.
     pub end: bool,
     /// How strictly frames are held against their dialect's document.
-    pub check: Check,
+    pub check: CheckMode,
     /// What becomes of a whole text that differs from what its run has told.
     pub whole: WholePolicy,
 }
 
 /// How strictly frames are held against their dialect's document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Check {
+pub enum CheckMode {
     /// Not at all: the server's own frames.
     Off,
     /// What breaks the document is written and counted as a warning of its run.
@@ -133,5 +133,5 @@ pub struct Appended {
     /// The threads that were written to, each once, where the frames name them.
     pub threads: Vec<Arc<str>>,
     /// Where it stopped, if it did.
-    pub fault: Option<Fault>,
+    pub fault: Option<AppendFault>,
 }

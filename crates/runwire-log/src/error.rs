@@ -178,7 +178,7 @@ impl LogError {
 /// Where and why an append stopped; the frames before it are written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub struct Fault {
+pub struct AppendFault {
     /// The frame in the append, from 0.
     pub index: usize,
     /// The line that the frame begins on.

@@ -11,7 +11,7 @@
 //! | **run** | tenant and id, its thread, what `POST /v1/runs` said, status and times, its first and last `seq`, the guard's state, and a summary (counts, tokens, questions, error) |
 //! | **producer** | of a run, of a thread that is written as a whole, or of a tenant whose frames name their threads: name, epoch, index of the next frame, dialect and decoder state, and for a thread the runs that its frames go to |
 //! | **question** | for each that is open: its run, the record that asks it, when, and until when; the inbox |
-//! | **record** | see [`Stored`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
+//! | **record** | see [`StoredRecord`]: `seq`, time, run, the producer's frame byte for byte, its dialect and SSE name, and the events it means, each with who added it |
 //! | **notice** | for each event that a subscriber is to be told of and was not: the event, how often it was tried, and when it is due again |
 //! | **checkpoint** | the state of an encoder after a record. A cache: it may be lost |
 //!
@@ -68,8 +68,8 @@ use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Slots};
 use runwire_model::window::Window;
 use tokio::sync::watch;
 
-pub use append::{Append, Appended, Check, FrameBatch, FrameIn, Stamp, Target};
-pub use error::{Breach, Fault, FrameProblem, LogError};
+pub use append::{Append, Appended, CheckMode, FrameBatch, FrameIn, Stamp, Target};
+pub use error::{AppendFault, Breach, FrameProblem, LogError};
 pub use health::{Dependency, Health, NodeStats, Outage};
 pub use info::{
     Created, InteractionInfo, LatestRun, NewRun, NewThread, OrphanedRun, ProducerInfo, RunError, RunInfo,
@@ -80,7 +80,7 @@ pub use interaction::{
 };
 pub use key::{RunKey, ThreadKey};
 pub use outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
-pub use record::Stored;
+pub use record::StoredRecord;
 pub use run_history::{RecordSource, RunHistory, StateCache};
 pub use stats::{LogStats, SubscriberBacklog, WriteStats};
 pub use tail::{Tail, TailHead};
@@ -88,9 +88,9 @@ pub use transfer::{ExportPage, ExportRequest, ImportFault, ImportProblem, Import
 
 /// Records of a thread, in order.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub struct RecordPage {
     /// The records; empty at the end of the thread.
-    pub records: Vec<Arc<Stored>>,
+    pub records: Vec<Arc<StoredRecord>>,
     /// The thread's last `seq`, as the read saw it.
     pub head: u64,
     /// The first `seq` that is kept.
@@ -117,7 +117,7 @@ pub struct Cancelled {
 
 /// What retention removes: whole closed runs, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
+pub struct RetentionLimits {
     /// Runs that ended before this moment.
     pub ended_before: Option<Timestamp>,
     /// Runs that ended longer ago than this, by the store's clock.
@@ -126,7 +126,7 @@ pub struct Retention {
     pub max_bytes: Option<u64>,
 }
 
-impl Retention {
+impl RetentionLimits {
     /// Tells the moment that an age means when it is `now`.
     pub(crate) fn at(self, now: Timestamp) -> Self {
         let millis = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
@@ -146,7 +146,7 @@ pub struct Migrated {
 
 /// How a run is translated: a checkpoint belongs to one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Form {
+pub struct OutputFormat {
     /// The dialect.
     pub dialect: Dialect,
     /// How much it carries.
@@ -155,7 +155,7 @@ pub struct Form {
     pub slots: Slots,
 }
 
-impl Form {
+impl OutputFormat {
     /// Makes the form of a dialect with its default options.
     pub const fn new(dialect: Dialect) -> Self {
         Self { dialect, fidelity: Fidelity::Native, slots: Slots::All }
@@ -236,7 +236,7 @@ pub trait Log: Send + Sync + 'static {
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError>;
 
     /// Removes what retention does not keep, and tells how many runs.
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError>;
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError>;
 
     /// Tells of a run.
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError>;
@@ -301,7 +301,7 @@ pub trait Log: Send + Sync + 'static {
     ) -> Result<Option<ProducerInfo>, LogError>;
 
     /// Reads the records after `after`, a page at most.
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError>;
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError>;
 
     /// Tells the thread's messages and state before a `seq`, as far as they are kept.
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError>;
@@ -310,12 +310,12 @@ pub trait Log: Send + Sync + 'static {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError>;
 
     /// Keeps the state of an encoder after a record, when there is time for it.
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder);
+    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder);
 
     /// Follows a thread.
     ///

@@ -11,7 +11,7 @@ use runwire_model::record::{By, Entry, Record};
 
 /// A record of a thread, with its run and the frame byte for byte.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
+pub struct StoredRecord {
     /// The run it belongs to.
     pub run: Arc<str>,
     /// What it means.
@@ -22,7 +22,7 @@ pub struct Stored {
     pub frame: Option<Bytes>,
 }
 
-impl Stored {
+impl StoredRecord {
     /// Tells about how many bytes the record takes in memory.
     pub fn weight(&self) -> usize {
         // Events say about what their frame says; those that no frame says are measured themselves.
@@ -45,7 +45,7 @@ impl Stored {
 /// A stored record cannot be read: the store was damaged, or written by a newer version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored record is damaged: {0}")]
-pub struct Damaged(pub(crate) &'static str);
+pub struct DamagedRecord(pub(crate) &'static str);
 
 const NOTHING: u32 = u32::MAX;
 const NO_DIALECT: u8 = u8::MAX;
@@ -55,7 +55,7 @@ const NO_DIALECT: u8 = u8::MAX;
 /// All numbers are little-endian: `seq` u64, run u64, `at` u64, source time u64 (all ones: none), dialect u8
 /// (its number, 255: none), name length u32 and name (all ones: none), frame length u32 and bytes (all ones:
 /// none), entries u32, then for each: who added it u8, length u32 and the event as JSON.
-pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
+pub(crate) fn encode(out: &mut Vec<u8>, run: u64, stored: &StoredRecord) {
     let record = &stored.record;
     out.extend_from_slice(&record.seq.to_le_bytes());
     out.extend_from_slice(&run.to_le_bytes());
@@ -90,7 +90,7 @@ pub(crate) fn write(out: &mut Vec<u8>, run: u64, stored: &Stored) {
 }
 
 /// Reads records in the store's form, one after the other.
-pub(crate) struct Records {
+pub(crate) struct RecordDecoder {
     bytes: Bytes,
 }
 
@@ -102,33 +102,33 @@ pub(crate) struct DecodedRecord {
     pub(crate) frame: Option<Bytes>,
 }
 
-impl Records {
+impl RecordDecoder {
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self { bytes }
     }
 
-    fn take(&mut self, count: usize) -> Result<Bytes, Damaged> {
+    fn take(&mut self, count: usize) -> Result<Bytes, DamagedRecord> {
         if self.bytes.len() < count {
-            return Err(Damaged("it ends too early"));
+            return Err(DamagedRecord("it ends too early"));
         }
         Ok(self.bytes.split_to(count))
     }
 
-    fn number<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], DamagedRecord> {
         let bytes = self.take(N)?;
-        bytes.as_ref().try_into().map_err(|_| Damaged("a number is cut"))
+        bytes.as_ref().try_into().map_err(|_| DamagedRecord("a number is cut"))
     }
 
-    fn u64(&mut self) -> Result<u64, Damaged> {
+    fn u64(&mut self) -> Result<u64, DamagedRecord> {
         Ok(u64::from_le_bytes(self.number()?))
     }
 
-    fn u32(&mut self) -> Result<u32, Damaged> {
+    fn u32(&mut self) -> Result<u32, DamagedRecord> {
         Ok(u32::from_le_bytes(self.number()?))
     }
 
     /// Reads the next record after a `seq`; those up to it are passed over unread.
-    pub(crate) fn next(&mut self, after: u64) -> Result<Option<DecodedRecord>, Damaged> {
+    pub(crate) fn next(&mut self, after: u64) -> Result<Option<DecodedRecord>, DamagedRecord> {
         while !self.bytes.is_empty() {
             if let Some(record) = self.read(after)? {
                 return Ok(Some(record));
@@ -137,7 +137,7 @@ impl Records {
         Ok(None)
     }
 
-    fn read(&mut self, after: u64) -> Result<Option<DecodedRecord>, Damaged> {
+    fn read(&mut self, after: u64) -> Result<Option<DecodedRecord>, DamagedRecord> {
         let seq = self.u64()?;
         let run = self.u64()?;
         let at = Timestamp(self.u64()?);
@@ -145,13 +145,13 @@ impl Records {
         let [dialect] = self.number()?;
         let dialect = match dialect {
             NO_DIALECT => None,
-            number => Some(dialect_of(number).ok_or(Damaged("its dialect is unknown"))?),
+            number => Some(dialect_of(number).ok_or(DamagedRecord("its dialect is unknown"))?),
         };
         let name = match self.u32()? {
             NOTHING => None,
             length => {
                 let name = self.take(length as usize)?;
-                Some(std::str::from_utf8(&name).map_err(|_| Damaged("its name is no text"))?.into())
+                Some(std::str::from_utf8(&name).map_err(|_| DamagedRecord("its name is no text"))?.into())
             }
         };
         let frame = match self.u32()? {
@@ -165,9 +165,9 @@ impl Records {
             let length = self.u32()? as usize;
             let event = self.take(length)?;
             if seq > after {
-                let by = by_of(by).ok_or(Damaged("it is unknown who added an event"))?;
+                let by = by_of(by).ok_or(DamagedRecord("it is unknown who added an event"))?;
                 let event = std::str::from_utf8(&event).ok().and_then(Event::from_stored);
-                entries.push(Entry { event: event.ok_or(Damaged("an event cannot be read"))?, by });
+                entries.push(Entry { event: event.ok_or(DamagedRecord("an event cannot be read"))?, by });
             }
         }
         let record = Record { seq, at, source_time, dialect, entries };
@@ -213,13 +213,13 @@ mod tests {
 
     use super::*;
 
-    fn stored(seq: u64) -> Stored {
+    fn stored(seq: u64) -> StoredRecord {
         let delta = TextDelta { message_id: "m".repeat(600), content: "你好".into(), format: None };
         let entries = vec![Entry { event: Event::new(delta), by: By::Guard }];
         let record =
             Record { seq, at: Timestamp(9), source_time: None, dialect: Some(Dialect::Agio), entries };
         let frame = Some(Bytes::from_static(b"{\"raw\": true}"));
-        Stored { run: "r".into(), record, name: Some("text_delta".into()), frame }
+        StoredRecord { run: "r".into(), record, name: Some("text_delta".into()), frame }
     }
 
     #[test]
@@ -229,20 +229,20 @@ mod tests {
         (server.frame, server.name, server.record.dialect) = (None, None, None);
         server.record.source_time = Some(Timestamp(0));
         for record in [&stored(1), &server, &stored(3)] {
-            write(&mut out, 7, record);
+            encode(&mut out, 7, record);
         }
         let bytes = Bytes::from(out);
-        let mut records = Records::new(bytes.clone());
+        let mut records = RecordDecoder::new(bytes.clone());
         for expected in [stored(1), server, stored(3)] {
             let read = records.next(0).unwrap().unwrap();
             assert_eq!((read.run, &read.record), (7, &expected.record));
             assert_eq!((&read.name, &read.frame), (&expected.name, &expected.frame));
         }
         assert!(records.next(0).unwrap().is_none());
-        assert_eq!(Records::new(bytes.clone()).next(2).unwrap().unwrap().record.seq, 3);
+        assert_eq!(RecordDecoder::new(bytes.clone()).next(2).unwrap().unwrap().record.seq, 3);
         // Damage anywhere is an error or other content, never a panic.
         for cut in 0..bytes.len() {
-            let mut records = Records::new(bytes.slice(..cut));
+            let mut records = RecordDecoder::new(bytes.slice(..cut));
             while let Ok(Some(_)) = records.next(0) {}
         }
     }

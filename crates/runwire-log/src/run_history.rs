@@ -9,12 +9,12 @@ use runwire_model::record::{ChatMessage, Earlier, Place, Record};
 use runwire_model::run::{RunText, RunTexts};
 use runwire_model::window::Window;
 
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// A source of the stored records of one thread: a store, a batch or memory.
 pub trait RecordSource {
     /// Calls `visit` with the records after `seq`, in order, until it breaks.
-    fn visit(&self, after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>);
+    fn visit(&self, after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>);
 
     /// Returns the thread's messages and state before the run that begins at `first_seq`.
     fn before(&self, first_seq: u64) -> Window;

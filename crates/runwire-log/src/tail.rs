@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::cluster::FollowGuard;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// How far a thread is, as its readers know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Tail {
     }
 
     /// Lists the records after `seq`, if the tail still has all of them that follow it.
-    pub fn after(&self, seq: u64) -> Option<Vec<Arc<Stored>>> {
+    pub fn after(&self, seq: u64) -> Option<Vec<Arc<StoredRecord>>> {
         let recent = lock(&self.recent);
         let skip = seq.checked_sub(recent.floor?)?;
         let skip = usize::try_from(skip).ok()?;
@@ -68,7 +68,7 @@ impl Tail {
     }
 
     /// Shows records that are committed; they follow each other, and nobody else writes.
-    pub(crate) fn publish(&self, records: &[Arc<Stored>]) {
+    pub(crate) fn publish(&self, records: &[Arc<StoredRecord>]) {
         if self.offer(records) == OfferResult::OutOfOrder {
             *lock(&self.recent) = Recent::default();
             self.offer(records);
@@ -81,7 +81,7 @@ impl Tail {
     }
 
     /// Takes records that are committed and follow each other, from wherever they come; shows what follows.
-    pub(crate) fn offer(&self, records: &[Arc<Stored>]) -> OfferResult {
+    pub(crate) fn offer(&self, records: &[Arc<StoredRecord>]) -> OfferResult {
         let (offered, newest) = {
             let mut recent = lock(&self.recent);
             (recent.offer(records), recent.newest())
@@ -168,10 +168,10 @@ impl Tail {
 struct Recent {
     /// Everything after this and up to the newest is in `records`; nothing while the tail knows nothing.
     floor: Option<u64>,
-    records: VecDeque<Arc<Stored>>,
+    records: VecDeque<Arc<StoredRecord>>,
     bytes: usize,
     /// What came before something that it follows, by its first record.
-    early: BTreeMap<u64, Vec<Arc<Stored>>>,
+    early: BTreeMap<u64, Vec<Arc<StoredRecord>>>,
     early_bytes: usize,
     /// The last record that anybody has told of.
     reported: u64,
@@ -182,7 +182,7 @@ impl Recent {
         self.records.back().map(|newest| newest.record.seq).or(self.floor)
     }
 
-    fn offer(&mut self, records: &[Arc<Stored>]) -> OfferResult {
+    fn offer(&mut self, records: &[Arc<StoredRecord>]) -> OfferResult {
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return OfferResult::Shown };
         let (first, last) = (first.record.seq, last.record.seq);
         self.reported = self.reported.max(last);
@@ -211,7 +211,7 @@ impl Recent {
     }
 
     /// Adds those of the records that come after the newest.
-    fn extend(&mut self, records: &[Arc<Stored>]) {
+    fn extend(&mut self, records: &[Arc<StoredRecord>]) {
         let newest = self.newest().unwrap_or(0);
         for stored in records.iter().filter(|stored| stored.record.seq > newest) {
             self.bytes += stored.weight();
@@ -237,7 +237,7 @@ impl Recent {
     }
 }
 
-fn weight(records: &[Arc<Stored>]) -> usize {
+fn weight(records: &[Arc<StoredRecord>]) -> usize {
     records.iter().map(|stored| stored.weight()).sum()
 }
 
@@ -290,15 +290,20 @@ mod tests {
 
     use super::*;
 
-    fn records(seqs: RangeInclusive<u64>) -> Vec<Arc<Stored>> {
+    fn records(seqs: RangeInclusive<u64>) -> Vec<Arc<StoredRecord>> {
         sized(seqs, 10)
     }
 
-    fn sized(seqs: RangeInclusive<u64>, bytes: usize) -> Vec<Arc<Stored>> {
+    fn sized(seqs: RangeInclusive<u64>, bytes: usize) -> Vec<Arc<StoredRecord>> {
         let stored = |seq: u64| {
             let record =
                 Record { seq, at: Timestamp(9), source_time: None, dialect: None, entries: Vec::new() };
-            Arc::new(Stored { run: "r".into(), record, name: None, frame: Some(Bytes::from(vec![0; bytes])) })
+            Arc::new(StoredRecord {
+                run: "r".into(),
+                record,
+                name: None,
+                frame: Some(Bytes::from(vec![0; bytes])),
+            })
         };
         seqs.map(stored).collect()
     }

@@ -56,7 +56,8 @@ async fn trim(wire: Arc<Wire>) {
             continue;
         }
         let kept = wire.config.retention;
-        let retention = runwire_log::Retention { age: kept.age, max_bytes: kept.bytes, ..Default::default() };
+        let retention =
+            runwire_log::RetentionLimits { age: kept.age, max_bytes: kept.bytes, ..Default::default() };
         match wire.log.trim(retention).await {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "removed runs that retention does not keep"),

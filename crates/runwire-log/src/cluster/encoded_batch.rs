@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::redis::PublishedEntry;
-use crate::record::{self, Damaged, Records, Stored};
+use crate::record::{self, DamagedRecord, RecordDecoder, StoredRecord};
 
 /// The records of one thread in one commit.
 ///
@@ -24,7 +24,7 @@ pub(crate) struct EncodedBatch {
 
 impl EncodedBatch {
     /// Packs records, each with the number of its run; nothing where there are none.
-    pub(crate) fn encode(thread: i64, records: &[(i64, Arc<Stored>)]) -> Option<Self> {
+    pub(crate) fn encode(thread: i64, records: &[(i64, Arc<StoredRecord>)]) -> Option<Self> {
         let (first, last) = (records.first()?.1.record.seq, records.last()?.1.record.seq);
         let mut runs: Vec<(i64, &str)> = Vec::new();
         for (run, stored) in records {
@@ -41,7 +41,7 @@ impl EncodedBatch {
         }
         let begin = bytes.len();
         for (run, stored) in records {
-            record::write(&mut bytes, *run as u64, stored);
+            record::encode(&mut bytes, *run as u64, stored);
         }
         Some(Self { thread, first, last, bytes: bytes.into(), records: begin })
     }
@@ -58,37 +58,42 @@ impl EncodedBatch {
 }
 
 /// Unpacks what another node has told: the records after a `seq`, if they are those that it says.
-pub(super) fn decode(body: Bytes, first: u64, last: u64, after: u64) -> Result<Vec<Arc<Stored>>, Damaged> {
+pub(super) fn decode(
+    body: Bytes,
+    first: u64,
+    last: u64,
+    after: u64,
+) -> Result<Vec<Arc<StoredRecord>>, DamagedRecord> {
     let mut bytes = body;
     let mut names: HashMap<u64, Arc<str>> = HashMap::new();
     for _ in 0..u32::from_le_bytes(take(&mut bytes)?) {
         let run = u64::from_le_bytes(take(&mut bytes)?);
         let length = u32::from_le_bytes(take(&mut bytes)?) as usize;
         if bytes.len() < length {
-            return Err(Damaged("a name is cut"));
+            return Err(DamagedRecord("a name is cut"));
         }
         let name = bytes.split_to(length);
-        let name = std::str::from_utf8(&name).map_err(|_| Damaged("a name is no text"))?;
+        let name = std::str::from_utf8(&name).map_err(|_| DamagedRecord("a name is no text"))?;
         names.insert(run, name.into());
     }
-    let (mut records, mut next) = (Records::new(bytes), first.max(after + 1));
+    let (mut records, mut next) = (RecordDecoder::new(bytes), first.max(after + 1));
     let mut decoded = Vec::new();
     while let Some(read) = records.next(after)? {
-        let run = names.get(&read.run).ok_or(Damaged("its run has no name"))?.clone();
+        let run = names.get(&read.run).ok_or(DamagedRecord("its run has no name"))?.clone();
         if read.record.seq != next {
-            return Err(Damaged("records are missing"));
+            return Err(DamagedRecord("records are missing"));
         }
         next = next.saturating_add(1);
-        decoded.push(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }));
+        decoded.push(Arc::new(StoredRecord { run, record: read.record, name: read.name, frame: read.frame }));
     }
-    if next <= last { Err(Damaged("records are missing")) } else { Ok(decoded) }
+    if next <= last { Err(DamagedRecord("records are missing")) } else { Ok(decoded) }
 }
 
-fn take<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], Damaged> {
+fn take<const N: usize>(bytes: &mut Bytes) -> Result<[u8; N], DamagedRecord> {
     if bytes.len() < N {
-        return Err(Damaged("it ends too early"));
+        return Err(DamagedRecord("it ends too early"));
     }
-    bytes.split_to(N).as_ref().try_into().map_err(|_| Damaged("a number is cut"))
+    bytes.split_to(N).as_ref().try_into().map_err(|_| DamagedRecord("a number is cut"))
 }
 
 #[cfg(test)]
@@ -98,13 +103,13 @@ mod tests {
 
     use super::*;
 
-    fn records(seqs: std::ops::RangeInclusive<u64>) -> Vec<(i64, Arc<Stored>)> {
+    fn records(seqs: std::ops::RangeInclusive<u64>) -> Vec<(i64, Arc<StoredRecord>)> {
         let stored = |seq: u64| {
             let record =
                 Record { seq, at: Timestamp(9), source_time: None, dialect: None, entries: Vec::new() };
             let run = (seq % 3) as i64;
             let frame = Some(Bytes::from(format!("frame {seq}")));
-            (run, Arc::new(Stored { run: format!("run {run}").into(), record, name: None, frame }))
+            (run, Arc::new(StoredRecord { run: format!("run {run}").into(), record, name: None, frame }))
         };
         seqs.map(stored).collect()
     }

@@ -12,7 +12,7 @@ use super::redis::{RedisLinks, RedisTail, Subscription};
 use super::{ClusterStats, EncodedBatch, PollerStatus};
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::tail::{OfferResult, Tail};
 
 /// Where everybody looks who keeps tails filled.
@@ -111,7 +111,12 @@ impl FollowedThreads {
     }
 
     /// Shows what this node has committed to a thread; whoever reads it here sees it in its order.
-    pub(crate) fn show_commit(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, records: &[Arc<Stored>]) {
+    pub(crate) fn show_commit(
+        self: &Arc<Self>,
+        number: i64,
+        tail: &Arc<Tail>,
+        records: &[Arc<StoredRecord>],
+    ) {
         let Some(last) = records.last() else { return };
         let offered = tail.offer(records);
         if !tail.is_followed() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::LogError;
 use crate::key::ThreadKey;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// A thread that was looked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct RecordsAfter {
     pub(crate) head: u64,
     pub(crate) deleted: bool,
     /// The records up to the head; nothing where they are too much, or cannot be read.
-    pub(crate) records: Option<Vec<Arc<Stored>>>,
+    pub(crate) records: Option<Vec<Arc<StoredRecord>>>,
 }
 
 /// Looks into the store, and waits for it: each look is short, and is committed work only.

@@ -4,7 +4,7 @@ use runwire_model::dialect::Dialect;
 
 use super::Bed;
 use super::stage::{Stage, run, stamped, thread, to_run, to_thread};
-use crate::append::{Append, Check};
+use crate::append::{Append, CheckMode};
 use crate::error::FrameProblem;
 
 fn frame(sequence: u64, kind: &str, data: &str) -> String {
@@ -34,7 +34,7 @@ fn call(sequence: u64, kind: &str) -> String {
 }
 
 fn strict(append: Append) -> Append {
-    Append { check: Check::Refuse, ..append }
+    Append { check: CheckMode::Refuse, ..append }
 }
 
 /// What came before stays written, and the refusal tells line, field, rule and section.
@@ -151,7 +151,7 @@ pub async fn a_frame_that_would_begin_a_run_is_refused_before_anything_happens(b
 /// What the server writes beside a producer is its own business.
 pub async fn frames_that_are_not_to_be_checked_are_not(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
-    stage.write(Append { check: Check::Off, ..to_run("r", &[odd(1)]) }).await;
+    stage.write(Append { check: CheckMode::Off, ..to_run("r", &[odd(1)]) }).await;
     assert!(stage.info("r").await.summary.warnings.is_empty());
     // What came unchecked is not held against what follows.
     stage.write(strict(to_run("r", &[call(2, "tool_call_end")]))).await;

@@ -10,7 +10,7 @@ use crate::error::LogError;
 use crate::info::NewRun;
 use crate::interaction::{Answer, InteractionQuery};
 use crate::limits;
-use crate::{Form, Retention};
+use crate::{OutputFormat, RetentionLimits};
 
 /// Ids are text and nothing else: quotes, wildcards, every script, 256 bytes.
 pub async fn ids_may_be_any_text(bed: &dyn Bed) {
@@ -77,9 +77,9 @@ pub async fn the_largest_numbers_do_not_fail_the_store(bed: &dyn Bed) {
     let beyond = stage.log.read(&thread("r"), u64::MAX).await.map(|_| ());
     assert_eq!(beyond, Err(LogError::CursorBeyondEnd { after: u64::MAX, head: 2 }));
     stage.log.before(&thread("r"), u64::MAX).await.expect("the thread");
-    let form = Form::new(runwire_model::dialect::Dialect::Agio);
+    let form = OutputFormat::new(runwire_model::dialect::Dialect::Agio);
     assert_eq!(stage.log.checkpoint(&run("r"), form, u64::MAX).await, Ok(None));
-    let everything = Retention {
+    let everything = RetentionLimits {
         ended_before: Some(runwire_model::Timestamp(u64::MAX)),
         max_bytes: Some(u64::MAX),
         age: Some(std::time::Duration::MAX),

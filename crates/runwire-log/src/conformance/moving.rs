@@ -13,9 +13,9 @@ use super::stage::{
 use super::{Bed, Timing};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::transfer::{ExportRequest, ImportProblem, Imported, TransferItem, line};
-use crate::{Append, Cancel, Log, Retention, Target};
+use crate::{Append, Cancel, Log, RetentionLimits, Target};
 
 const ELSEWHERE: &str = "elsewhere";
 
@@ -63,7 +63,7 @@ async fn problem(log: &Arc<dyn Log>, key: &ThreadKey, items: &[TransferItem]) ->
     import(log, key, items).await.fault.expect("it is refused").problem
 }
 
-fn records(items: &[TransferItem]) -> Vec<Arc<Stored>> {
+fn records(items: &[TransferItem]) -> Vec<Arc<StoredRecord>> {
     let records = items.iter().filter_map(|item| match item {
         TransferItem::Record(stored) => Some(stored.clone()),
         _ => None,
@@ -209,7 +209,7 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.closed_run("t", "r", "a").await;
     let items = exported(&stage.log, &thread("t"), None).await;
-    let with = |at: usize, change: &dyn Fn(&mut Stored)| {
+    let with = |at: usize, change: &dyn Fn(&mut StoredRecord)| {
         let mut changed = items.clone();
         if let TransferItem::Record(stored) = &mut changed[at] {
             change(Arc::make_mut(stored));
@@ -258,7 +258,7 @@ pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stage.closed_run("t", "r2", "new").await;
-    let cut = Retention { ended_before: Some(Timestamp(moment.0 + 1)), ..Retention::default() };
+    let cut = RetentionLimits { ended_before: Some(Timestamp(moment.0 + 1)), ..RetentionLimits::default() };
     assert_eq!(stage.log.trim(cut).await, Ok(1));
     let items = exported(&stage.log, &thread("t"), None).await;
     assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
@@ -280,7 +280,7 @@ pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
         stage = stage.reopen().await;
     }
     // All of it may be gone.
-    let all = Retention { ended_before: Some(Timestamp(u64::MAX)), ..Retention::default() };
+    let all = RetentionLimits { ended_before: Some(Timestamp(u64::MAX)), ..RetentionLimits::default() };
     assert!(stage.log.trim(all).await.expect("a trim") >= 1);
     let rest = exported(&stage.log, &thread("t"), None).await;
     let fourth = ThreadKey::new("fourth", "t");

@@ -8,7 +8,7 @@ use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run
 use crate::key::ThreadKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::transfer::ExportRequest;
-use crate::{Cancel, Retention};
+use crate::{Cancel, RetentionLimits};
 
 async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[OutboxKind])]) {
     let subscriber = |(name, kinds): &(&str, &[OutboxKind])| Subscriber {
@@ -59,7 +59,7 @@ pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
     let after = waiting(&stage, "all").await;
     assert_eq!((names(&after), &after[0].id), (names(&before), &before[0].id));
     // Retention removes the run, and not that it is to be told of.
-    let retention = Retention { max_bytes: Some(0), ..Retention::default() };
+    let retention = RetentionLimits { max_bytes: Some(0), ..RetentionLimits::default() };
     stage.log.trim(retention).await.expect("a trim");
     assert_eq!(waiting(&stage, "all").await.len(), 1);
     stage.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("the log");

@@ -13,7 +13,7 @@ use crate::append::{Append, Appended, FrameBatch, Stamp, Target};
 use crate::error::LogError;
 use crate::info::{NewRun, NewThread, RunInfo};
 use crate::key::{RunKey, ThreadKey};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 pub(super) const TENANT: &str = "tenant";
 
@@ -74,7 +74,7 @@ pub(super) fn stamped(append: Append, producer: &str, epoch: u64, index: u64) ->
 }
 
 /// The types of a record's events.
-pub(super) fn types_of(record: &Stored) -> Vec<&'static str> {
+pub(super) fn types_of(record: &StoredRecord) -> Vec<&'static str> {
     record.record.entries.iter().map(|entry| entry.event.body.type_name()).collect()
 }
 
@@ -144,8 +144,8 @@ impl<'b> Stage<'b> {
     }
 
     /// Reads the records of a thread after a `seq`, page by page.
-    pub(super) async fn records_after(&self, id: &str, after: u64) -> Vec<Arc<Stored>> {
-        let mut records: Vec<Arc<Stored>> = Vec::new();
+    pub(super) async fn records_after(&self, id: &str, after: u64) -> Vec<Arc<StoredRecord>> {
+        let mut records: Vec<Arc<StoredRecord>> = Vec::new();
         loop {
             let from = records.last().map_or(after, |record| record.record.seq);
             let page = self.log.read(&thread(id), from).await.expect("the thread can be read");
@@ -156,7 +156,7 @@ impl<'b> Stage<'b> {
         }
     }
 
-    pub(super) async fn records(&self, id: &str) -> Vec<Arc<Stored>> {
+    pub(super) async fn records(&self, id: &str) -> Vec<Arc<StoredRecord>> {
         self.records_after(id, 0).await
     }
 

@@ -7,15 +7,15 @@ use runwire_model::record::{ChatMessage, Earlier};
 
 use super::Bed;
 use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run_of};
-use crate::Retention;
+use crate::RetentionLimits;
 use crate::error::LogError;
 
-fn by_age(moment: Timestamp) -> Retention {
-    Retention { ended_before: Some(moment), ..Retention::default() }
+fn by_age(moment: Timestamp) -> RetentionLimits {
+    RetentionLimits { ended_before: Some(moment), ..RetentionLimits::default() }
 }
 
-fn by_bytes(most: u64) -> Retention {
-    Retention { max_bytes: Some(most), ..Retention::default() }
+fn by_bytes(most: u64) -> RetentionLimits {
+    RetentionLimits { max_bytes: Some(most), ..RetentionLimits::default() }
 }
 
 const ALL: Timestamp = Timestamp(u64::MAX);
@@ -65,7 +65,7 @@ pub async fn runs_that_ended_before_a_moment_are_removed(bed: &dyn Bed) {
 pub async fn runs_that_ended_so_long_ago_are_removed(bed: &dyn Bed) {
     let stage = Stage::open(bed).await;
     stage.closed_run("t", "r", "x").await;
-    let aged = |age| Retention { age: Some(age), ..Retention::default() };
+    let aged = |age| RetentionLimits { age: Some(age), ..RetentionLimits::default() };
     for age in [Duration::from_secs(3600), Duration::MAX] {
         assert_eq!(stage.log.trim(aged(age)).await, Ok(0));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::error::LogError;
-use crate::record::Damaged;
+use crate::record::DamagedRecord;
 use crate::txn::MissingRow;
 
 /// A result that only the store can spoil.
@@ -132,8 +132,8 @@ impl From<MissingRow> for PgError {
     }
 }
 
-impl From<Damaged> for PgError {
-    fn from(damaged: Damaged) -> Self {
+impl From<DamagedRecord> for PgError {
+    fn from(damaged: DamagedRecord) -> Self {
         Self::Damaged(damaged.to_string())
     }
 }

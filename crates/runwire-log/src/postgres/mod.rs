@@ -60,7 +60,7 @@ use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{Command, Merge};
-use crate::{Cancel, Cancelled, Form, Health, Log, NodeStats, Page, Retention, limits};
+use crate::{Cancel, Cancelled, Health, Log, NodeStats, OutputFormat, RecordPage, RetentionLimits, limits};
 use connection::PgConnection;
 pub use nodes::Nodes;
 pub use open::PgOpenError;
@@ -245,7 +245,7 @@ impl Log for PostgresLog {
         self.submit((thread.clone(), force), Command::Delete).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
         self.using(move |reader| reader.trim_all(retention)).await
     }
 
@@ -329,7 +329,7 @@ impl Log for PostgresLog {
         self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         let thread = thread.clone();
         self.reading(move |reader| Ok(query::page(reader, &thread, after)?.0)).await
     }
@@ -342,14 +342,14 @@ impl Log for PostgresLog {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             let checkpoint = writer::Checkpoint { run: run.clone(), form, seq, state };
             // A full queue means that there is no time for it.

@@ -14,13 +14,13 @@ use super::rows::{
 };
 use super::run_snapshot::RunSnapshot;
 use super::txn_store::{RunNames, visit};
-use crate::Form;
+use crate::OutputFormat;
 use crate::error::LogError;
 use crate::info::{LatestRun, ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::txn::{ProducerHead, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
@@ -137,7 +137,7 @@ impl PgReader {
     pub(super) fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = $3 AND seq <= $4 \
@@ -223,7 +223,7 @@ impl ReadStore for PgReader {
         &mut self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }

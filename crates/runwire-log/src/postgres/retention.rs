@@ -15,7 +15,7 @@ use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::query::before;
 use crate::txn::{BaseState, Candidate, ThreadTrim, plan_trims};
-use crate::{Retention, limits};
+use crate::{RetentionLimits, limits};
 
 /// Rows whose bytes are counted at once.
 const COUNTED: i64 = 20_000;
@@ -29,7 +29,7 @@ struct Ended {
 
 impl PgReader {
     /// Removes what retention does not keep, and tells how many runs.
-    pub(super) fn trim_all(&mut self, retention: Retention) -> Result<usize, LogError> {
+    pub(super) fn trim_all(&mut self, retention: RetentionLimits) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
         let mut excess = match retention.max_bytes {
@@ -63,7 +63,7 @@ impl PgReader {
     fn plan(
         &mut self,
         ended: &Ended,
-        retention: Retention,
+        retention: RetentionLimits,
         excess: u64,
     ) -> Result<Vec<ThreadTrim>, LogError> {
         self.in_snapshot(|reader| {

@@ -18,7 +18,7 @@ use crate::cluster::{HeadChange, RecordsAfter, StoreProbe, TailFeeder, TailOptio
 use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::{DecodedRecord, Records, Stored};
+use crate::record::{DecodedRecord, RecordDecoder, StoredRecord};
 
 /// Begins to follow what is read on this node, on the runtime that this is called within.
 pub(super) fn follow(
@@ -147,7 +147,7 @@ fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
 
 /// Reads the records of a chunk after a `seq`; nothing where one cannot be read.
 fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
-    let mut records = Records::new(Bytes::from(body));
+    let mut records = RecordDecoder::new(Bytes::from(body));
     let mut read = Vec::new();
     while let Some(record) = records.next(after).ok()? {
         read.push(record);
@@ -155,7 +155,7 @@ fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
     Some(read)
 }
 
-fn named(names: &RunNames, read: DecodedRecord) -> Option<Arc<Stored>> {
+fn named(names: &RunNames, read: DecodedRecord) -> Option<Arc<StoredRecord>> {
     let run = names.get(&read.run)?.clone();
-    Some(Arc::new(Stored { run, record: read.record, name: read.name, frame: read.frame }))
+    Some(Arc::new(StoredRecord { run, record: read.record, name: read.name, frame: read.frame }))
 }

@@ -16,7 +16,7 @@ use super::rows::{load_run, load_thread, whole_number};
 use super::store_clock::{SentAt, StoreClock};
 use super::unreadable_runs::UnreadableRuns;
 use crate::key::{RunKey, ThreadKey};
-use crate::record::{Records, Stored};
+use crate::record::{RecordDecoder, StoredRecord};
 use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
 
 /// The store of one writer, in a transaction.
@@ -283,7 +283,7 @@ impl TxnStore for PgTxnStore {
         &self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(&Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
     ) -> PgResult<()> {
         let mut names = self.names.borrow_mut();
         visit(&self.connection, &mut names, thread, after, &mut |stored| show(&stored))
@@ -354,7 +354,7 @@ pub(super) fn visit(
     names: &mut RunNames,
     thread: i64,
     after: u64,
-    show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+    show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
 ) -> PgResult<()> {
     let sql = "SELECT last, body FROM chunk WHERE thread = $1 AND last > $2 ORDER BY last LIMIT $3";
     let mut from = whole_number(after);
@@ -362,7 +362,7 @@ pub(super) fn visit(
         let rows = connection.query(sql, &[&thread, &from, &ROWS])?;
         for row in &rows {
             from = row.get(0);
-            let mut records = Records::new(Bytes::from(row.get::<_, Vec<u8>>(1)));
+            let mut records = RecordDecoder::new(Bytes::from(row.get::<_, Vec<u8>>(1)));
             while let Some(read) = records.next(after)? {
                 let run = match names.get(&read.run) {
                     Some(name) => name.clone(),
@@ -375,7 +375,7 @@ pub(super) fn visit(
                         names.entry(read.run).or_insert_with(|| row.get::<_, &str>(0).into()).clone()
                     }
                 };
-                let stored = Stored { run, record: read.record, name: read.name, frame: read.frame };
+                let stored = StoredRecord { run, record: read.record, name: read.name, frame: read.frame };
                 if show(stored).is_break() {
                     return Ok(());
                 }

@@ -21,7 +21,7 @@ use crate::outbox::Subscriber;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 use crate::txn::{Lease, RunHead, Txn};
-use crate::{Form, limits};
+use crate::{OutputFormat, limits};
 
 /// What the writer is group to do.
 pub(super) enum PgWriterMessage {
@@ -35,7 +35,7 @@ pub(super) enum PgWriterMessage {
 /// The state of an encoder that is to be kept.
 pub(super) struct Checkpoint {
     pub(super) run: RunKey,
-    pub(super) form: Form,
+    pub(super) form: OutputFormat,
     pub(super) seq: u64,
     pub(super) state: String,
 }

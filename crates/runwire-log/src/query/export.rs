@@ -8,7 +8,7 @@ use crate::error::LogError;
 use crate::info::RunSpan;
 use crate::key::ThreadKey;
 use crate::limits;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::transfer::{
     ExportPage, ExportRequest, TransferItem, TransferProducer, TransferRoute, TransferRun, TransferState,
     TransferThread, TrimmedRun,
@@ -121,7 +121,7 @@ fn records(
     thread: i64,
     after: u64,
     to: u64,
-) -> Result<(Vec<Arc<Stored>>, bool), LogError> {
+) -> Result<(Vec<Arc<StoredRecord>>, bool), LogError> {
     let (mut records, mut bytes, mut full) = (Vec::new(), 0, false);
     store.visit(thread, after, &mut |stored| {
         if stored.record.seq > to {

@@ -18,9 +18,9 @@ use crate::error::LogError;
 use crate::info::{RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::txn::{BaseState, ProducerHead, RunHead};
-use crate::{Page, limits};
+use crate::{RecordPage, limits};
 
 /// A thread's row.
 pub(crate) struct ThreadRow {
@@ -102,7 +102,7 @@ pub(crate) trait ReadStore {
         &mut self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
 
     /// Finds runs of a thread, in the order they began: those that have not, first.
@@ -133,7 +133,7 @@ pub(crate) fn page(
     store: &mut impl ReadStore,
     key: &ThreadKey,
     after: u64,
-) -> Result<(Page, bool), LogError> {
+) -> Result<(RecordPage, bool), LogError> {
     let row = store.thread_row(key)?;
     row.check_cursor(after)?;
     let mut records = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn page(
         records.push(Arc::new(stored));
         if bytes >= limits::PAGE_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok((Page { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
+    Ok((RecordPage { records, head: row.head, oldest: row.oldest }, bytes >= limits::PAGE_BYTES))
 }
 
 /// Folds the thread's messages and state before a `seq`.

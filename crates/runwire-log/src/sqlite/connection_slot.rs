@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::writer::SqliteResult;
 use crate::key::ThreadKey;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 
@@ -133,7 +133,7 @@ fn panic_without_committer() -> ! {
 
 /// What is let go of when a commit has made it durable.
 pub(super) struct Release {
-    pub(super) records: Vec<(ThreadKey, Vec<Arc<Stored>>)>,
+    pub(super) records: Vec<(ThreadKey, Vec<Arc<StoredRecord>>)>,
     /// Threads whose readers learn that they are gone.
     pub(super) deleted: Vec<ThreadKey>,
     pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,

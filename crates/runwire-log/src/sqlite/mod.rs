@@ -45,7 +45,9 @@ use crate::stats::{LogStats, WriteCounters};
 use crate::tail::{Tail, Tails};
 use crate::transfer::{ExportPage, ExportRequest, Imported, NumberedItem};
 use crate::txn::{Command, Pending, clock};
-use crate::{Cancel, Cancelled, Dependency, Form, Health, Log, Migrated, Page, Retention, limits};
+use crate::{
+    Cancel, Cancelled, Dependency, Health, Log, Migrated, OutputFormat, RecordPage, RetentionLimits, limits,
+};
 use connection_slot::{Committer, FatalHandler};
 use orphans::Orphans;
 use reader::SqliteReader;
@@ -326,7 +328,7 @@ impl Log for SqliteLog {
         self.submit((thread.clone(), force), Command::Delete).await
     }
 
-    async fn trim(&self, retention: Retention) -> Result<usize, LogError> {
+    async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError> {
         self.flush(FlushScope::Everything).await?;
         let retention = retention.at((self.clock)());
         let trims = self.reading(move |reader| plan(reader, retention)).await?;
@@ -426,7 +428,7 @@ impl Log for SqliteLog {
         self.reading(move |reader| reader.thread_producer(&thread, &producer)).await
     }
 
-    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<Page, LogError> {
+    async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
         // Looked at before the rows: what is flushed between the two would be missed.
         let unflushed = self.unflushed.load(Ordering::Acquire);
         let key = thread.clone();
@@ -451,14 +453,14 @@ impl Log for SqliteLog {
     async fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let run = run.clone();
         self.reading(move |reader| reader.checkpoint(&run, form, seq)).await
     }
 
-    fn keep_checkpoint(&self, run: &RunKey, form: Form, seq: u64, encoder: &Encoder) {
+    fn keep_checkpoint(&self, run: &RunKey, form: OutputFormat, seq: u64, encoder: &Encoder) {
         if let Ok(state) = serde_json::to_string(encoder) {
             // A full queue means that there is no time for it.
             let _ = self.requests.try_send(SqliteWriterMessage::Checkpoint {

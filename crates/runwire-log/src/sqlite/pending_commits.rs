@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::inbox::save_questions;
 use super::rows::json_error;
 use super::writer::SqliteResult;
-use crate::record::{Records, Stored};
+use crate::record::{RecordDecoder, StoredRecord};
 use crate::txn::{ProgressError, RunHead, RunProgress};
 
 const RECORDS: u8 = 1;
@@ -33,7 +33,7 @@ pub(super) struct UnflushedThread {
     /// The oldest row of the pending_commits that holds something of it.
     pub(super) since: i64,
     /// The records, each with the number of its run.
-    pub(super) records: Vec<(i64, Arc<Stored>)>,
+    pub(super) records: Vec<(i64, Arc<StoredRecord>)>,
     /// The records as they go into a row, and where each ends.
     pub(super) body: Vec<u8>,
     pub(super) ends: Vec<usize>,
@@ -238,7 +238,7 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
         connection.prepare_cached(sql)?.query_row([thread], |row| row.get::<_, u64>(0)).optional()?;
     let Some(flushed) = flushed else { return Ok(()) };
     let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
-    let mut records = Records::new(body);
+    let mut records = RecordDecoder::new(body);
     while let Some(read) =
         records.next(flushed).map_err(|_| damaged("a record in the pending_commits is damaged"))?
     {
@@ -246,8 +246,8 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
         first.get_or_insert(seq);
         last = seq;
         let run = read.run;
-        let stored = Stored { run: "".into(), record: read.record, name: read.name, frame: read.frame };
-        crate::record::write(&mut fresh, run, &stored);
+        let stored = StoredRecord { run: "".into(), record: read.record, name: read.name, frame: read.frame };
+        crate::record::encode(&mut fresh, run, &stored);
     }
     let Some(first) = first else { return Ok(()) };
     let sql = "INSERT INTO chunk (thread, first, last, body) VALUES (?1, ?2, ?3, ?4)";

@@ -10,13 +10,13 @@ use runwire_model::dialect::Encoder;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::rows::{RUN_COLUMNS, json_error, load_producers, run_of_row};
-use crate::Form;
+use crate::OutputFormat;
 use crate::error::LogError;
 use crate::info::{ProducerInfo, RunInfo, RunSpan, ThreadInfo};
 use crate::interaction::InteractionQuery;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
-use crate::record::{Damaged, Records, Stored};
+use crate::record::{DamagedRecord, RecordDecoder, StoredRecord};
 use crate::txn::{ProducerHead, ProducerState, RunHead};
 
 /// A connection that reads, and the names of runs that it has met.
@@ -114,7 +114,7 @@ impl SqliteReader {
     pub(super) fn checkpoint(
         &self,
         run: &RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
     ) -> Result<Option<(u64, Encoder)>, LogError> {
         let sql = "SELECT seq, state FROM checkpoint WHERE form = ?3 AND seq <= ?4 \
@@ -215,7 +215,7 @@ impl ReadStore for SqliteReader {
         &mut self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError> {
         Ok(visit(&self.connection, &mut self.names, thread, after, show)?)
     }
@@ -280,7 +280,7 @@ pub(super) fn last_record(
     let mut statement = connection.prepare_cached(sql)?;
     let row = statement.query_row([thread], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?)));
     let Some((last, body)) = row.optional()? else { return Ok(None) };
-    let record = Records::new(body.into()).next(last - 1).map_err(damaged)?;
+    let record = RecordDecoder::new(body.into()).next(last - 1).map_err(damaged)?;
     Ok(record.map(|read| (read.record.seq, read.record.at)))
 }
 
@@ -290,14 +290,14 @@ pub(super) fn visit(
     names: &mut HashMap<u64, Arc<str>>,
     thread: i64,
     after: u64,
-    show: &mut dyn FnMut(Stored) -> ControlFlow<()>,
+    show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
     let sql = "SELECT body FROM chunk WHERE thread = ?1 AND last > ?2 ORDER BY last";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![thread, after])?;
     while let Some(row) = rows.next()? {
         let body: Vec<u8> = row.get(0)?;
-        let mut records = Records::new(Bytes::from(body));
+        let mut records = RecordDecoder::new(Bytes::from(body));
         while let Some(read) = records.next(after).map_err(damaged)? {
             let run = match names.get(&read.run) {
                 Some(name) => name.clone(),
@@ -311,7 +311,7 @@ pub(super) fn visit(
                     names.entry(read.run).or_insert_with(|| name.into()).clone()
                 }
             };
-            let stored = Stored { run, record: read.record, name: read.name, frame: read.frame };
+            let stored = StoredRecord { run, record: read.record, name: read.name, frame: read.frame };
             if show(stored).is_break() {
                 return Ok(());
             }
@@ -320,7 +320,7 @@ pub(super) fn visit(
     Ok(())
 }
 
-fn damaged(error: Damaged) -> rusqlite::Error {
+fn damaged(error: DamagedRecord) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, Box::new(error))
 }
 

@@ -13,7 +13,7 @@ use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::query::before;
 use crate::txn::{BaseState, Candidate, ThreadTrim, Txn, plan_trims};
-use crate::{Retention, limits};
+use crate::{RetentionLimits, limits};
 
 /// Stands for all rows of a thread.
 const EVERYTHING: u64 = i64::MAX as u64;
@@ -120,7 +120,10 @@ impl SqliteWriter {
 }
 
 /// Finds out what retention removes.
-pub(super) fn plan(reader: &mut SqliteReader, retention: Retention) -> Result<Vec<TrimCommand>, LogError> {
+pub(super) fn plan(
+    reader: &mut SqliteReader,
+    retention: RetentionLimits,
+) -> Result<Vec<TrimCommand>, LogError> {
     let runs = candidates(reader)?;
     let cuts = plan_trims(
         &runs,

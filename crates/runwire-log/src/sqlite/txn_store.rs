@@ -16,7 +16,7 @@ use super::reader::{visit, whole_number};
 use super::rows::{json_error, load_run, load_thread};
 use super::writer::SqliteResult;
 use crate::key::{RunKey, ThreadKey};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::txn::{BaseState, MissingRow, RunHead, ThreadHead, TxnStore};
 
 /// The store of the one writer.
@@ -99,7 +99,7 @@ impl TxnStore for SqliteTxnStore {
         &self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(&Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
     ) -> SqliteResult<()> {
         let unflushed =
             self.pending_commits.threads.get(&thread).map_or(&[][..], |unflushed| &unflushed.records);

@@ -23,9 +23,9 @@ use super::wal_checkpointer::WalCheckpointer;
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::{DeliveryOutcome, Subscriber};
-use crate::record::{self, Stored};
+use crate::record::{self, StoredRecord};
 use crate::txn::{Command, Txn};
-use crate::{Form, limits};
+use crate::{OutputFormat, limits};
 
 /// A result that only the store can spoil; then the process must not go on.
 pub(super) type SqliteResult<T> = rusqlite::Result<T>;
@@ -43,7 +43,7 @@ pub(super) enum SqliteWriterMessage {
     Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
-        form: Form,
+        form: OutputFormat,
         seq: u64,
         state: String,
     },
@@ -300,7 +300,7 @@ impl SqliteWriter {
             let unflushed = pending_commits.of(*thread);
             let from = unflushed.body.len();
             for (run, stored) in &pending.records {
-                record::write(&mut unflushed.body, *run as u64, stored);
+                record::encode(&mut unflushed.body, *run as u64, stored);
                 unflushed.ends.push(unflushed.body.len());
                 unflushed.records.push((*run, stored.clone()));
             }
@@ -387,6 +387,6 @@ impl SqliteWriter {
     }
 }
 
-fn stored(records: Vec<(i64, Arc<Stored>)>) -> Vec<Arc<Stored>> {
+fn stored(records: Vec<(i64, Arc<StoredRecord>)>) -> Vec<Arc<StoredRecord>> {
     records.into_iter().map(|(_, stored)| stored).collect()
 }

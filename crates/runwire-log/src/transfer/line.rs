@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{TransferItem, TransferRun, TransferState, TransferThread};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// Nesting of a line: what a frame may have, inside its event, inside the record.
 const DEPTH: usize = limits::JSON_DEPTH + 16;
@@ -62,7 +62,7 @@ fn members(object: &mut ObjectWriter<'_>, kind: &str, value: &impl Serialize) {
     }
 }
 
-fn record(object: &mut ObjectWriter<'_>, stored: &Stored) {
+fn record(object: &mut ObjectWriter<'_>, stored: &StoredRecord) {
     let record = &stored.record;
     object.str("type", "record");
     object.u64("seq", record.seq);
@@ -157,7 +157,7 @@ struct EventLine<'l> {
     event: &'l RawValue,
 }
 
-fn read_record(text: &str) -> Result<Stored, BadLine> {
+fn read_record(text: &str) -> Result<StoredRecord, BadLine> {
     let line: RecordLine<'_> = serde_json::from_str(text).map_err(bad)?;
     let frame = match line.frame {
         None => None,
@@ -182,7 +182,7 @@ fn read_record(text: &str) -> Result<Stored, BadLine> {
         dialect: line.dialect,
         entries,
     };
-    Ok(Stored { run: line.run_id.into(), record, name: line.name.map(Into::into), frame })
+    Ok(StoredRecord { run: line.run_id.into(), record, name: line.name.map(Into::into), frame })
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
             entries,
         };
         let frame = Some(Bytes::from_static(b"{ \"raw\" :\r\n \"\\u0041\xe4\xbd\xa0\" }"));
-        let stored = Stored { run: "r\u{1}".into(), record, name: Some("n".into()), frame };
+        let stored = StoredRecord { run: "r\u{1}".into(), record, name: Some("n".into()), frame };
         round(TransferItem::Record(Arc::new(stored.clone())));
         let mut act = stored;
         (act.frame, act.name, act.record.dialect, act.record.entries) = (None, None, None, Vec::new());

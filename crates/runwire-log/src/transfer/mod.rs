@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LogError;
 use crate::info::RunSummary;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// A item of a thread that moves.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub enum TransferItem {
     /// A run of the thread.
     Run(Box<TransferRun>),
     /// A record.
-    Record(Arc<Stored>),
+    Record(Arc<StoredRecord>),
     /// What is known of a run, or of the thread, beside its records.
     State(Box<TransferState>),
     /// Everything has been told, up to this `seq`.

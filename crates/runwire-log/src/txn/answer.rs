@@ -12,7 +12,7 @@ use crate::error::LogError;
 use crate::info::InteractionInfo;
 use crate::interaction::{Answer, Answered, Resolution};
 use crate::key::RunKey;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::run_history::RecordSource;
 
 impl<S: TxnStore> Txn<S> {
@@ -130,7 +130,7 @@ impl RecordSearch<'_> {
     /// Looks for something in the records that a visit shows.
     pub(crate) fn find<T>(
         &self,
-        visit: impl FnOnce(u64, &mut dyn FnMut(&Stored) -> ControlFlow<()>),
+        visit: impl FnOnce(u64, &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>),
         pick: impl Fn(&Body, Timestamp) -> Option<T>,
     ) -> Option<T> {
         let from = self.known.or(self.first_seq)?;

@@ -14,11 +14,11 @@ use super::heads::{ProducerHead, RunHead, RunRequest, ThreadHead};
 use super::lease::Lease;
 use super::producer::{self, Undecided};
 use super::{CommandResult, StoreResult, Txn, TxnStore, mint};
-use crate::append::{Append, Appended, Check, FrameIn, Target};
-use crate::error::{Fault, FrameProblem, LogError};
+use crate::append::{Append, Appended, CheckMode, FrameIn, Target};
+use crate::error::{AppendFault, FrameProblem, LogError};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::run_history::{RecordSource, RunHistory, StateCache};
 
 /// Where a record comes from.
@@ -204,7 +204,7 @@ impl<S: TxnStore> Txn<S> {
         let dialect = decoder.dialect_with(&opened);
         let mut checked = None;
         // A run that has ended takes nothing, whatever its document says.
-        if checking.mode == Check::Refuse && !run.head.state.status.is_closed() {
+        if checking.mode == CheckMode::Refuse && !run.head.state.status.is_closed() {
             match checking.refuse(run, dialect, frame) {
                 Ok(state) => checked = Some(Box::new(state)),
                 Err(refused) => return Ok(Err(refused)),
@@ -222,9 +222,9 @@ impl<S: TxnStore> Txn<S> {
             Err(error) => return Ok(Err(error.into())),
         };
         match checking.mode {
-            Check::Off => {}
-            Check::Warn => checking.warn(run, dialect, frame, thread.seq + 1),
-            Check::Refuse => run.head.check = checked,
+            CheckMode::Off => {}
+            CheckMode::Warn => checking.warn(run, dialect, frame, thread.seq + 1),
+            CheckMode::Refuse => run.head.check = checked,
         }
         let frame_bytes = Some(Bytes::copy_from_slice(frame.data));
         let name = frame.name.map(Into::into);
@@ -338,11 +338,11 @@ impl<S: TxnStore> Txn<S> {
         let Origin { dialect, time: source_time, name, frame, .. } = origin;
         let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
         self.queue_outbox(run, &record);
-        self.keep(thread, run, Arc::new(Stored { run: run.key.id.clone(), record, name, frame }));
+        self.keep(thread, run, Arc::new(StoredRecord { run: run.key.id.clone(), record, name, frame }));
     }
 
     /// Adds a record as it is to what the next commit holds.
-    pub(crate) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<Stored>) {
+    pub(crate) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<StoredRecord>) {
         let at = stored.record.at;
         (thread.seq, thread.at) = (stored.record.seq, at);
         for entry in &stored.record.entries {
@@ -405,7 +405,7 @@ impl<S: TxnStore> Txn<S> {
             if let (Some(decoder), false) = (&mut decoder, producer::is_end_mark(frame))
                 && let Err(problem) = write(self, producer, decoder, frame)?
             {
-                appended.fault = Some(Fault { index, line: frame.line, problem });
+                appended.fault = Some(AppendFault { index, line: frame.line, problem });
                 break;
             }
             appended.accepted += 1;

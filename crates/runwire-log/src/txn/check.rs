@@ -9,13 +9,13 @@ use runwire_model::run::WholePolicy;
 
 use super::heads::{RunHead, ThreadHead};
 use super::{StoreResult, Txn, TxnStore};
-use crate::append::{Append, Check, FrameIn};
+use crate::append::{Append, CheckMode, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
 /// How the frames of an append are checked and read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checking {
-    pub(crate) mode: Check,
+    pub(crate) mode: CheckMode,
     pub(crate) whole: WholePolicy,
     /// A hash of who writes.
     writer: u64,
@@ -103,7 +103,7 @@ impl<S: TxnStore> Txn<S> {
         dialect: Dialect,
         frame: FrameIn<'_>,
     ) -> StoreResult<S, Result<(), FrameProblem>> {
-        if checking.mode != Check::Refuse {
+        if checking.mode != CheckMode::Refuse {
             return Ok(Ok(()));
         }
         let mut state = CheckState::new(dialect);

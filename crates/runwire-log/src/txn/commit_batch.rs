@@ -12,7 +12,7 @@ use super::{Txn, TxnStore};
 use crate::cluster::EncodedBatch;
 use crate::key::ThreadKey;
 use crate::outbox::OutboxKind;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// What a commit is to hold, beside what the touched heads say.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub(crate) struct CommitBatch {
 /// Records of a thread, each with the number of its run.
 pub(crate) struct ThreadRecords {
     pub(crate) key: ThreadKey,
-    pub(crate) records: Vec<(i64, Arc<Stored>)>,
+    pub(crate) records: Vec<(i64, Arc<StoredRecord>)>,
     encoded: OnceCell<Option<EncodedBatch>>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct NewOutboxMessage {
 
 impl CommitBatch {
     /// Adds a record.
-    pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<Stored>) {
+    pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<StoredRecord>) {
         let begin =
             || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
         self.pending.entry(thread.id).or_insert_with(begin).records.push((run, stored));
     }
 
     /// Lists the new records of a thread.
-    pub(super) fn records_of(&self, thread: i64) -> &[(i64, Arc<Stored>)] {
+    pub(super) fn records_of(&self, thread: i64) -> &[(i64, Arc<StoredRecord>)] {
         self.pending.get(&thread).map_or(&[], |pending| &pending.records)
     }
 }

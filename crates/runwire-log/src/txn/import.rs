@@ -18,7 +18,7 @@ use super::{BaseState, CommandResult, StoreResult, Txn, TxnStore};
 use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::run_history::RecordSource;
 use crate::transfer::{
     ImportFault, ImportProblem, Imported, NumberedItem, TransferItem, TransferRun, TransferThread, TrimmedRun,
@@ -219,8 +219,8 @@ impl<S: TxnStore> Txn<S> {
     fn is_same_record(
         &self,
         thread: &ThreadHead,
-        known: &mut VecDeque<Stored>,
-        stored: &Stored,
+        known: &mut VecDeque<StoredRecord>,
+        stored: &StoredRecord,
     ) -> ImportResult<S> {
         let seq = stored.record.seq;
         while known.front().is_some_and(|known| known.record.seq < seq) {
@@ -244,7 +244,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(same.then_some(()).ok_or_else(|| ImportProblem::Conflict(format!("record {seq}"))))
     }
 
-    fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<Stored>) -> ImportResult<S> {
+    fn import_record(&mut self, thread: &mut ThreadHead, stored: &Arc<StoredRecord>) -> ImportResult<S> {
         let record = &stored.record;
         if record.seq != thread.seq + 1 {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: record.seq }));

@@ -7,7 +7,7 @@ use runwire_model::json::Object;
 
 use super::heads::ProducerHead;
 use crate::append::{Append, FrameIn, Stamp, Target};
-use crate::error::{Fault, FrameProblem, LogError};
+use crate::error::{AppendFault, FrameProblem, LogError};
 use crate::limits;
 
 /// Frames that are looked at to find out the dialect.
@@ -67,7 +67,7 @@ pub(crate) enum Undecided {
     /// The whole append is refused.
     Refused(LogError),
     /// A frame cannot be read at all.
-    Fault(Fault),
+    Fault(AppendFault),
 }
 
 /// Finds the decoder of a producer's frames: its own, the named dialect's, or the one they show.
@@ -107,7 +107,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
             },
             Err(fault) if undecided.is_none() => {
                 let problem = FrameProblem::Decode(DecodeError::Frame(fault));
-                return Err(Undecided::Fault(Fault { index, line: frame.line, problem }));
+                return Err(Undecided::Fault(AppendFault { index, line: frame.line, problem }));
             }
             Err(_) => break,
         }

@@ -8,7 +8,7 @@ use runwire_model::window::Window;
 
 use super::heads::ThreadHead;
 use super::{StoreResult, Txn, TxnStore};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 use crate::run_history::RecordSource;
 
 /// The records of a thread as the verbs see them.
@@ -16,7 +16,7 @@ pub(super) struct ThreadRecordSource<'a, S: TxnStore> {
     store: &'a S,
     thread: i64,
     /// Those of the batch at hand, each with the number of its run.
-    pending: &'a [(i64, Arc<Stored>)],
+    pending: &'a [(i64, Arc<StoredRecord>)],
     failed: RefCell<Option<S::Error>>,
 }
 
@@ -36,7 +36,7 @@ impl<S: TxnStore> ThreadRecordSource<'_, S> {
 }
 
 impl<S: TxnStore> RecordSource for ThreadRecordSource<'_, S> {
-    fn visit(&self, after: u64, show: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+    fn visit(&self, after: u64, show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
         let first_pending = self.pending.first().map_or(u64::MAX, |(_, stored)| stored.record.seq);
         let mut stopped = false;
         if after.saturating_add(1) < first_pending {

@@ -2,7 +2,7 @@
 
 use runwire_model::Timestamp;
 
-use crate::Retention;
+use crate::RetentionLimits;
 use crate::key::ThreadKey;
 
 /// A run that retention may remove.
@@ -37,7 +37,7 @@ struct CutPoint {
 /// are kept, `bytes_between` those of a thread after one `seq` and not after another.
 pub(crate) fn plan_trims<E>(
     runs: &[Candidate],
-    retention: Retention,
+    retention: RetentionLimits,
     kept_bytes: impl FnOnce() -> Result<u64, E>,
     mut bytes_between: impl FnMut(i64, u64, u64) -> Result<u64, E>,
 ) -> Result<Vec<ThreadTrim>, E> {

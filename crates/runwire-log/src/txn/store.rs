@@ -7,7 +7,7 @@ use runwire_model::Timestamp;
 use super::base_state::BaseState;
 use super::heads::{RunHead, ThreadHead};
 use crate::key::{RunKey, ThreadKey};
-use crate::record::Stored;
+use crate::record::StoredRecord;
 
 /// Something that the store must hold is not there.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -51,7 +51,7 @@ pub(crate) trait TxnStore {
         &self,
         thread: i64,
         after: u64,
-        show: &mut dyn FnMut(&Stored) -> ControlFlow<()>,
+        show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), Self::Error>;
 
     /// Lists the runs whose stored lease ran out.

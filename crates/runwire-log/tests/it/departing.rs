@@ -6,8 +6,8 @@ use std::time::Duration;
 use runwire_engines::{Mode, Proxy};
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, NewRun, OutboxKind, Retention, RunKey, Stamp, Subscriber, Target,
-    ThreadKey,
+    Append, FrameBatch, Log, LogError, NewRun, OutboxKind, RetentionLimits, RunKey, Stamp, Subscriber,
+    Target, ThreadKey,
 };
 
 /// Long enough for a machine with much to do, and not for a test that waits for it.
@@ -203,7 +203,7 @@ async fn what_a_deleted_thread_leaves_is_purged_by_whoever_is_on_duty() {
         node.append(Append { thread: Some("t".into()), ..write }).await.unwrap();
     }
     // Some of its runs are trimmed already.
-    let retention = Retention { max_bytes: Some(2000), ..Retention::default() };
+    let retention = RetentionLimits { max_bytes: Some(2000), ..RetentionLimits::default() };
     assert!(node.trim(retention).await.unwrap() > 0);
     node.delete_thread(&ThreadKey::new("tenant", "t"), false).await.unwrap();
     // Whether or not it has begun with it.
@@ -239,7 +239,7 @@ async fn retention_removes_however_many_runs_there_are() {
     let open = Append { thread: Some("u".into()), ..frames("open", None, &[STARTED]) };
     node.append(open).await.unwrap();
     let bytes: u64 = cluster.sql("SELECT sum(length(body)) FROM chunk").parse().unwrap();
-    let half = Retention { max_bytes: Some(bytes / 2), ..Retention::default() };
+    let half = RetentionLimits { max_bytes: Some(bytes / 2), ..RetentionLimits::default() };
     let removed = node.trim(half).await.unwrap();
     assert!(removed > RUNS / 2 && removed < 2 * RUNS, "{removed}");
     let kept = "SELECT min(ended_at) FROM run WHERE NOT trimmed AND ended_at IS NOT NULL";
@@ -248,7 +248,7 @@ async fn retention_removes_however_many_runs_there_are() {
     assert!(at(gone) <= at(kept), "the oldest go first");
     assert_eq!(node.trim(half).await.unwrap(), 0);
     let ended_before = Some(runwire_model::Timestamp(u64::MAX >> 1));
-    let all = Retention { ended_before, ..Retention::default() };
+    let all = RetentionLimits { ended_before, ..RetentionLimits::default() };
     assert_eq!(node.trim(all).await.unwrap(), 2 * RUNS - removed);
     assert_eq!(node.run(&run("open")).await.unwrap().status.as_str(), "running");
     until(async || (cluster.sql("SELECT count(*) FROM chunk") == "1").then_some(())).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::sqlite::{SqliteLog, SqliteOpenError, SqliteOptions};
 use runwire_log::{
-    Append, FrameBatch, Log, LogError, OutboxKind, Retention, RunKey, Subscriber, Target, ThreadKey,
+    Append, FrameBatch, Log, LogError, OutboxKind, RetentionLimits, RunKey, Subscriber, Target, ThreadKey,
 };
 use rusqlite::Connection;
 
@@ -269,7 +269,7 @@ async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
     log.append(append("trimmed", &[STARTED, COMPLETED])).await.unwrap();
     log.delete_thread(&ThreadKey::new("tenant", "gone"), true).await.unwrap();
     log = bed.reopen(log, Timing::default()).await;
-    let everything = Retention { max_bytes: Some(0), ..Retention::default() };
+    let everything = RetentionLimits { max_bytes: Some(0), ..RetentionLimits::default() };
     assert_eq!(log.trim(everything).await.unwrap(), 1);
     let connection = Connection::open(bed.path()).unwrap();
     let gone =

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use runwire_log::conformance::{Bed, Timing};
 use runwire_log::transfer::line;
 use runwire_log::{
-    Append, ExportRequest, FrameBatch, Log, RecordSource, RunHistory, RunKey, Stamp, StateCache, Stored,
-    Target, ThreadKey, TransferItem,
+    Append, ExportRequest, FrameBatch, Log, RecordSource, RunHistory, RunKey, Stamp, StateCache,
+    StoredRecord, Target, ThreadKey, TransferItem,
 };
 use runwire_model::convert::{Converted, Converter, Options};
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -141,8 +141,8 @@ async fn write(
     (log, thread)
 }
 
-async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<Stored>> {
-    let mut records: Vec<Arc<Stored>> = Vec::new();
+async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<StoredRecord>> {
+    let mut records: Vec<Arc<StoredRecord>> = Vec::new();
     loop {
         let after = records.last().map_or(0, |record| record.record.seq);
         let page = log.read(thread, after).await.unwrap();
@@ -157,11 +157,11 @@ async fn read(log: &Arc<dyn Log>, thread: &ThreadKey) -> Vec<Arc<Stored>> {
 struct InLog<'l> {
     log: &'l Arc<dyn Log>,
     thread: &'l ThreadKey,
-    records: &'l [Arc<Stored>],
+    records: &'l [Arc<StoredRecord>],
 }
 
 impl RecordSource for InLog<'_> {
-    fn visit(&self, after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+    fn visit(&self, after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
         let from = self.records.partition_point(|stored| stored.record.seq <= after);
         let _ = self.records[from..].iter().try_for_each(|stored| visit(stored));
     }
@@ -239,7 +239,7 @@ async fn every_vector_may_move_after_any_third_of_it_and_means_the_same() {
             for thread in [&here, &there] {
                 log = append_all(log, thread, case, cut..case.frames.len()).await;
             }
-            let told = |records: &[Arc<Stored>]| -> Vec<_> {
+            let told = |records: &[Arc<StoredRecord>]| -> Vec<_> {
                 records.iter().map(|one| (one.run.to_string(), one.record.entries.clone())).collect()
             };
             let expected = with_numbered_runs(&told(&read(&log, &here).await));
@@ -274,7 +274,7 @@ async fn append_all(
     log
 }
 
-fn compare(records: &[Arc<Stored>], expected: &[(usize, Vec<String>)], label: &str) {
+fn compare(records: &[Arc<StoredRecord>], expected: &[(usize, Vec<String>)], label: &str) {
     let stored: Vec<_> =
         records.iter().map(|record| (record.run.to_string(), record.record.entries.clone())).collect();
     let found = with_numbered_runs(&stored);
@@ -288,7 +288,7 @@ fn compare(records: &[Arc<Stored>], expected: &[(usize, Vec<String>)], label: &s
 fn same_frames(
     log: &Arc<dyn Log>,
     thread: &ThreadKey,
-    records: &[Arc<Stored>],
+    records: &[Arc<StoredRecord>],
     to: Dialect,
     fidelity: Fidelity,
     label: &str,

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Append, Check, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
+use runwire_log::{Append, CheckMode, FrameBatch, Log, LogError, ProducerInfo, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::event::{Event, Level, Notice};
 use runwire_model::json::Object;
@@ -77,7 +77,7 @@ struct Lane {
     epoch: u64,
     next: u64,
     dialect: Dialect,
-    check: Check,
+    check: CheckMode,
     whole: WholePolicy,
 }
 
@@ -110,14 +110,21 @@ impl Delivery {
     fn at(log: Arc<dyn Log>, run: &RunKey, dialect: Dialect, known: &Known, epoch: u64) -> Self {
         let lane = |name: &str, dialect, known: &Option<ProducerInfo>| {
             let next = known.as_ref().map_or(0, |known| known.next);
-            Lane { producer: name.into(), epoch, next, dialect, check: Check::Warn, whole: WholePolicy::Add }
+            Lane {
+                producer: name.into(),
+                epoch,
+                next,
+                dialect,
+                check: CheckMode::Warn,
+                whole: WholePolicy::Add,
+            }
         };
         let [agent, own] = known;
         Self {
             log,
             run: run.clone(),
             agent: lane(AGENT, dialect, agent),
-            own: Lane { check: Check::Off, ..lane(OWN, Dialect::Runwire, own) },
+            own: Lane { check: CheckMode::Off, ..lane(OWN, Dialect::Runwire, own) },
             last_seq: 0,
             strays: 0,
             first_stray: None,

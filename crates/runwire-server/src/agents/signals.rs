@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use runwire_log::{Log, LogError, Page, RunKey, Stored, Tail, ThreadKey};
+use runwire_log::{Log, LogError, RecordPage, RunKey, StoredRecord, Tail, ThreadKey};
 use runwire_model::event::{Body, Event, InteractionResolved};
 use runwire_model::json::ObjectWriter;
 use tokio::sync::watch;
@@ -61,7 +61,7 @@ impl Follower {
     /// Waits for records, and gives those that matter, which may be none; nothing follows where the thread is gone.
     ///
     /// A store that is away is waited for: that is no end. Whoever gives up waiting loses nothing.
-    pub(crate) async fn records(&mut self) -> Option<Vec<Arc<Stored>>> {
+    pub(crate) async fn records(&mut self) -> Option<Vec<Arc<StoredRecord>>> {
         loop {
             let head = *self.head.borrow_and_update();
             if !self.is_behind && head.seq <= self.at {
@@ -93,13 +93,14 @@ impl Follower {
                 continue;
             };
             self.at = last.record.seq;
-            let matters = |stored: &Arc<Stored>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
+            let matters =
+                |stored: &Arc<StoredRecord>| self.run.as_ref().is_none_or(|run| *stored.run == **run);
             return Some(records.into_iter().filter(matters).collect());
         }
     }
 
     /// Reads the store, when it is time to.
-    async fn read(&mut self) -> Result<Page, LogError> {
+    async fn read(&mut self) -> Result<RecordPage, LogError> {
         self.patience.wait().await;
         let page = self.log.read(&self.thread, self.at).await;
         match &page {
@@ -121,7 +122,7 @@ impl Follower {
 }
 
 /// Lists what a record tells an agent.
-pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
+pub(super) fn signals_in(stored: &StoredRecord) -> Vec<Signal> {
     let record = &stored.record;
     // An act of the server has no dialect.
     let by_agent = record.dialect.is_some();
@@ -142,7 +143,7 @@ pub(super) fn signals_in(stored: &Stored) -> Vec<Signal> {
 }
 
 /// Lists what a record tells the producer of its run, each as a frame of `runwire`.
-pub(crate) fn news_in(stored: &Stored, thread: &str) -> Vec<String> {
+pub(crate) fn news_in(stored: &StoredRecord, thread: &str) -> Vec<String> {
     let record = &stored.record;
     // What a producer has said itself is no news.
     if record.dialect.is_some() {

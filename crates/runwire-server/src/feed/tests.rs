@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_log::sqlite::{SqliteLog, SqliteOptions};
-use runwire_log::{Append, Form, FrameBatch, Log, NewThread, RunKey, Stored, Target, ThreadKey};
+use runwire_log::{
+    Append, FrameBatch, Log, NewThread, OutputFormat, RunKey, StoredRecord, Target, ThreadKey,
+};
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, EncoderOptions, Fidelity, Frames, Slots};
 use runwire_model::window::Window;
@@ -95,8 +97,8 @@ impl Store {
         }
     }
 
-    async fn records(&self, thread: &ThreadKey) -> Vec<Arc<Stored>> {
-        let mut records: Vec<Arc<Stored>> = Vec::new();
+    async fn records(&self, thread: &ThreadKey) -> Vec<Arc<StoredRecord>> {
+        let mut records: Vec<Arc<StoredRecord>> = Vec::new();
         loop {
             let page = self.log.read(thread, records.len() as u64).await.unwrap();
             if page.records.is_empty() {
@@ -124,7 +126,7 @@ fn target_of(case: &vectors::Case) -> Target {
 }
 
 /// Lists the views of a thread in one form: each run, and the thread itself.
-fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec<View> {
+fn views(thread: &ThreadKey, records: &[Arc<StoredRecord>], form: Option<OutputFormat>) -> Vec<View> {
     let mut runs: Vec<Arc<str>> = Vec::new();
     for stored in records {
         if !runs.contains(&stored.run) {
@@ -141,14 +143,14 @@ fn views(thread: &ThreadKey, records: &[Arc<Stored>], form: Option<Form>) -> Vec
     views
 }
 
-fn forms() -> impl Iterator<Item = Option<Form>> {
+fn forms() -> impl Iterator<Item = Option<OutputFormat>> {
     let options = [
         EncoderOptions::default(),
         Fidelity::Full.into(),
         EncoderOptions { slots: Slots::Asks, ..EncoderOptions::default() },
     ];
-    let each = |dialect| options.map(|options| Form::with(dialect, options));
-    let forms: HashSet<Form> = Dialect::ALL.into_iter().flat_map(each).collect();
+    let each = |dialect| options.map(|options| OutputFormat::with(dialect, options));
+    let forms: HashSet<OutputFormat> = Dialect::ALL.into_iter().flat_map(each).collect();
     forms.into_iter().map(Some).chain([None])
 }
 
@@ -159,7 +161,7 @@ fn push(out: &mut Vec<Told>, seq: u64, first_frame: u32, frames: &Frames) {
 }
 
 /// Translates records from the first one on; those after `merge_after` with neighbouring pieces merged.
-fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told> {
+fn expected(view: &View, records: &[Arc<StoredRecord>], merge_after: u64) -> Vec<Told> {
     let (mut out, mut frames) = (Vec::new(), Frames::default());
     let mut window = Window::default();
     let mut encoders: HashMap<Arc<str>, Encoder> = HashMap::new();
@@ -206,7 +208,7 @@ fn expected(view: &View, records: &[Arc<Stored>], merge_after: u64) -> Vec<Told>
             push(&mut out, seq, first_frame, &frames);
         }
     }
-    let first_frame = view.form.map_or(0, Form::first_frame);
+    let first_frame = view.form.map_or(0, OutputFormat::first_frame);
     compactor.flush(&window, &mut |seq, frames, _| push(&mut out, seq, first_frame, frames));
     out
 }
@@ -284,8 +286,9 @@ async fn resuming_after_any_cursor_of_any_vector_in_any_dialect_gives_exactly_th
                 let all = expected(&view, &records, u64::MAX);
                 let label = |at: Cursor| format!("{} in {form:?} of {:?} after {at}", case.label, view.run);
                 assert_same(&store.rest(&view, Cursor::START).await, &all, || label(Cursor::START));
-                let mut places = places(&all, form.map_or(0, Form::first_frame), records.len() as u64);
-                if form.is_some_and(|form| form != Form::new(form.dialect)) {
+                let mut places =
+                    places(&all, form.map_or(0, OutputFormat::first_frame), records.len() as u64);
+                if form.is_some_and(|form| form != OutputFormat::new(form.dialect)) {
                     // Bare and past the end they mean the same as in the native form.
                     places.truncate(all.len());
                 }
@@ -307,7 +310,7 @@ async fn a_compact_reader_misses_nothing_and_may_go_on_plainly() {
             for view in views(&thread, &records, Some(form)) {
                 let all = expected(&view, &records, u64::MAX);
                 let cursors = all.iter().map(|(cursor, ..)| *cursor);
-                let cursors = cursors.filter(|_| form == Form::new(form.dialect));
+                let cursors = cursors.filter(|_| form == OutputFormat::new(form.dialect));
                 for at in [Cursor::START].into_iter().chain(cursors) {
                     let fewer = collect(store.reader(&view, at, false).compact(true)).await;
                     let label = || format!("{} in {form:?} after {at}", case.label);
@@ -332,7 +335,7 @@ async fn pages_of_any_size_are_the_replay() {
     with_every_case(|store, case| async move {
         let thread = store.write(&case).await;
         let records = store.records(&thread).await;
-        let forms = forms().filter(|form| form.is_none_or(|form| form == Form::new(form.dialect)));
+        let forms = forms().filter(|form| form.is_none_or(|form| form == OutputFormat::new(form.dialect)));
         // Every size for every dialect, though not in the same case.
         for (form, limit) in forms.zip((1..=5).cycle().skip(case.frames.len() % 5)) {
             for view in views(&thread, &records, form) {
@@ -437,7 +440,7 @@ async fn a_reader_that_falls_behind_what_is_kept_in_memory_reads_on_from_the_sto
     let thread = store.thread_of(&target).await;
     let mut readers = Vec::new();
     for dialect in [Dialect::AgUi, Dialect::SocialApp, Dialect::Runwire] {
-        let form = Some(Form::new(dialect));
+        let form = Some(OutputFormat::new(dialect));
         let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
         let mut slow = store.reader(&view, Cursor::START, true);
         let mut fewer = store.reader(&view, Cursor::START, true).compact(true);
@@ -471,7 +474,7 @@ async fn a_feed_that_nobody_led_on_for_long_is_taken_up_at_the_end() {
     let frames = long_run(1500);
     store.append(&target, Dialect::Runwire, &frames[..2], false).await;
     let thread = store.thread_of(&target).await;
-    let form = Some(Form::new(Dialect::Loom));
+    let form = Some(OutputFormat::new(Dialect::Loom));
     let view = View { thread: thread.clone(), run: Some("long".into()), in_thread: false, form };
     let mut stalled = store.reader(&view, Cursor::START, true);
     while !matches!(stalled.next().await.unwrap(), Next::CaughtUp) {}
@@ -508,7 +511,7 @@ async fn resuming_late_begins_at_a_checkpoint_and_does_without_one() {
     assert!(records.len() > 2000);
     let head = records.len() as u64;
     for dialect in Dialect::ALL {
-        let form = Form::new(dialect);
+        let form = OutputFormat::new(dialect);
         let view =
             View { thread: thread.clone(), run: Some(run.id.clone()), in_thread: false, form: Some(form) };
         let all = expected(&view, &records, u64::MAX);

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use runwire_log::{Form, Log, LogError, RecordSource, RunHistory, RunKey, StateCache, Stored, ThreadKey};
+use runwire_log::{
+    Log, LogError, OutputFormat, RecordSource, RunHistory, RunKey, StateCache, StoredRecord, ThreadKey,
+};
 use runwire_model::attach::Present;
 use runwire_model::compact::Compactor;
 use runwire_model::dialect::{Dialect, Encoder, Fidelity, Frames};
@@ -32,7 +34,7 @@ pub(crate) struct View {
     /// Whether ordering values grow over the runs of the thread.
     pub(crate) in_thread: bool,
     /// The dialect; without one, the bytes as they came.
-    pub(crate) form: Option<Form>,
+    pub(crate) form: Option<OutputFormat>,
 }
 
 /// A place in the translation of a view, which goes on record by record.
@@ -125,7 +127,7 @@ impl Walk {
     }
 
     /// Encodes records, the first of which is the next. After a failure the walk is of no more use.
-    pub(crate) async fn encode(&mut self, records: &[Arc<Stored>]) -> Result<Segment, LogError> {
+    pub(crate) async fn encode(&mut self, records: &[Arc<StoredRecord>]) -> Result<Segment, LogError> {
         let told = self.told();
         let mut segment = self.encode_for(records, self.silent, u64::MAX).await?;
         // It holds nothing of what was told before.
@@ -136,7 +138,7 @@ impl Walk {
     /// Encodes records; those up to `silent` become no frames, pieces in those after `merge_after` are merged.
     async fn encode_for(
         &mut self,
-        records: &[Arc<Stored>],
+        records: &[Arc<StoredRecord>],
         silent: u64,
         merge_after: u64,
     ) -> Result<Segment, LogError> {
@@ -162,8 +164,8 @@ impl Walk {
 
     fn step(
         &mut self,
-        stored: &Stored,
-        page: &[Arc<Stored>],
+        stored: &StoredRecord,
+        page: &[Arc<StoredRecord>],
         tell: bool,
         compact: bool,
         segment: &mut Segment,
@@ -225,7 +227,7 @@ impl Walk {
     }
 
     /// Hands out what a compact replay has held back.
-    fn flush(&mut self, page: &[Arc<Stored>], seq: u64, segment: &mut Segment) -> Result<(), LogError> {
+    fn flush(&mut self, page: &[Arc<StoredRecord>], seq: u64, segment: &mut Segment) -> Result<(), LogError> {
         let thread = &self.view.thread;
         for (name, run) in &mut self.runs {
             let Some(compactor) = &mut run.compactor else { continue };
@@ -248,7 +250,7 @@ impl Walk {
     pub(crate) async fn present(
         log: Arc<dyn Log>,
         view: View,
-        form: Form,
+        form: OutputFormat,
         run: Arc<str>,
         first_seq: Option<u64>,
     ) -> Result<(Self, Segment), LogError> {
@@ -283,7 +285,7 @@ impl Walk {
 }
 
 /// Tells a record as it came; what the server wrote comes in our own dialect.
-fn raw(stored: &Stored, thread: &ThreadKey, segment: &mut Segment) {
+fn raw(stored: &StoredRecord, thread: &ThreadKey, segment: &mut Segment) {
     let seq = stored.record.seq;
     if let Some(frame) = &stored.frame {
         return segment.push_frame(Cursor { seq, frame: 0 }, stored.name.as_deref(), frame);
@@ -298,7 +300,7 @@ fn raw(stored: &Stored, thread: &ThreadKey, segment: &mut Segment) {
 struct PageSource<'a> {
     log: &'a dyn Log,
     thread: &'a ThreadKey,
-    page: &'a [Arc<Stored>],
+    page: &'a [Arc<StoredRecord>],
     failed: RefCell<Option<LogError>>,
 }
 
@@ -310,7 +312,7 @@ impl PageSource<'_> {
 }
 
 impl RecordSource for PageSource<'_> {
-    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&Stored) -> ControlFlow<()>) {
+    fn visit(&self, mut after: u64, visit: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>) {
         let first = self.page.first().map_or(u64::MAX, |stored| stored.record.seq);
         while after + 1 < first {
             // Rare: a text or a call that began before what is at hand.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
-use runwire_log::{LogError, RunQuery, RunSpan, Stored, ThreadKey};
+use runwire_log::{LogError, RunQuery, RunSpan, StoredRecord, ThreadKey};
 use runwire_model::Timestamp;
 use runwire_model::event::{Body, RunStarted};
 use runwire_model::fold::MessageState;
@@ -204,7 +204,7 @@ impl RunMessages {
 }
 
 /// Tells about how much a record adds to a message, beside its texts, which have a limit of their own.
-fn gathered_by(stored: &Stored) -> usize {
+fn gathered_by(stored: &StoredRecord) -> usize {
     let is_piece = |body: &Body| matches!(body, Body::TextDelta(_) | Body::ThinkingDelta(_));
     let pieces = stored.record.entries.iter().all(|entry| is_piece(&entry.event.body));
     let asked = stored.record.entries.iter().map(|entry| match &entry.event.body {

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use http_body::Body;
-use runwire_log::{Check, RunKey, Stamp, Target};
+use runwire_log::{CheckMode, RunKey, Stamp, Target};
 use runwire_model::dialect::Dialect;
 use runwire_model::framing::Framing;
 use runwire_model::run::WholePolicy;
@@ -48,7 +48,7 @@ struct Writing {
     end: bool,
     /// Whether a thread that does not exist yet takes several runs at once.
     parallel: bool,
-    check: Check,
+    check: CheckMode,
     whole: WholePolicy,
 }
 
@@ -157,8 +157,8 @@ impl Writing {
 }
 
 /// Tells how strictly frames are held against their dialect's document.
-pub(crate) fn check_of(strict: bool) -> Check {
-    if strict { Check::Refuse } else { Check::Warn }
+pub(crate) fn check_of(strict: bool) -> CheckMode {
+    if strict { CheckMode::Refuse } else { CheckMode::Warn }
 }
 
 const PRODUCER_ID: &str = "Producer-Id";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use runwire_log::Retention;
+use runwire_log::RetentionLimits;
 use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use runwire_model::dialect::Dialect;
@@ -15,7 +15,9 @@ use crate::reading::{JSON, NDJSON, SSE, Stream};
 /// Removes every closed run.
 async fn trim(served: &Served) {
     let ended_before = Some(Timestamp(u64::MAX));
-    assert!(served.log.trim(Retention { ended_before, ..Retention::default() }).await.unwrap() > 0);
+    assert!(
+        served.log.trim(RetentionLimits { ended_before, ..RetentionLimits::default() }).await.unwrap() > 0
+    );
 }
 
 async fn delete(served: &Served, thread: &str, force: bool) -> StatusCode {

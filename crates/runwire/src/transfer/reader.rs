@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use runwire_log::transfer::line;
-use runwire_log::{Stored, TransferItem};
+use runwire_log::{StoredRecord, TransferItem};
 use tokio::sync::mpsc;
 
 use super::{Counts, Header, Kind, VERSION};
@@ -20,7 +20,7 @@ pub(super) struct Line {
     pub(super) kind: Kind,
     pub(super) bytes: Bytes,
     /// What it says, where it is a record and somebody wants to know.
-    pub(super) stored: Option<Arc<Stored>>,
+    pub(super) stored: Option<Arc<StoredRecord>>,
 }
 
 /// What is read of a file.

@@ -7,8 +7,8 @@ use runwire_engines::{Mode, Postgres as Engine, Proxy};
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::transfer::ExportRequest;
 use runwire_log::{
-    Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, Retention, RunKey, RunQuery,
-    Stamp, Target, ThreadKey,
+    Append, Appended, Cancel, FrameBatch, Log, LogError, NewRun, NewThread, RetentionLimits, RunKey,
+    RunQuery, Stamp, Target, ThreadKey,
 };
 
 use super::failures::frame;
@@ -267,7 +267,7 @@ async fn a_run_that_is_noted_is_exported_trimmed_taken_up_and_deleted_as_any_oth
     };
     assert_eq!(exported(one.clone()).await, exported(other.clone()).await);
     assert!(exported(other.clone()).await.contains("next: 4"), "{}", exported(other.clone()).await);
-    let everything = Retention { max_bytes: Some(0), ..Retention::default() };
+    let everything = RetentionLimits { max_bytes: Some(0), ..RetentionLimits::default() };
     assert_eq!(other.trim(everything).await, Ok(0), "an open run stays");
     assert_eq!(other.run(&run("run")).await.unwrap().last_seq, 4);
     // Its node is gone: whoever takes it up knows how far it is.

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use runwire_engines::Postgres as Engine;
 use runwire_log::postgres::PgOptions;
-use runwire_log::{Log, Stored, ThreadKey};
+use runwire_log::{Log, StoredRecord, ThreadKey};
 
 use super::failures::frame;
 
@@ -15,7 +15,7 @@ const THREADS: usize = 12;
 const EACH: usize = 50;
 
 /// Tells who has written a record, and the how manieth of theirs it is.
-fn said(stored: &Stored) -> Option<(usize, usize)> {
+fn said(stored: &StoredRecord) -> Option<(usize, usize)> {
     let frame: serde_json::Value = serde_json::from_slice(stored.frame.as_ref()?).unwrap();
     let (node, number) = frame["value"].as_str()?.split_once('-')?;
     Some((node.parse().unwrap(), number.parse().unwrap()))
