@@ -383,7 +383,7 @@ impl RunSummary {
             Body::RunCancelRequested(_) => self.cancel_requested = true,
             Body::InteractionRequested(asked) => {
                 let said = asked.expires_at.as_deref().and_then(Timestamp::parse);
-                let expires_at = said.map_or(at.0 + limits::QUESTION_MILLIS, |said| said.0);
+                let expires_at = said.map_or(at.0 + limits::INTERACTION_MILLIS, |said| said.0);
                 self.interactions.push(InteractionInfo {
                     interaction_id: asked.interaction_id.clone(),
                     kind: asked.kind,

@@ -181,7 +181,7 @@ impl FollowedThreads {
     /// Has what is missing of a thread read from the store.
     pub(super) fn request_read(&self, number: i64, urgency: ReadUrgency) {
         let waits = urgency != ReadUrgency::Now && self.redis_is_up();
-        let delay = if waits { Duration::from_millis(limits::LATE_MILLIS) } else { Duration::ZERO };
+        let delay = if waits { Duration::from_millis(limits::REORDER_MILLIS) } else { Duration::ZERO };
         let new = PendingRead {
             due: Instant::now() + delay,
             redis_missed_it: urgency == ReadUrgency::MissedByRedis,
@@ -224,7 +224,7 @@ impl FollowedThreads {
         inner.unresolved.retain(|_, thread| thread.tail.strong_count() > 0);
         let due = inner.unresolved.iter().filter(|(_, thread)| thread.due <= now);
         let found = due.filter_map(|(key, thread)| Some((key.clone(), thread.tail.upgrade()?)));
-        found.take(limits::LOOK_NAMES).collect()
+        found.take(limits::POLL_NAMES).collect()
     }
 
     /// Notes that a thread was looked for: in vain, or not.
@@ -237,7 +237,7 @@ impl FollowedThreads {
         if is_found {
             inner.unresolved.remove(key);
         } else {
-            thread.due = Instant::now() + Duration::from_millis(limits::HEADS_ALONE_MILLIS);
+            thread.due = Instant::now() + Duration::from_millis(limits::POLL_WITHOUT_REDIS_MILLIS);
         }
     }
 
@@ -255,7 +255,7 @@ impl FollowedThreads {
         let mut due: Vec<_> = due.map(|(number, read)| (*number, *read)).collect();
         // Whoever has waited longest is first, so that none waits for ever.
         due.sort_unstable_by_key(|(_, read)| read.due);
-        due.truncate(limits::LOOK_THREADS);
+        due.truncate(limits::POLL_THREADS);
         let mut found = Vec::new();
         for (number, read) in due {
             inner.pending_reads.remove(&number);

@@ -105,7 +105,7 @@ impl Lookup {
 impl HeadPoller {
     fn new(followed: Arc<FollowedThreads>, opener: ProbeOpener) -> Self {
         let now = Instant::now();
-        let pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
+        let pause = Duration::from_millis(limits::POLL_WITHOUT_REDIS_MILLIS);
         Self {
             followed,
             opener,
@@ -144,7 +144,7 @@ impl HeadPoller {
         match polled {
             Ok((probe, found)) => {
                 self.probe = Some(probe);
-                self.pause = Duration::from_millis(limits::HEADS_ALONE_MILLIS);
+                self.pause = Duration::from_millis(limits::POLL_WITHOUT_REDIS_MILLIS);
                 self.followed.set_poller_status(None);
                 self.apply(lookup, found);
                 self.next_check(begun);
@@ -219,7 +219,7 @@ impl HeadPoller {
         if read.head > *after {
             self.followed.heals.fetch_add(1, Relaxed);
             if *redis_missed_it && self.followed.redis_is_up() {
-                self.distrust_redis_until = Instant::now() + Duration::from_millis(2 * limits::HEADS_MILLIS);
+                self.distrust_redis_until = Instant::now() + Duration::from_millis(2 * limits::POLL_MILLIS);
             }
         }
         match read.records {
@@ -247,7 +247,7 @@ impl HeadPoller {
             return;
         }
         let polls_fast = !self.followed.redis_is_up() || now < self.distrust_redis_until;
-        let millis = if polls_fast { limits::HEADS_ALONE_MILLIS } else { limits::HEADS_MILLIS };
+        let millis = if polls_fast { limits::POLL_WITHOUT_REDIS_MILLIS } else { limits::POLL_MILLIS };
         self.next_check = (begun + Duration::from_millis(millis)).max(now + (now - begun));
     }
 
@@ -256,7 +256,7 @@ impl HeadPoller {
         self.probe = None;
         let now = Instant::now();
         self.not_before = now + self.pause;
-        self.pause = (2 * self.pause).min(Duration::from_millis(limits::LOOK_RETRY_MILLIS));
+        self.pause = (2 * self.pause).min(Duration::from_millis(limits::POLL_RETRY_MILLIS));
         // What went by meanwhile is found at once.
         self.next_check = now;
     }

@@ -231,7 +231,7 @@ pub async fn a_question_is_told_with_its_answer(bed: &dyn Bed) {
     assert_eq!((asked.run_id.as_str(), asked.thread_id.as_str(), &asked.answer), ("r", "r", &None));
     assert_eq!(asked.question.schema.as_ref().map(Json::text), Some(r#"{"type":"object"}"#));
     let week = asked.expires_at.expect("a time").0 - asked.asked_at.0;
-    assert_eq!(week, crate::limits::QUESTION_MILLIS);
+    assert_eq!(week, crate::limits::INTERACTION_MILLIS);
     // The guard has given the second one a name of its own.
     let won = say(&stage, "r", answer("q.2", r#"{"x":"y"}"#)).await.expect("an answer").answer;
     let stage = stage.reopen().await;

@@ -82,7 +82,7 @@ pub async fn a_lease_pauses_while_a_question_is_open(bed: &dyn Bed) {
     // Where it does not say, a question waits for a week.
     let info = stage.info("s").await;
     let week = info.summary.interactions[0].expires_at.expect("a time") - info.started_at.expect("a time").0;
-    assert!(week.abs_diff(crate::limits::QUESTION_MILLIS) < 60_000);
+    assert!(week.abs_diff(crate::limits::INTERACTION_MILLIS) < 60_000);
     // Once it is answered, the producer must show itself again.
     let withdrawn = r#"{"type":"interaction.resolved","interaction_id":"q","decision":"cancelled"}"#;
     stage.write(to_run("r", &[withdrawn])).await;

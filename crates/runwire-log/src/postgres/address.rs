@@ -80,7 +80,7 @@ impl PgAddress {
         let limits = [
             ("statement_timeout", limits::STORE_STATEMENT_MILLIS),
             ("lock_timeout", limits::STORE_LOCK_MILLIS),
-            ("idle_in_transaction_session_timeout", limits::STORE_SILENT_MILLIS),
+            ("idle_in_transaction_session_timeout", limits::STORE_IDLE_TRANSACTION_MILLIS),
         ];
         let mut options: Vec<_> = limits.map(|(name, millis)| format!("-c {name}={millis}")).into();
         // A node that is cut off while Postgres sends to it holds no locks for long.

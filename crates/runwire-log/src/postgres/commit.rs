@@ -61,7 +61,7 @@ impl QueuedCommand {
     }
 
     fn is_expired(&self) -> bool {
-        self.since.elapsed() >= Duration::from_millis(limits::STORE_PATIENCE_MILLIS)
+        self.since.elapsed() >= Duration::from_millis(limits::STORE_REQUEST_MILLIS)
     }
 
     fn refuse(self, why: &str) {

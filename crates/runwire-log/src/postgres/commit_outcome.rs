@@ -110,7 +110,7 @@ impl PgWriter {
                 OutcomeProof::Versions(_) => CommitOutcome::Aborted,
             };
         }
-        let until = Instant::now() + Duration::from_millis(limits::STORE_DOUBT_MILLIS);
+        let until = Instant::now() + Duration::from_millis(limits::STORE_OUTCOME_MILLIS);
         let mut pause = CommitBackoff::default();
         loop {
             let resolved = self.reconnect().and_then(|()| self.poll_outcome(attempt, until, &mut pause));

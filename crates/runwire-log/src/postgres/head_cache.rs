@@ -117,7 +117,7 @@ impl HeadCache {
     pub(super) fn shrink(&mut self) {
         let most =
             self.runs.len().max(self.threads.len()).max(self.run_names.len()).max(self.thread_names.len());
-        if most > limits::HEADS_AT_HAND {
+        if most > limits::CACHED_HEADS {
             *self = Self::default();
         }
     }

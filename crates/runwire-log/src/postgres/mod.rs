@@ -93,7 +93,7 @@ impl Default for PgOptions {
             lease: Duration::from_secs(limits::LEASE_SECONDS),
             cancel_grace: Duration::from_secs(limits::CANCEL_SECONDS),
             node_name: String::new(),
-            node_term: Duration::from_millis(limits::NODE_MILLIS),
+            node_term: Duration::from_millis(limits::NODE_TIMEOUT_MILLIS),
             tail: None,
             fatal: Arc::new(|_| {}),
         }

@@ -265,12 +265,12 @@ impl HeartbeatTask {
 
     /// Forgets nodes that are long gone, and what has waited long for subscribers that nobody knows.
     fn forget_stale(&mut self, connection: &PgConnection) -> PgResult<()> {
-        let every = Duration::from_secs(limits::FORGET_EVERY_SECONDS);
+        let every = Duration::from_secs(limits::STALE_CHECK_SECONDS);
         let Some(subscribers) = self.membership.subscribers() else { return Ok(()) };
         if self.cleaned_at.is_some_and(|cleaned_at| cleaned_at.elapsed() < every) {
             return Ok(());
         }
-        let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::FORGET_AFTER_MILLIS));
+        let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::STALE_AFTER_MILLIS));
         connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
         // Younger ones may wait for a subscriber of a configuration that this node does not have yet, or no more.
         let sql = "DELETE FROM notice WHERE subscriber <> ALL($1) AND at < $2";
@@ -307,7 +307,8 @@ fn heartbeat(
     let beat = match in_transaction(connection, || heartbeat_unless_gap(connection, node))? {
         Some(beat) => beat,
         None => {
-            let patient = PgConnection::open_within(address, Duration::from_secs(limits::MOVE_SECONDS))?;
+            let patient =
+                PgConnection::open_within(address, Duration::from_secs(limits::LEASE_SHIFT_SECONDS))?;
             in_transaction(&patient, || heartbeat_after_gap(&patient, node, terms).map(Some))?
                 .ok_or_else(|| PgError::Damaged("a beat is missing".into()))?
         }

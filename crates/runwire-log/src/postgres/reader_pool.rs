@@ -41,7 +41,7 @@ impl ReaderPool {
         work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         let unavailable = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
-        let patience = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
+        let patience = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
         let permit = timeout(patience, self.permits.clone().acquire_owned()).await;
         let permit = permit.map_err(|_| unavailable(&"all connections that read are busy"))?;
         let permit = permit.map_err(|error| unavailable(&error))?;

@@ -106,7 +106,7 @@ impl PgReader {
                    SELECT last, body FROM chunk WHERE chunk.thread = known.id AND chunk.last > known.last \
                    ORDER BY last LIMIT $3::bigint + 1) AS found) AS counted) AS chunk ON true \
                    ORDER BY thread.id, chunk.last";
-        let (most, bytes) = (limits::LOOK_COMMITS as i64, limits::PAGE_BYTES as i64);
+        let (most, bytes) = (limits::POLL_COMMITS as i64, limits::PAGE_BYTES as i64);
         let mut found: HashMap<i64, Chunks> = HashMap::new();
         for row in self.connection.query(sql, &[&threads, &lasts, &most, &bytes])? {
             let thread: i64 = row.get(0);

@@ -24,7 +24,7 @@ use crate::outbox::Subscriber;
 use crate::txn::Command;
 
 /// How long a request waits to be taken.
-pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_PATIENCE_MILLIS);
+pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
 
 pub(super) fn refused(why: &str) -> LogError {
     LogError::Unavailable(format!("{why}; nothing was written"))

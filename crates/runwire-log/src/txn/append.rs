@@ -439,5 +439,5 @@ fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
 /// Tells when the first of a run's open questions expires; one that waits without a question gets a week, too.
 pub(crate) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
     let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
-    open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::QUESTION_MILLIS)
+    open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::INTERACTION_MILLIS)
 }

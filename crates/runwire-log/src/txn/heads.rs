@@ -398,7 +398,7 @@ impl Heads {
 
     /// Tells whether there is too much at hand.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.runs.len() > limits::HEADS_AT_HAND || self.threads.len() > limits::HEADS_AT_HAND
+        self.runs.len() > limits::CACHED_HEADS || self.threads.len() > limits::CACHED_HEADS
     }
 
     /// Finds the thread of a key that is at hand.

@@ -294,7 +294,7 @@ async fn the_rows_of_what_is_deleted_or_trimmed_go_also_over_a_restart() {
 async fn more_runs_than_are_kept_at_hand_lose_nothing() {
     let bed = SqliteBed::new();
     let log = bed.open(Timing::default()).await;
-    let runs = runwire_log::limits::HEADS_AT_HAND + 500;
+    let runs = runwire_log::limits::CACHED_HEADS + 500;
     for round in 0..2 {
         let mut writers = Vec::new();
         for writer in 0..16 {

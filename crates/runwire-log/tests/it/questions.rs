@@ -121,7 +121,7 @@ async fn a_form_waits_for_a_week_over_restarts_and_then_expires() {
     for run in ["answered", "late", "expired"] {
         log.append(append(run, &[ASKS])).await.unwrap();
     }
-    now.fetch_add(limits::QUESTION_MILLIS - 1, Ordering::SeqCst);
+    now.fetch_add(limits::INTERACTION_MILLIS - 1, Ordering::SeqCst);
     log.close().await;
     let log = SqliteLog::open(&bed.path(), options()).unwrap();
     assert_eq!(log.sweep().await, Ok(0));

@@ -176,7 +176,7 @@ impl Publisher {
         self.ping(&mut connection).await?;
         self.queue.set_down(false);
         self.counters.up(Direction::Publishing);
-        let every = Duration::from_millis(limits::REDIS_LOOK_MILLIS);
+        let every = Duration::from_millis(limits::REDIS_PING_MILLIS);
         let mut ping = interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -227,12 +227,12 @@ impl Publisher {
     fn write_commands(&self, pipeline: &mut Pipeline, entry: &QueuedEntry) {
         let QueuedEntry { thread, first, last, body } = entry;
         let (name, body) = (self.keys.of(*thread), body.as_deref());
-        let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_KEPT);
+        let add = pipeline.cmd("XADD").arg(&name).arg("MAXLEN").arg("~").arg(limits::REDIS_STREAM_LENGTH);
         add.arg(format!("{last}-0")).arg("first").arg(*first);
         if let Some(body) = body {
             add.arg("body").arg(body);
         }
-        pipeline.cmd("EXPIRE").arg(&name).arg(limits::REDIS_KEPT_SECONDS);
+        pipeline.cmd("EXPIRE").arg(&name).arg(limits::REDIS_STREAM_SECONDS);
         pipeline.cmd("PUBLISH").arg(&name).arg(message(*first, *last, body));
     }
 }

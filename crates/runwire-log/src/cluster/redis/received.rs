@@ -26,7 +26,7 @@ pub(super) struct EntrySender {
 }
 
 pub(super) fn channel(counters: Arc<Counters>) -> (EntrySender, EntryReceiver) {
-    let (sender, entries) = mpsc::channel(limits::REDIS_ARRIVALS);
+    let (sender, entries) = mpsc::channel(limits::REDIS_RECEIVED);
     let queued_bytes = Arc::new(AtomicUsize::new(0));
     (
         EntrySender { entries: sender, queued_bytes: Arc::clone(&queued_bytes), counters },
@@ -89,7 +89,7 @@ mod tests {
         let counters = Arc::new(Counters::default());
         let (sender, mut receiver) = channel(Arc::clone(&counters));
         let extra = 10;
-        for last in 1..=(limits::REDIS_ARRIVALS + extra) as u64 {
+        for last in 1..=(limits::REDIS_RECEIVED + extra) as u64 {
             sender.send(entry(last, limits::REDIS_BODY_BYTES));
         }
         assert!(sender.queued_bytes.load(Relaxed) <= limits::REDIS_QUEUE_BYTES);
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(entry.last, seen);
             with_body += usize::from(entry.body.is_some());
         }
-        assert_eq!(seen, limits::REDIS_ARRIVALS as u64);
+        assert_eq!(seen, limits::REDIS_RECEIVED as u64);
         assert_eq!(with_body, limits::REDIS_QUEUE_BYTES / limits::REDIS_BODY_BYTES);
         assert_eq!(sender.queued_bytes.load(Relaxed), 0);
     }

@@ -124,7 +124,7 @@ impl RedisSubscriber {
         subscribed.apply_changes().await?;
         self.counters.up(Direction::Subscribing);
         *backoff = RedisBackoff::new();
-        let mut ping = interval(Duration::from_millis(limits::REDIS_LOOK_MILLIS));
+        let mut ping = interval(Duration::from_millis(limits::REDIS_PING_MILLIS));
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

@@ -157,8 +157,11 @@ async fn redis_keeps_little_of_a_thread_and_forgets_it() {
     a.stats(|stats| stats.published == 2000).await;
     let number = |words| redis.query(words).unwrap()[1..].parse::<usize>().unwrap();
     // Whole nodes of a hundred entries are trimmed at once.
-    assert!((limits::REDIS_KEPT..limits::REDIS_KEPT + 101).contains(&number(&["XLEN", "runwire:g:1"])));
-    assert!((1..=limits::REDIS_KEPT_SECONDS as usize).contains(&number(&["TTL", "runwire:g:1"])));
+    assert!(
+        (limits::REDIS_STREAM_LENGTH..limits::REDIS_STREAM_LENGTH + 101)
+            .contains(&number(&["XLEN", "runwire:g:1"]))
+    );
+    assert!((1..=limits::REDIS_STREAM_SECONDS as usize).contains(&number(&["TTL", "runwire:g:1"])));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use runwire_log::limits::QUESTION_MILLIS;
+use runwire_log::limits::INTERACTION_MILLIS;
 use runwire_log::sqlite::SqliteOptions;
 use runwire_model::Timestamp;
 use serde_json::json;
@@ -45,7 +45,7 @@ async fn a_form_waits_for_a_week_over_restarts_and_reloads_and_is_answered_in_it
     let asked = served.get("/v1/runs/r/interactions/q").await.json();
     // A day at a time, with another server each day.
     for day in 1..8 {
-        clock.pass(if day == 7 { QUESTION_MILLIS / 7 - 1 } else { QUESTION_MILLIS / 7 });
+        clock.pass(if day == 7 { INTERACTION_MILLIS / 7 - 1 } else { INTERACTION_MILLIS / 7 });
         served = served.restarted_on(clock.options()).await;
         assert_eq!(served.get("/v1/runs/r").await.json()["status"], "suspended", "day {day}");
         assert_eq!(served.get("/v1/interactions").await.json()["interactions"], json!([asked]), "day {day}");
