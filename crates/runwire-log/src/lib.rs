@@ -269,7 +269,7 @@ pub trait Log: Send + Sync + 'static {
     async fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError>;
 
     /// Says what became of telling a notice; one that is gone meanwhile is no matter.
-    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError>;
+    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError>;
 
     /// Watches for commits that bring notices.
     ///

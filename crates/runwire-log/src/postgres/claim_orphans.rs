@@ -99,7 +99,7 @@ impl PgReader {
         for row in self.connection.query(&sql, &[&runs])? {
             match run_of_row(&row) {
                 Ok(run) => orphans.push((run.id, run.orphaned())),
-                Err(failure @ PgError::Damaged(_)) => unreadable.note(row.get(0), &failure),
+                Err(failure @ PgError::Damaged(_)) => unreadable.insert(row.get(0), &failure),
                 Err(failure) => return Err(failure),
             }
         }

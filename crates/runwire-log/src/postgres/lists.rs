@@ -87,13 +87,13 @@ impl PgReader {
     pub(super) fn questions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
-        let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
-                   question.asked_at, question.expires_at, question.bytes FROM question \
-                   JOIN run ON run.id = question.run JOIN thread ON thread.id = run.thread \
-                   WHERE question.tenant = $1 AND (question.asked_at, question.id) < ($2, $3) \
+        let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \
+                   interaction.asked_at, interaction.expires_at, interaction.bytes FROM interaction \
+                   JOIN run ON run.id = interaction.run JOIN thread ON thread.id = run.thread \
+                   WHERE interaction.tenant = $1 AND (interaction.asked_at, interaction.id) < ($2, $3) \
                    AND ($4::text IS NULL OR run.name = $4) AND ($5::text IS NULL OR run.agent = $5) \
                    AND ($6::text IS NULL OR thread.name = $6) \
-                   ORDER BY question.asked_at DESC, question.id DESC LIMIT $7";
+                   ORDER BY interaction.asked_at DESC, interaction.id DESC LIMIT $7";
         let rows = self.connection.query(
             sql,
             &[

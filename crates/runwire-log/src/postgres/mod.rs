@@ -287,8 +287,8 @@ impl Log for PostgresLog {
         self.reading(move |reader| reader.outbox(&subscriber, limit)).await
     }
 
-    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
-        self.using(move |reader| reader.mark_delivered(notice, outcome)).await
+    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.using(move |reader| reader.mark_delivered(message, outcome)).await
     }
 
     fn outbox_changed(&self) -> watch::Receiver<()> {

@@ -74,7 +74,7 @@ struct Heartbeat {
     alive: u64,
     is_first: bool,
     /// The newest notice.
-    notice: i64,
+    last_message: i64,
 }
 
 /// What a node knows of the cluster, and shares with the thread that beats.
@@ -242,7 +242,8 @@ impl HeartbeatTask {
         let beat =
             heartbeat(&connection, &self.address, &self.membership.node, self.membership.terms, false)?;
         let before = self.membership.last().replace(beat.clone());
-        let has_new_messages = before.is_none_or(|before| before.notice != beat.notice || !before.is_first);
+        let has_new_messages =
+            before.is_none_or(|before| before.last_message != beat.last_message || !before.is_first);
         if beat.is_first && has_new_messages {
             // Other nodes may have committed what couriers here are to tell.
             self.outbox_changed.send_replace(());
@@ -273,7 +274,7 @@ impl HeartbeatTask {
         let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::STALE_AFTER_MILLIS));
         connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
         // Younger ones may wait for a subscriber of a configuration that this node does not have yet, or no more.
-        let sql = "DELETE FROM notice WHERE subscriber <> ALL($1) AND at < $2";
+        let sql = "DELETE FROM outbox WHERE subscriber <> ALL($1) AND at < $2";
         connection.execute(sql, &[&subscribers, &old])?;
         self.cleaned_at = Some(Instant::now());
         Ok(())
@@ -393,7 +394,7 @@ fn record_heartbeat(
                ON CONFLICT (id) DO UPDATE SET seen_until = excluded.seen_until";
     connection.execute(sql, &[&&*node.id, &node.name, &env!("CARGO_PKG_VERSION"), &now, &until])?;
     let sql = "SELECT count(*), (array_agg(id ORDER BY started_at, id))[1] = $2, \
-               (SELECT coalesce(max(id), 0) FROM notice) FROM node WHERE seen_until > $1";
+               (SELECT coalesce(max(id), 0) FROM outbox) FROM node WHERE seen_until > $1";
     let row = connection.one(sql, &[&now, &&*node.id])?;
-    Ok(Heartbeat { at, alive: number(&row, 0), is_first: row.get(1), notice: row.get(2) })
+    Ok(Heartbeat { at, alive: number(&row, 0), is_first: row.get(1), last_message: row.get(2) })
 }

@@ -17,10 +17,10 @@ use crate::stats::{LogStats, SubscriberBacklog};
 impl PgReader {
     /// Lists what a subscriber is to be told, what is due first, first.
     pub(super) fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
-        let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
-                   notice.seq, notice.at, notice.event, notice.attempts, notice.due \
-                   FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
-                   WHERE notice.subscriber = $1 AND notice.kind = ANY($3) ORDER BY notice.due, notice.id LIMIT $2";
+        let sql = "SELECT outbox.id, outbox.name, outbox.kind, run.tenant, run.name, thread.name, run.agent, \
+                   outbox.seq, outbox.at, outbox.event, outbox.attempts, outbox.due \
+                   FROM outbox JOIN run ON run.id = outbox.run JOIN thread ON thread.id = run.thread \
+                   WHERE outbox.subscriber = $1 AND outbox.kind = ANY($3) ORDER BY outbox.due, outbox.id LIMIT $2";
         let now = now(&self.connection)?;
         // Of other kinds a newer version tells.
         let kinds: Vec<&str> = OutboxKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -31,12 +31,12 @@ impl PgReader {
     pub(super) fn mark_delivered(&self, number: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
         match outcome {
             DeliveryOutcome::Done => {
-                self.connection.execute("DELETE FROM notice WHERE id = $1", &[&whole_number(number)])?;
+                self.connection.execute("DELETE FROM outbox WHERE id = $1", &[&whole_number(number)])?;
             }
             DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let due = whole_number(now(&self.connection)?.0.saturating_add(wait));
-                let sql = "UPDATE notice SET attempts = attempts + 1, due = $2 WHERE id = $1";
+                let sql = "UPDATE outbox SET attempts = attempts + 1, due = $2 WHERE id = $1";
                 self.connection.execute(sql, &[&whole_number(number), &due])?;
             }
         }
@@ -48,10 +48,10 @@ impl PgReader {
         let sql = "SELECT count(*) FILTER (WHERE status = 'pending'), \
                    count(*) FILTER (WHERE status = 'running'), \
                    count(*) FILTER (WHERE status = 'suspended'), \
-                   (SELECT count(*) FROM question), pg_database_size(current_database()) \
+                   (SELECT count(*) FROM interaction), pg_database_size(current_database()) \
                    FROM run WHERE status IN ('pending', 'running', 'suspended')";
         let row = self.connection.one(sql, &[])?;
-        let sql = "SELECT subscriber, count(*), count(*) FILTER (WHERE attempts > 0) FROM notice \
+        let sql = "SELECT subscriber, count(*), count(*) FILTER (WHERE attempts > 0) FROM outbox \
                    GROUP BY subscriber ORDER BY subscriber";
         let waiting = self.connection.query(sql, &[])?;
         let waiting_of = |row: &Row| SubscriberBacklog {
@@ -72,7 +72,7 @@ impl PgReader {
 }
 
 fn message_of_row(row: &Row, now: Timestamp) -> PgResult<OutboxMessage> {
-    let unreadable = |what: &str| PgError::Damaged(format!("a notice has {what}"));
+    let unreadable = |what: &str| PgError::Damaged(format!("a message has {what}"));
     Ok(OutboxMessage {
         number: number(row, 0),
         id: row.get(1),

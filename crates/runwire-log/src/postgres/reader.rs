@@ -95,8 +95,8 @@ impl PgReader {
     pub(super) fn producer(&self, run: &RunKey, name: &str) -> Result<Option<ProducerInfo>, LogError> {
         self.run_info(run)?;
         let Some(owner) = self.row_id("run", &run.tenant, &run.id)? else { return Ok(None) };
-        Ok(match self.noted_producers(owner)?.remove(name) {
-            Some(noted) => Some(ProducerInfo::of(&noted)),
+        Ok(match self.snapshot_producers(owner)?.remove(name) {
+            Some(snapshot_run) => Some(ProducerInfo::of(&snapshot_run)),
             None => self.producer_of("run", owner, name)?,
         })
     }
@@ -117,19 +117,19 @@ impl PgReader {
         Ok(Some(ProducerInfo::of(&producer_of_row(&row, 0)?.1)))
     }
 
-    /// Tells which run of a thread is noted, and how far it is.
-    fn noted(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
-        let sql = "SELECT noted, note FROM thread WHERE id = $1 AND noted IS NOT NULL";
+    /// Tells which run of a thread is snapshot_run, and how far it is.
+    fn snapshot_run(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
+        let sql = "SELECT snapshot_run, snapshot FROM thread WHERE id = $1 AND snapshot_run IS NOT NULL";
         let row = self.connection.first(sql, &[&thread])?;
         row.map(|row| Ok((row.get(0), RunSnapshot::read(row.get(1))?))).transpose()
     }
 
-    /// Reads what is noted of a run's producers.
-    fn noted_producers(&self, run: i64) -> PgResult<HashMap<String, ProducerHead>> {
+    /// Reads what is snapshot_run of a run's producers.
+    fn snapshot_producers(&self, run: i64) -> PgResult<HashMap<String, ProducerHead>> {
         let mut producers = HashMap::new();
-        let sql = "SELECT note FROM thread WHERE id = (SELECT thread FROM run WHERE id = $1) AND noted = $1";
+        let sql = "SELECT snapshot FROM thread WHERE id = (SELECT thread FROM run WHERE id = $1) AND snapshot_run = $1";
         if let Some(row) = self.connection.first(sql, &[&run])? {
-            RunSnapshot::read(row.get(0))?.bring_up_producers(&mut producers)?;
+            RunSnapshot::read(row.get(0))?.apply_producers(&mut producers)?;
         }
         Ok(producers)
     }
@@ -207,13 +207,17 @@ impl ReadStore for PgReader {
         let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended'), id FROM run \
                    WHERE thread = $1 AND first_seq IS NOT NULL AND NOT trimmed ORDER BY first_seq";
         let rows = self.connection.query(sql, &[&thread])?;
-        let noted = self.noted(thread)?;
-        let noted_of =
-            |run: i64| noted.as_ref().filter(|(noted, _)| *noted == run).map(|(_, note)| note.last_seq);
+        let snapshot_run = self.snapshot_run(thread)?;
+        let snapshot_seq_of = |run: i64| {
+            snapshot_run
+                .as_ref()
+                .filter(|(snapshot_run, _)| *snapshot_run == run)
+                .map(|(_, snapshot)| snapshot.last_seq)
+        };
         let span = |row: &tokio_postgres::Row| RunSpan {
             run_id: row.get(0),
             first_seq: number(row, 1),
-            last_seq: noted_of(row.get(4)).unwrap_or_else(|| number(row, 2)),
+            last_seq: snapshot_seq_of(row.get(4)).unwrap_or_else(|| number(row, 2)),
             open: row.get(3),
         };
         Ok(rows.iter().map(span).collect())
@@ -258,7 +262,7 @@ impl ReadStore for PgReader {
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
         let last = number(&self.connection.one(sql, &[&thread])?, 0);
-        Ok(self.noted(thread)?.map_or(last, |(_, note)| note.last_seq.max(last)))
+        Ok(self.snapshot_run(thread)?.map_or(last, |(_, snapshot)| snapshot.last_seq.max(last)))
     }
 
     fn producers_of(
@@ -268,7 +272,7 @@ impl ReadStore for PgReader {
     ) -> Result<HashMap<String, ProducerHead>, LogError> {
         let mut producers = load_producers(&self.connection, scope.name(), owner)?;
         if scope == ProducerScope::Run {
-            producers.extend(self.noted_producers(owner)?);
+            producers.extend(self.snapshot_producers(owner)?);
         }
         Ok(producers)
     }

@@ -78,7 +78,7 @@ pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, crea
      oldest, ARRAY(SELECT run.id FROM run WHERE run.thread = thread.id \
      AND status IN ('pending', 'running', 'suspended') ORDER BY run.id), \
      (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1), \
-     noted";
+     snapshot_run";
 
 /// Reads a thread's row, without its producers.
 pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
@@ -86,7 +86,7 @@ pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
     let mut thread = ThreadHead::new(row.get(0), key, row.get(3), time(row, 4));
     (thread.seq, thread.at, thread.oldest) = (number(row, 5), time(row, 6), number(row, 8));
     thread.deleted = row.get::<_, Option<i64>>(7).is_some();
-    (thread.open, thread.latest, thread.noted) = (row.get(9), row.get(10), row.get(11));
+    (thread.open, thread.latest, thread.snapshot_run) = (row.get(9), row.get(10), row.get(11));
     thread.new = false;
     thread
 }
@@ -102,14 +102,14 @@ pub(super) fn load_thread(connection: &PgConnection, id: i64) -> PgResult<Option
 
 pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, thread.name, run.request, \
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
-     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.noted = run.id THEN thread.note END, \
+     thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.snapshot_run = run.id THEN thread.snapshot END, \
      run.agent";
 
-/// Reads a run's row and what is noted of it, without the rows of its producers: see [`add_producers`].
+/// Reads a run's row and what is snapshot_run of it, without the rows of its producers: see [`add_producers`].
 pub(super) fn run_of_row(row: &Row) -> PgResult<RunHead> {
     let mut run = run_of_row_alone(row)?;
-    if let Some(note) = row.get::<_, Option<&[u8]>>(17) {
-        RunSnapshot::read(note)?.bring_up(&mut run)?;
+    if let Some(snapshot) = row.get::<_, Option<&[u8]>>(17) {
+        RunSnapshot::read(snapshot)?.apply_to(&mut run)?;
     }
     Ok(run)
 }
@@ -151,7 +151,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
     })
 }
 
-/// Adds the rows of a run's producers; what is noted of one is newer.
+/// Adds the rows of a run's producers; what is snapshot_run of one is newer.
 pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHead) {
     for (name, producer) in rows {
         run.producers.entry(name).or_insert(producer);

@@ -1,8 +1,8 @@
-//! The note of a thread: how far one of its runs is, where the run's own rows are behind.
+//! The snapshot of a thread: how far one of its runs is, where the run's own rows are behind.
 //!
 //! Nearly every commit changes of a run only what changes with every record. Writing its row for that costs more than
 //! writing the records. But the row of the thread is written anyway, so that it goes there: one run of each thread may
-//! have its note in it. Whatever else changes of the run, its own rows are written, and the note goes.
+//! have its snapshot in it. Whatever else changes of the run, its own rows are written, and the snapshot goes.
 
 use std::collections::HashMap;
 
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::error::{PgError, PgResult};
 use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decode_all};
 
-/// Tells how a note is written: whoever changes the form gives it another number. After the first release the old one is
+/// Tells how a snapshot is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.
-const FORM: u8 = 2;
+const VERSION: u8 = 2;
 
 /// What stands in the row of a thread.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +35,8 @@ struct ProducerSnapshot {
 }
 
 impl RunSnapshot {
-    /// Tells whether nothing has changed of a run but what is noted.
-    pub(super) fn suffices(run: &RunHead) -> bool {
+    /// Tells whether nothing has changed of a run but what is snapshot_run.
+    pub(super) fn is_enough_for(run: &RunHead) -> bool {
         !run.new
             && [run.stored_status, run.head.state.status] == [Status::Running; 2]
             && [run.stored_lease.0, run.lease] == [Lease::Alive; 2]
@@ -53,34 +53,34 @@ impl RunSnapshot {
             Ok(ProducerSnapshot { name: name.clone(), epoch: producer.epoch, next: producer.next, state })
         });
         let producers = producers.collect::<PgResult<_>>()?;
-        let note = Self { last_seq: run.last_seq, head, producers };
-        Ok(postcard::to_extend(&note, vec![FORM]).map_err(ProgressError::from)?)
+        let snapshot = Self { last_seq: run.last_seq, head, producers };
+        Ok(postcard::to_extend(&snapshot, vec![VERSION]).map_err(ProgressError::from)?)
     }
 
-    /// Reads a note.
-    pub(super) fn read(note: &[u8]) -> PgResult<Self> {
-        match note.split_first() {
-            Some((&FORM, note)) => Ok(decode_all(note)?),
-            _ => Err(PgError::Damaged("the note of a run has a form that is not known here".into())),
+    /// Reads a snapshot.
+    pub(super) fn read(snapshot: &[u8]) -> PgResult<Self> {
+        match snapshot.split_first() {
+            Some((&VERSION, snapshot)) => Ok(decode_all(snapshot)?),
+            _ => Err(PgError::Damaged("the snapshot of a run has a form that is not known here".into())),
         }
     }
 
-    /// Brings the head of a run up to what is noted.
-    pub(super) fn bring_up(&self, run: &mut RunHead) -> PgResult<()> {
+    /// Brings the head of a run up to what is snapshot_run.
+    pub(super) fn apply_to(&self, run: &mut RunHead) -> PgResult<()> {
         let message = run.head.summary.message.take();
         run.head = RunProgress::decode(&self.head)?;
         run.head.summary.message = message;
         (run.last_seq, run.dirty) = (self.last_seq, true);
-        self.bring_up_producers(&mut run.producers)
+        self.apply_producers(&mut run.producers)
     }
 
-    /// Brings producers up to what is noted of them.
-    pub(super) fn bring_up_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> PgResult<()> {
+    /// Brings producers up to what is snapshot_run of them.
+    pub(super) fn apply_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> PgResult<()> {
         for ProducerSnapshot { name, epoch, next, state } in &self.producers {
             let state = serde_json::from_str(state)?;
-            let noted =
+            let snapshot_run =
                 ProducerHead { epoch: *epoch, next: *next, state, dirty: true, snapshot_dirty: false };
-            producers.insert(name.clone(), noted);
+            producers.insert(name.clone(), snapshot_run);
         }
         Ok(())
     }
@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn a_run_is_brought_up_to_its_note() {
         let (run, mut behind) = (run(), run());
-        let note = RunSnapshot::read(&RunSnapshot::write(&run).unwrap()).unwrap();
+        let snapshot = RunSnapshot::read(&RunSnapshot::write(&run).unwrap()).unwrap();
         behind.head = RunProgress::default();
         behind.head.summary.message = Some("asked".to_owned());
         (behind.last_seq, behind.dirty) = (1, false);
         behind.producers.retain(|name, _| name == "written");
-        note.bring_up(&mut behind).unwrap();
+        snapshot.apply_to(&mut behind).unwrap();
         assert_eq!(behind.head.state, run.head.state);
         assert_eq!((behind.last_seq, behind.dirty), (300, true));
         assert_eq!(behind.head.summary.message.as_deref(), Some("asked"), "what its row tells stays");
@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn what_is_no_note_is_told_and_not_guessed() {
-        let note = RunSnapshot::write(&run()).unwrap();
-        let mut longer = note.clone();
+        let snapshot = RunSnapshot::write(&run()).unwrap();
+        let mut longer = snapshot.clone();
         longer.push(0);
-        let mut newer = note.clone();
-        newer[0] = FORM + 1;
+        let mut newer = snapshot.clone();
+        newer[0] = VERSION + 1;
         for damaged in
-            [&longer[..], &newer[..], &[]].into_iter().chain((0..note.len()).map(|end| &note[..end]))
+            [&longer[..], &newer[..], &[]].into_iter().chain((0..note.len()).map(|end| &snapshot[..end]))
         {
             assert!(matches!(RunSnapshot::read(damaged), Err(PgError::Damaged(_))), "{damaged:?}");
         }

@@ -129,7 +129,7 @@ CREATE TABLE checkpoint (
 );
 
 -- The questions that are open.
-CREATE TABLE question (
+CREATE TABLE interaction (
     id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     tenant     text   NOT NULL,
     run        bigint NOT NULL,
@@ -141,10 +141,10 @@ CREATE TABLE question (
     bytes      bigint NOT NULL,
     UNIQUE (run, name)
 );
-CREATE INDEX question_asked ON question (tenant, asked_at, id);
+CREATE INDEX interaction_asked ON interaction (tenant, asked_at, id);
 
 -- What subscribers are to be told of and were not.
-CREATE TABLE notice (
+CREATE TABLE outbox (
     id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     subscriber text   NOT NULL,
     -- What tells it from all others anywhere.
@@ -158,12 +158,12 @@ CREATE TABLE notice (
     attempts   bigint NOT NULL DEFAULT 0,
     due        bigint NOT NULL
 );
-CREATE INDEX notice_due ON notice (subscriber, due, id);
-CREATE INDEX notice_of_run ON notice (run);
+CREATE INDEX outbox_due ON outbox (subscriber, due, id);
+CREATE INDEX outbox_of_run ON outbox (run);
 ", "
--- The run whose own rows are behind, and how far it is: see note.rs.
-ALTER TABLE thread ADD COLUMN noted bigint;
-ALTER TABLE thread ADD COLUMN note bytea;
+-- The run whose own rows are behind, and how far it is: see run_snapshot.rs.
+ALTER TABLE thread ADD COLUMN snapshot_run bigint;
+ALTER TABLE thread ADD COLUMN snapshot bytea;
 "];
 
 /// The revision of the translation that new runs are pinned to.
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn all_that_a_step_makes_is_known_by_name() {
         let names: Vec<_> = MIGRATIONS.iter().flat_map(|step| made_by(step)).collect();
-        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "notice_of_run"] {
+        for name in ["node", "thread_id", "thread", "thread_unpurged", "run", "chunk", "outbox_of_run"] {
             assert!(names.contains(&name), "{name} is not among {names:?}");
         }
         assert_eq!(names.len(), MIGRATIONS.concat().matches("CREATE ").count());

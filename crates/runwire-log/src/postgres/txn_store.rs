@@ -325,7 +325,7 @@ impl TxnStore for PgTxnStore {
 
     fn skip_unreadable(&self, run: i64, failure: &PgError) {
         if failure.is_permanent() {
-            self.unreadable.borrow_mut().note(run, failure);
+            self.unreadable.borrow_mut().insert(run, failure);
         }
     }
 

@@ -183,8 +183,8 @@ fn open_ends(
     }
     if range.whole {
         let producers = producers_of(store, ProducerScope::Thread, row.id, false)?;
-        let note = TransferState { last_seq: row.head, producers, ..TransferState::default() };
-        items.extend((!note.producers.is_empty()).then(|| TransferItem::State(Box::new(note))));
+        let state = TransferState { last_seq: row.head, producers, ..TransferState::default() };
+        items.extend((!state.producers.is_empty()).then(|| TransferItem::State(Box::new(state))));
     }
     Ok(())
 }
@@ -197,9 +197,9 @@ fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Optio
     if guard.is_none() && producers.is_empty() {
         return Ok(None);
     }
-    let note =
+    let state =
         TransferState { run_id: Some(run.key.id.to_string()), last_seq: run.last_seq, guard, producers };
-    Ok(Some(TransferItem::State(Box::new(note))))
+    Ok(Some(TransferItem::State(Box::new(state))))
 }
 
 /// Tells how far producers are; the nameless one of a run that is closed has nothing more to say.

@@ -15,16 +15,16 @@ pub(super) fn save_questions(connection: &Connection, run: i64, head: &RunProgre
     }
     let open = &head.state.questions;
     let known: Vec<String> = {
-        let mut known = connection.prepare_cached("SELECT name FROM question WHERE run = ?1")?;
+        let mut known = connection.prepare_cached("SELECT name FROM interaction WHERE run = ?1")?;
         known.query_map([run], |row| row.get(0))?.collect::<Result<_, _>>()?
     };
     for settled in known.iter().filter(|name| open.iter().all(|question| question.id != **name)) {
-        let sql = "DELETE FROM question WHERE run = ?1 AND name = ?2";
+        let sql = "DELETE FROM interaction WHERE run = ?1 AND name = ?2";
         connection.prepare_cached(sql)?.execute(params![run, settled])?;
     }
     for question in open.iter().filter(|question| !known.contains(&question.id)) {
         let asked = head.summary.interaction(&question.id);
-        let sql = "INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes) \
+        let sql = "INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes) \
                    SELECT tenant, id, ?2, ?3, coalesce(?4, started_at, created_at), ?5, ?6 FROM run WHERE id = ?1";
         connection.prepare_cached(sql)?.execute(params![
             run,
@@ -43,12 +43,12 @@ impl SqliteReader {
     pub(super) fn questions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
-        let sql = "SELECT question.id, run.name, run.thread, thread.name, run.agent, question.name, question.seq, \
-                   question.asked_at, question.expires_at, question.bytes FROM question JOIN run ON run.id = question.run \
-                   JOIN thread ON thread.id = run.thread WHERE question.tenant = ?1 \
-                   AND (question.asked_at, question.id) < (?2, ?3) AND (?4 IS NULL OR run.name = ?4) \
+        let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \
+                   interaction.asked_at, interaction.expires_at, interaction.bytes FROM interaction JOIN run ON run.id = interaction.run \
+                   JOIN thread ON thread.id = run.thread WHERE interaction.tenant = ?1 \
+                   AND (interaction.asked_at, interaction.id) < (?2, ?3) AND (?4 IS NULL OR run.name = ?4) \
                    AND (?5 IS NULL OR run.agent = ?5) AND (?6 IS NULL OR thread.name = ?6) \
-                   ORDER BY question.asked_at DESC, question.id DESC LIMIT ?7";
+                   ORDER BY interaction.asked_at DESC, interaction.id DESC LIMIT ?7";
         let mut statement = self.connection.prepare_cached(sql)?;
         let values = params![
             query.tenant,

@@ -381,8 +381,8 @@ impl Log for SqliteLog {
         self.reading(move |reader| reader.outbox(&subscriber, limit, now)).await
     }
 
-    async fn mark_delivered(&self, notice: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
-        self.send(|reply| SqliteWriterMessage::MarkDelivered(notice, outcome, reply)).await
+    async fn mark_delivered(&self, message: u64, outcome: DeliveryOutcome) -> Result<(), LogError> {
+        self.send(|reply| SqliteWriterMessage::MarkDelivered(message, outcome, reply)).await
     }
 
     fn outbox_changed(&self) -> watch::Receiver<()> {

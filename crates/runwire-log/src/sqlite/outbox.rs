@@ -17,11 +17,11 @@ impl SqliteWriter {
     pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> SqliteResult<()> {
         let names: Vec<String> = {
             let mut names =
-                self.txn.store.connection.begin().prepare("SELECT DISTINCT subscriber FROM notice")?;
+                self.txn.store.connection.begin().prepare("SELECT DISTINCT subscriber FROM outbox")?;
             names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
         for gone in names.iter().filter(|name| subscribers.iter().all(|known| known.name != **name)) {
-            self.txn.store.connection.begin().execute("DELETE FROM notice WHERE subscriber = ?1", [gone])?;
+            self.txn.store.connection.begin().execute("DELETE FROM outbox WHERE subscriber = ?1", [gone])?;
         }
         self.txn.subscribers = subscribers;
         Ok(())
@@ -30,17 +30,17 @@ impl SqliteWriter {
     /// Writes the notices of this commit, once the rows of their runs are there.
     pub(super) fn save_outbox(&mut self) -> SqliteResult<()> {
         let now = self.txn.now;
-        for notice in self.txn.batch.outbox.drain(..) {
-            let sql = "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
+        for message in self.txn.batch.outbox.drain(..) {
+            let sql = "INSERT INTO outbox (subscriber, name, run, kind, seq, at, event, due) \
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
             self.txn.store.connection.begin().prepare_cached(sql)?.execute(params![
-                notice.subscriber,
+                message.subscriber,
                 mint(),
-                notice.run,
-                notice.kind.name(),
-                whole_number(notice.seq),
-                whole_number(notice.at.0),
-                notice.event.text(),
+                message.run,
+                message.kind.name(),
+                whole_number(message.seq),
+                whole_number(message.at.0),
+                message.event.text(),
                 whole_number(now.0),
             ])?;
             self.outbox_changed = true;
@@ -51,13 +51,13 @@ impl SqliteWriter {
     pub(super) fn mark_delivered(&mut self, number: u64, outcome: DeliveryOutcome) -> SqliteResult<()> {
         match outcome {
             DeliveryOutcome::Done => {
-                let sql = "DELETE FROM notice WHERE id = ?1";
+                let sql = "DELETE FROM outbox WHERE id = ?1";
                 self.txn.store.connection.begin().prepare_cached(sql)?.execute([whole_number(number)])?;
             }
             DeliveryOutcome::Retry(wait) => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let due = whole_number(self.txn.now.0.saturating_add(wait));
-                let sql = "UPDATE notice SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
+                let sql = "UPDATE outbox SET attempts = attempts + 1, due = ?2 WHERE id = ?1";
                 self.txn
                     .store
                     .connection
@@ -71,7 +71,7 @@ impl SqliteWriter {
 
     /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
     pub(super) fn clear_outbox(&self, thread: i64) -> SqliteResult<()> {
-        let sql = "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
+        let sql = "DELETE FROM outbox WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
         self.txn.store.connection.begin().prepare_cached(sql)?.execute([thread])?;
         Ok(())
     }
@@ -85,10 +85,10 @@ impl SqliteReader {
         limit: usize,
         now: Timestamp,
     ) -> Result<Vec<OutboxMessage>, LogError> {
-        let sql = "SELECT notice.id, notice.name, notice.kind, run.tenant, run.name, thread.name, run.agent, \
-                   notice.seq, notice.at, notice.event, notice.attempts, notice.due \
-                   FROM notice JOIN run ON run.id = notice.run JOIN thread ON thread.id = run.thread \
-                   WHERE notice.subscriber = ?1 ORDER BY notice.due, notice.id LIMIT ?2";
+        let sql = "SELECT outbox.id, outbox.name, outbox.kind, run.tenant, run.name, thread.name, run.agent, \
+                   outbox.seq, outbox.at, outbox.event, outbox.attempts, outbox.due \
+                   FROM outbox JOIN run ON run.id = outbox.run JOIN thread ON thread.id = run.thread \
+                   WHERE outbox.subscriber = ?1 ORDER BY outbox.due, outbox.id LIMIT ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let rows = statement
             .query_map(params![subscriber, whole_number(limit as u64)], |row| message_of_row(row, now))?;
@@ -104,7 +104,7 @@ fn message_of_row(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<OutboxMessa
     Ok(OutboxMessage {
         number: row.get(0)?,
         id: row.get(1)?,
-        kind: OutboxKind::from_name(&kind).ok_or_else(|| unreadable(2, "no kind of notice"))?,
+        kind: OutboxKind::from_name(&kind).ok_or_else(|| unreadable(2, "no kind of message"))?,
         run: RunKey::new(row.get::<_, String>(3)?, row.get::<_, String>(4)?),
         thread_id: row.get(5)?,
         agent: row.get(6)?,

@@ -153,8 +153,8 @@ fn put_head(out: &mut Vec<u8>, head: &RunProgress) -> SqliteResult<()> {
     put_measured(out, |out| head.encode(out).map_err(|error| damaged_by(&error)))
 }
 
-fn head_of(note: &[u8]) -> SqliteResult<RunProgress> {
-    RunProgress::decode(note).map_err(|error| damaged_by(&error))
+fn head_of(encoded: &[u8]) -> SqliteResult<RunProgress> {
+    RunProgress::decode(encoded).map_err(|error| damaged_by(&error))
 }
 
 fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> SqliteResult<()> {

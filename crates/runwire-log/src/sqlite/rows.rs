@@ -135,7 +135,7 @@ pub(super) fn load_thread(
             imported_base: None,
             open: Vec::new(),
             latest: None,
-            noted: None,
+            snapshot_run: None,
             producers: HashMap::new(),
             new: false,
             listed: false,

@@ -93,7 +93,7 @@ CREATE TABLE checkpoint (
 ",
     "
 -- The questions that are open.
-CREATE TABLE question (
+CREATE TABLE interaction (
     id         INTEGER PRIMARY KEY,
     tenant     TEXT    NOT NULL,
     run        INTEGER NOT NULL REFERENCES run (id),
@@ -105,10 +105,10 @@ CREATE TABLE question (
     bytes      INTEGER NOT NULL,
     UNIQUE (run, name)
 ) STRICT;
-CREATE INDEX question_asked ON question (tenant, asked_at, id);
+CREATE INDEX interaction_asked ON interaction (tenant, asked_at, id);
 
 -- A run with open questions is suspended, and its head tells which they are.
-INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes)
+INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes)
 SELECT run.tenant, run.id, open.value ->> 'id', open.value -> 'place' ->> 'seq',
     coalesce(run.started_at, run.created_at),
     (SELECT asked.value ->> 'expires_at' FROM json_each(run.head, '$.summary.interactions') AS asked
@@ -118,7 +118,7 @@ FROM run, json_each(run.head, '$.state.questions') AS open WHERE run.status = 's
 ",
     "
 -- What subscribers are to be told of and were not.
-CREATE TABLE notice (
+CREATE TABLE outbox (
     -- Never used again, so that what was told late hits no other.
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     subscriber TEXT    NOT NULL,
@@ -133,8 +133,8 @@ CREATE TABLE notice (
     attempts   INTEGER NOT NULL DEFAULT 0,
     due        INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX notice_due ON notice (subscriber, due, id);
-CREATE INDEX notice_of_run ON notice (run);
+CREATE INDEX outbox_due ON outbox (subscriber, due, id);
+CREATE INDEX outbox_of_run ON outbox (run);
 ",
     "
 -- Lists, newest first: every index ends with the row's number.

@@ -24,9 +24,9 @@ impl SqliteReader {
                 _ => stats.suspended = count,
             }
         }
-        let sql = "SELECT count(*) FROM question";
+        let sql = "SELECT count(*) FROM interaction";
         stats.questions = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        let sql = "SELECT subscriber, count(*), sum(attempts > 0) FROM notice GROUP BY subscriber";
+        let sql = "SELECT subscriber, count(*), sum(attempts > 0) FROM outbox GROUP BY subscriber";
         let mut statement = self.connection.prepare_cached(sql)?;
         stats.waiting = statement.query_map([], waiting)?.collect::<Result<_, _>>()?;
         Ok(stats)

@@ -43,7 +43,7 @@ pub fn write(out: &mut Vec<u8>, item: &TransferItem) {
         TransferItem::Thread(facts) => members(&mut object, "thread", &**facts),
         TransferItem::Run(facts) => members(&mut object, "run", &**facts),
         TransferItem::Record(stored) => record(&mut object, stored),
-        TransferItem::State(note) => members(&mut object, "state", &**note),
+        TransferItem::State(state) => members(&mut object, "state", &**state),
         TransferItem::End { head } => {
             object.str("type", "end");
             object.u64("head", *head);
@@ -107,7 +107,7 @@ pub fn read(line: &[u8]) -> Result<TransferItem, BadLine> {
         "record" => read_record(text).map(|stored| TransferItem::Record(Arc::new(stored))),
         "thread" => typed::<TransferThread>(text).map(|facts| TransferItem::Thread(Box::new(facts))),
         "run" => typed::<TransferRun>(text).map(|facts| TransferItem::Run(Box::new(facts))),
-        "state" => typed::<TransferState>(text).map(|note| TransferItem::State(Box::new(note))),
+        "state" => typed::<TransferState>(text).map(|state| TransferItem::State(Box::new(state))),
         "end" => typed::<End>(text).map(|end| TransferItem::End { head: end.head }),
         other => Err(bad(format!("there is no line of type `{}`", shown(other)))),
     }

@@ -35,8 +35,8 @@ pub(crate) struct ThreadHead {
     pub(crate) open: Vec<i64>,
     /// The run that began last.
     pub(crate) latest: Option<i64>,
-    /// The run that is noted in its row, where a store keeps such notes.
-    pub(crate) noted: Option<i64>,
+    /// The run that is snapshot_run in its row, where a store keeps such snapshots.
+    pub(crate) snapshot_run: Option<i64>,
     pub(crate) producers: HashMap<String, ProducerHead>,
     /// Whether the store has no row yet.
     pub(crate) new: bool,
@@ -83,7 +83,7 @@ pub(crate) struct RunHead {
     pub(crate) new: bool,
     /// Whether its row is behind.
     pub(crate) dirty: bool,
-    /// Whether its note is behind, too.
+    /// Whether its snapshot is behind, too.
     pub(crate) snapshot_dirty: bool,
     /// Whether it is found at hand by its key.
     pub(crate) listed: bool,
@@ -167,7 +167,7 @@ pub(crate) struct ProducerHead {
     pub(crate) state: ProducerState,
     /// Whether its row is behind.
     pub(crate) dirty: bool,
-    /// Whether its note is behind, too.
+    /// Whether its snapshot is behind, too.
     pub(crate) snapshot_dirty: bool,
 }
 
@@ -203,7 +203,7 @@ impl ThreadHead {
             deleted: false,
             open: Vec::new(),
             latest: None,
-            noted: None,
+            snapshot_run: None,
             producers: HashMap::new(),
             new: true,
             listed: false,

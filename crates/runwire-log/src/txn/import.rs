@@ -135,7 +135,7 @@ impl<S: TxnStore> Txn<S> {
                     imported.imported += u64::from(matches!(taken, Ok(Ok(()))));
                     taken
                 }
-                TransferItem::State(note) => self.import_state(thread, note),
+                TransferItem::State(state) => self.import_state(thread, state),
                 TransferItem::End { head } => self.end_import(thread, *head),
             };
             if let Err(problem) = taken? {

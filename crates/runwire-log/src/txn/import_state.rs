@@ -10,21 +10,21 @@ use crate::limits;
 use crate::transfer::{ImportProblem, TransferProducer, TransferState};
 
 impl<S: TxnStore> Txn<S> {
-    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, note: &TransferState) -> ImportResult<S> {
+    pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, state: &TransferState) -> ImportResult<S> {
         // The one without a name has an empty one.
         let is_wrong = |producer: &TransferProducer| {
             let is_named = producer.name.is_empty() || is_id(&producer.name);
             !is_named || producer.epoch >= MAX_NUMBER || producer.next >= MAX_NUMBER
         };
-        if note.producers.len() > limits::PRODUCERS || note.producers.iter().any(is_wrong) {
+        if state.producers.len() > limits::PRODUCERS || state.producers.iter().any(is_wrong) {
             return Ok(Err(ImportProblem::Bad(
                 "it has too many producers, names that none can have, or numbers beyond all numbers".into(),
             )));
         }
-        let Some(run_id) = &note.run_id else {
+        let Some(run_id) = &state.run_id else {
             // A thread that has gone on since knows better.
-            if thread.seq == note.last_seq {
-                for producer in &note.producers {
+            if thread.seq == state.last_seq {
+                for producer in &state.producers {
                     let head = self.producer_of(thread, producer)?;
                     keep_newer(&mut thread.producers, &producer.name, head);
                 }
@@ -37,12 +37,12 @@ impl<S: TxnStore> Txn<S> {
             return Ok(Err(unknown()));
         }
         let Some(mut run) = self.heads.take_run(&self.store, &key)? else { return Ok(Err(unknown())) };
-        if run.thread == thread.id && run.last_seq == note.last_seq {
-            if let Some(guard) = &note.guard {
+        if run.thread == thread.id && run.last_seq == state.last_seq {
+            if let Some(guard) = &state.guard {
                 run.head.state.recall(guard);
                 (run.dirty, run.snapshot_dirty) = (true, true);
             }
-            for producer in &note.producers {
+            for producer in &state.producers {
                 let state = ProducerState { decoder: producer.decoder.clone(), routes: Vec::new() };
                 keep_newer(&mut run.producers, &producer.name, head_of(producer, state));
             }
@@ -53,9 +53,9 @@ impl<S: TxnStore> Txn<S> {
     }
 
     /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
-    fn producer_of(&mut self, thread: &ThreadHead, note: &TransferProducer) -> StoreResult<S, ProducerHead> {
+    fn producer_of(&mut self, thread: &ThreadHead, state: &TransferProducer) -> StoreResult<S, ProducerHead> {
         let mut routes = Vec::new();
-        for route in note.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
+        for route in state.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
             let key = RunKey::new(thread.key.tenant.clone(), route.to.as_str());
             let Some(run) = self.heads.take_run(&self.store, &key)? else { continue };
             if run.thread == thread.id {
@@ -63,12 +63,12 @@ impl<S: TxnStore> Txn<S> {
             }
             self.heads.put_run(run);
         }
-        Ok(head_of(note, ProducerState { decoder: note.decoder.clone(), routes }))
+        Ok(head_of(state, ProducerState { decoder: state.decoder.clone(), routes }))
     }
 }
 
-fn head_of(note: &TransferProducer, state: ProducerState) -> ProducerHead {
-    ProducerHead { epoch: note.epoch, next: note.next, state, dirty: true, snapshot_dirty: true }
+fn head_of(state: &TransferProducer, state: ProducerState) -> ProducerHead {
+    ProducerHead { epoch: state.epoch, next: state.next, state, dirty: true, snapshot_dirty: true }
 }
 
 /// Keeps a producer's place, unless a newer one is known.

@@ -32,7 +32,7 @@ pub(crate) fn decode_all<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, P
 #[derive(Serialize, Deserialize)]
 struct EncodedProgress<S> {
     state: S,
-    figures: [u64; 8],
+    counters: [u64; 8],
     counted: bool,
     cancel_requested: bool,
     rare: Option<String>,
@@ -69,9 +69,9 @@ impl RunProgress {
             (true, None, true) => None,
             _ => Some(serde_json::to_string(&(interactions, error, warnings))?),
         };
-        let note = EncodedProgress {
+        let encoded = EncodedProgress {
             state: &self.state,
-            figures: [
+            counters: [
                 *records,
                 *events,
                 *messages,
@@ -85,21 +85,21 @@ impl RunProgress {
             cancel_requested: *cancel_requested,
             rare,
         };
-        postcard::to_io(&note, &mut *out)?;
+        postcard::to_io(&encoded, &mut *out)?;
         postcard::to_io(&self.check, out)?;
         Ok(())
     }
 
     /// Reads the note of a head; what the person asked is not in it.
-    pub(crate) fn decode(note: &[u8]) -> Result<Self, ProgressError> {
-        let (note, rest): (EncodedProgress<RunState>, _) = postcard::take_from_bytes(note)?;
+    pub(crate) fn decode(encoded: &[u8]) -> Result<Self, ProgressError> {
+        let (encoded, rest): (EncodedProgress<RunState>, _) = postcard::take_from_bytes(encoded)?;
         let check = decode_all(rest)?;
-        let Rare { interactions, error, warnings } = match note.rare {
+        let Rare { interactions, error, warnings } = match encoded.rare {
             Some(rare) => serde_json::from_str(&rare)?,
             None => Rare::default(),
         };
         let [records, events, messages, tool_calls, steps, prompt_tokens, completion_tokens, total_tokens] =
-            note.figures;
+            encoded.counters;
         let summary = RunSummary {
             records,
             events,
@@ -109,14 +109,14 @@ impl RunProgress {
             prompt_tokens,
             completion_tokens,
             total_tokens,
-            counted: note.counted,
+            counted: encoded.counted,
             message: None,
-            cancel_requested: note.cancel_requested,
+            cancel_requested: encoded.cancel_requested,
             interactions,
             error,
             warnings,
         };
-        Ok(Self { state: note.state, summary, check })
+        Ok(Self { state: encoded.state, summary, check })
     }
 }
 
@@ -131,9 +131,9 @@ mod tests {
     fn a_head_is_the_same_after_its_note() {
         let mut head = RunProgress { state: RunState::new("t", "r"), ..RunProgress::default() };
         let round = |head: &RunProgress| {
-            let mut note = Vec::new();
-            head.encode(&mut note).unwrap();
-            let back = RunProgress::decode(&note).unwrap();
+            let mut encoded = Vec::new();
+            head.encode(&mut encoded).unwrap();
+            let back = RunProgress::decode(&encoded).unwrap();
             assert_eq!((&back.state, &back.summary), (&head.state, &head.summary));
             assert_eq!(back.check, head.check);
         };
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_damaged_note_is_told_and_not_guessed() {
-        let mut note = Vec::new();
-        RunProgress::default().encode(&mut note).unwrap();
-        for end in 0..note.len() {
-            assert!(RunProgress::decode(&note[..end]).is_err(), "{end}");
+        let mut encoded = Vec::new();
+        RunProgress::default().encode(&mut encoded).unwrap();
+        for end in 0..encoded.len() {
+            assert!(RunProgress::decode(&encoded[..end]).is_err(), "{end}");
         }
     }
 }

@@ -310,7 +310,7 @@ async fn the_node_on_duty_learns_of_what_other_nodes_have_to_tell() {
     duty.subscribe(vec![subscriber("new")]).await.unwrap();
     until(async || (cluster.sql("SELECT count(*) FROM node") == "2").then_some(())).await;
     assert_eq!(duty.outbox("old", 10).await.unwrap().len(), 1);
-    cluster.sql("UPDATE notice SET at = at - 172800000");
+    cluster.sql("UPDATE outbox SET at = at - 172800000");
     duty.close().await;
     other.close().await;
     let duty = cluster.node().await;

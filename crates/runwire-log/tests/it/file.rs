@@ -185,11 +185,10 @@ fn sabotage(bed: &SqliteBed, sql: &str) {
     connection.execute_batch(sql).unwrap();
 }
 
-const FAILS_AT_A_ROW: &str =
-    "CREATE TRIGGER full BEFORE INSERT ON journal BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;";
+const FAILS_AT_A_ROW: &str = "CREATE TRIGGER full BEFORE INSERT ON pending_commits BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;";
 const FAILS_AT_THE_COMMIT: &str = "
     CREATE TABLE debt (thread INTEGER REFERENCES thread (id) DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER owe AFTER INSERT ON journal BEGIN INSERT INTO debt VALUES (-1); END;";
+    CREATE TRIGGER owe AFTER INSERT ON pending_commits BEGIN INSERT INTO debt VALUES (-1); END;";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_fails_is_fatal_once_and_acknowledges_nothing() {

@@ -56,7 +56,7 @@ async fn a_store_of_version_1_keeps_its_questions_and_their_answers() {
     let connection = Connection::open(bed.path()).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE question; DROP TABLE notice; DROP INDEX run_newest; DROP INDEX run_by_status;
+            "DROP TABLE interaction; DROP TABLE outbox; DROP INDEX run_newest; DROP INDEX run_by_status;
              DROP INDEX run_by_agent; DROP INDEX thread_newest; PRAGMA user_version = 1",
         )
         .unwrap();

@@ -29,21 +29,21 @@ struct ChangedThreads {
     id: Vec<i64>,
     head: Vec<i64>,
     head_at: Vec<i64>,
-    /// Nothing where the note stays, or goes because its run is rewritten.
-    noted: Vec<Option<i64>>,
-    note: Vec<Option<Vec<u8>>>,
+    /// Nothing where the snapshot stays, or goes because its run is rewritten.
+    snapshot_run: Vec<Option<i64>>,
+    snapshot: Vec<Option<Vec<u8>>>,
 }
 
 impl ThreadRows {
-    pub(super) fn add(&mut self, thread: &ThreadHead, note: Option<(i64, Vec<u8>)>) -> PgResult<()> {
+    pub(super) fn add(&mut self, thread: &ThreadHead, snapshot: Option<(i64, Vec<u8>)>) -> PgResult<()> {
         let (head, head_at) = (whole_number(thread.seq), whole_number(thread.at.0));
         if !thread.new {
             self.changed.id.push(thread.id);
             self.changed.head.push(head);
             self.changed.head_at.push(head_at);
-            let (noted, note) = note.unzip();
-            self.changed.noted.push(noted);
-            self.changed.note.push(note);
+            let (snapshot_run, snapshot) = snapshot.unzip();
+            self.changed.snapshot_run.push(snapshot_run);
+            self.changed.snapshot.push(snapshot);
             return Ok(());
         }
         let new = &mut self.new;
@@ -93,16 +93,16 @@ impl ThreadRows {
         if !changed.id.is_empty() {
             let sql = concat!(
                 "UPDATE thread SET head = new.head, head_at = new.head_at, version = $6, \
-                       noted = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.noted \
-                       ELSE new.noted END, \
-                       note = CASE WHEN new.noted IS NULL AND thread.noted <> ALL($7) THEN thread.note \
-                       ELSE new.note END \
+                       snapshot_run = CASE WHEN new.snapshot_run IS NULL AND thread.snapshot_run <> ALL($7) THEN thread.snapshot_run \
+                       ELSE new.snapshot_run END, \
+                       snapshot = CASE WHEN new.snapshot_run IS NULL AND thread.snapshot_run <> ALL($7) THEN thread.snapshot \
+                       ELSE new.snapshot END \
                        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) \
-                       AS new (id, head, head_at, noted, note) WHERE thread.id = new.id AND ",
+                       AS new (id, head, head_at, snapshot_run, snapshot) WHERE thread.id = new.id AND ",
                 in_transaction!()
             );
-            let ChangedThreads { id, head, head_at, noted, note } = changed;
-            all.push((sql, vec![id, head, head_at, noted, note, version, rewritten]));
+            let ChangedThreads { id, head, head_at, snapshot_run, snapshot } = changed;
+            all.push((sql, vec![id, head, head_at, snapshot_run, snapshot, version, rewritten]));
         }
     }
 }

@@ -38,11 +38,11 @@ pub(super) struct WriteSet {
     /// Those of them whose own rows tell everything.
     rewritten: Vec<i64>,
     producers: ProducerRows,
-    questions: InteractionRows,
+    interactions: InteractionRows,
     deleted: Vec<i64>,
     deleted_at: i64,
     chunks: ChunkRows,
-    notices: OutboxRows,
+    outbox: OutboxRows,
     /// What its threads have as their version with this commit, and never had before.
     pub(super) version: i64,
 }
@@ -66,11 +66,11 @@ impl WriteSet {
             version: fastrand::i64(1..i64::MAX / 2),
             ..Self::default()
         };
-        let mut notes = HashMap::new();
+        let mut snapshots = HashMap::new();
         for id in &txn.batch.touched_runs {
             let (threads, touched) = (&txn.batch.touched_threads, *id);
-            let noted = |thread| txn.heads.thread(thread).map(|thread| thread.noted);
-            let noted = txn.heads.run(touched).and_then(|run| noted(run.thread));
+            let snapshot_run = |thread| txn.heads.thread(thread).map(|thread| thread.snapshot_run);
+            let snapshot_run = txn.heads.run(touched).and_then(|run| snapshot_run(run.thread));
             let Some(run) = txn.heads.run_mut(touched) else { continue };
             let is_behind =
                 run.snapshot_dirty || run.producers.values().any(|producer| producer.snapshot_dirty);
@@ -78,17 +78,18 @@ impl WriteSet {
             if !run.new && !is_behind && !lease_moves {
                 continue;
             }
-            let is_free = noted.is_some_and(|noted| noted.is_none_or(|noted| noted == touched))
+            let is_free = snapshot_run
+                .is_some_and(|snapshot_run| snapshot_run.is_none_or(|snapshot_run| snapshot_run == touched))
                 && threads.contains(&run.thread)
-                && !notes.contains_key(&run.thread);
-            if is_free && !lease_moves && RunSnapshot::suffices(run) {
-                notes.insert(run.thread, (touched, RunSnapshot::write(run)?));
+                && !snapshots.contains_key(&run.thread);
+            if is_free && !lease_moves && RunSnapshot::is_enough_for(run) {
+                snapshots.insert(run.thread, (touched, RunSnapshot::write(run)?));
                 run.snapshot_dirty = false;
                 run.producers.values_mut().for_each(|producer| producer.snapshot_dirty = false);
                 continue;
             }
             if !run.head.summary.interactions.is_empty() {
-                set.questions.add(run);
+                set.interactions.add(run);
             }
             for (name, producer) in run.producers.iter_mut().filter(|(_, producer)| producer.dirty) {
                 set.producers.add("run", touched, name, producer)?;
@@ -102,12 +103,12 @@ impl WriteSet {
         }
         for id in &txn.batch.touched_threads {
             let Some(thread) = txn.heads.thread_mut(*id) else { continue };
-            let note = notes.remove(id);
-            thread.noted = match &note {
+            let snapshot = snapshots.remove(id);
+            thread.snapshot_run = match &snapshot {
                 Some((run, _)) => Some(*run),
-                None => thread.noted.filter(|run| !set.rewritten.contains(run)),
+                None => thread.snapshot_run.filter(|run| !set.rewritten.contains(run)),
             };
-            set.threads.add(thread, note)?;
+            set.threads.add(thread, snapshot)?;
             for (name, producer) in thread.producers.iter().filter(|(_, producer)| producer.dirty) {
                 set.producers.add("thread", *id, name, producer)?;
             }
@@ -117,8 +118,8 @@ impl WriteSet {
                 set.chunks.add(batch);
             }
         }
-        for notice in &txn.batch.outbox {
-            set.notices.add(notice, now);
+        for message in &txn.batch.outbox {
+            set.outbox.add(message, now);
         }
         Ok(set)
     }
@@ -176,18 +177,18 @@ impl WriteSet {
         self.threads.write(&self.rewritten, &self.version, &mut all);
         if !self.touched.is_empty() {
             let sql = concat!(
-                "UPDATE thread SET version = $2, noted = CASE WHEN noted = ANY($3) THEN NULL ELSE noted END, \
-                 note = CASE WHEN noted = ANY($3) THEN NULL ELSE note END WHERE id = ANY($1) AND ",
+                "UPDATE thread SET version = $2, snapshot_run = CASE WHEN snapshot_run = ANY($3) THEN NULL ELSE snapshot_run END, \
+                 snapshot = CASE WHEN snapshot_run = ANY($3) THEN NULL ELSE snapshot END WHERE id = ANY($1) AND ",
                 in_transaction!()
             );
             all.push((sql, vec![&self.touched, &self.version, &self.rewritten]));
         }
         self.runs.write(&mut all);
         self.producers.write(&mut all);
-        self.questions.write(&mut all);
+        self.interactions.write(&mut all);
         self.mark_deleted(&mut all);
         self.chunks.write(&mut all);
-        self.notices.write(&mut all);
+        self.outbox.write(&mut all);
         all
     }
 
@@ -197,13 +198,13 @@ impl WriteSet {
             return;
         }
         let sql = concat!(
-            "UPDATE thread SET deleted_at = $2, base = NULL, noted = NULL, note = NULL, unpurged = true, \
+            "UPDATE thread SET deleted_at = $2, base = NULL, snapshot_run = NULL, snapshot = NULL, unpurged = true, \
              version = $3 WHERE id = ANY($1) AND ",
             in_transaction!()
         );
         all.push((sql, vec![&self.deleted, &self.deleted_at, &self.version]));
         let sql = concat!(
-            "DELETE FROM notice WHERE run IN (SELECT id FROM run WHERE thread = ANY($1)) AND ",
+            "DELETE FROM outbox WHERE run IN (SELECT id FROM run WHERE thread = ANY($1)) AND ",
             in_transaction!()
         );
         all.push((sql, vec![&self.deleted]));

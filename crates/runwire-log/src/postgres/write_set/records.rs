@@ -44,7 +44,7 @@ impl InteractionRows {
             return;
         }
         let sql = concat!(
-            "DELETE FROM question WHERE run = ANY($1) \
+            "DELETE FROM interaction WHERE run = ANY($1) \
              AND (run, name) NOT IN (SELECT * FROM unnest($2::bigint[], $3::text[])) AND ",
             in_transaction!()
         );
@@ -53,7 +53,7 @@ impl InteractionRows {
             return;
         }
         let sql = concat!(
-            "INSERT INTO question (tenant, run, name, seq, asked_at, expires_at, bytes) \
+            "INSERT INTO interaction (tenant, run, name, seq, asked_at, expires_at, bytes) \
              SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], \
              $6::bigint[], $7::bigint[]) WHERE ",
             in_transaction!(),
@@ -133,14 +133,14 @@ pub(super) struct OutboxRows {
 }
 
 impl OutboxRows {
-    pub(super) fn add(&mut self, notice: &NewOutboxMessage, due: u64) {
-        self.subscriber.push(notice.subscriber.clone());
+    pub(super) fn add(&mut self, message: &NewOutboxMessage, due: u64) {
+        self.subscriber.push(message.subscriber.clone());
         self.name.push(mint());
-        self.run.push(notice.run);
-        self.kind.push(notice.kind.name());
-        self.seq.push(whole_number(notice.seq));
-        self.at.push(whole_number(notice.at.0));
-        self.event.push(notice.event.text().to_owned());
+        self.run.push(message.run);
+        self.kind.push(message.kind.name());
+        self.seq.push(whole_number(message.seq));
+        self.at.push(whole_number(message.at.0));
+        self.event.push(message.event.text().to_owned());
         self.due.push(whole_number(due));
     }
 
@@ -149,7 +149,7 @@ impl OutboxRows {
             return;
         }
         let sql = concat!(
-            "INSERT INTO notice (subscriber, name, run, kind, seq, at, event, due) \
+            "INSERT INTO outbox (subscriber, name, run, kind, seq, at, event, due) \
              SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], \
              $6::bigint[], $7::text[], $8::bigint[]) WHERE ",
             in_transaction!()

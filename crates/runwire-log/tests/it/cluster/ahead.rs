@@ -41,7 +41,7 @@ fn accepted(appended: Result<Appended, LogError>) -> (u64, u64) {
 }
 
 /// How many threads have a note.
-const NOTED: &str = "SELECT count(*) FROM thread WHERE noted IS NOT NULL AND note IS NOT NULL";
+const NOTED: &str = "SELECT count(*) FROM thread WHERE snapshot_run IS NOT NULL AND snapshot IS NOT NULL";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_only_noted_of_a_run_every_node_knows() {
@@ -308,7 +308,7 @@ async fn a_note_that_cannot_be_read_costs_its_run_alone() {
         }
     }
     // As a newer version might write it.
-    sql(&engine, "UPDATE thread SET note = '\\xff00', version = version + 1 WHERE name = 'bad'");
+    sql(&engine, "UPDATE thread SET snapshot = '\\xff00', version = version + 1 WHERE name = 'bad'");
     assert!(matches!(other.run(&run("bad")).await, Err(LogError::Damaged(_))));
     assert!(matches!(one.append(counted("bad", 0, 3)).await, Err(LogError::Damaged(_))));
     assert_eq!(accepted(one.append(counted("good", 0, 3)).await), (1, 0));
@@ -329,7 +329,10 @@ async fn a_store_from_before_there_were_notes_goes_on() {
     // As version 1 left it: each commit wrote the run's own rows.
     node.cancel(&run("run"), Cancel::default()).await.unwrap();
     node.close().await;
-    sql(&engine, "ALTER TABLE thread DROP COLUMN noted, DROP COLUMN note; UPDATE store SET version = 1");
+    sql(
+        &engine,
+        "ALTER TABLE thread DROP COLUMN snapshot_run, DROP COLUMN snapshot; UPDATE store SET version = 1",
+    );
     let node = open(engine.url("postgres")).await;
     assert_eq!(sql(&engine, "SELECT version FROM store"), "2");
     assert_eq!(node.run(&run("ended")).await.unwrap().status.as_str(), "completed");
@@ -372,11 +375,11 @@ async fn what_is_sent_behind_a_beginning_that_fails_is_not_written() {
     for index in 0..2 {
         node.append(counted("run", 0, index)).await.unwrap();
     }
-    let before = sql(&engine, "SELECT version, head, note FROM thread");
+    let before = sql(&engine, "SELECT version, head, snapshot FROM thread");
     proxy.set(Mode::Misspell("BEGIN"));
     let refused = node.append(counted("run", 0, 2)).await;
     assert!(matches!(refused, Err(LogError::Unavailable(_))), "{refused:?}");
-    assert_eq!(sql(&engine, "SELECT version, head, note FROM thread"), before);
+    assert_eq!(sql(&engine, "SELECT version, head, snapshot FROM thread"), before);
     assert_eq!(sql(&engine, "SELECT max(last) FROM chunk"), "2");
     proxy.set(Mode::Pass);
     assert_eq!(node.append(counted("run", 0, 2)).await.unwrap().last_seq, 3);
@@ -404,7 +407,7 @@ async fn what_is_noted_of_a_run_keeps_its_form() {
         append.frames.push(1, None, line.as_bytes());
         assert_eq!(accepted(node.append(append).await), (1, 0), "{line}");
     }
-    assert_eq!(sql(&engine, "SELECT encode(note, 'hex') FROM thread"), NOTE);
+    assert_eq!(sql(&engine, "SELECT encode(snapshot, 'hex') FROM thread"), NOTE);
 }
 
 const NOTE: &str = "0208af010372756e0372756e0100000106706c616e2e3104706c616e0001016300000001067365617263680005010500\
