@@ -29,11 +29,11 @@ pub struct LogStats {
     /// Runs that wait for a person.
     pub suspended: u64,
     /// Questions that wait for an answer.
-    pub questions: u64,
+    pub interactions: u64,
     /// Bytes that the store takes on disk.
     pub store_bytes: u64,
     /// What subscribers have not been told of, for each that has something waiting.
-    pub waiting: Vec<SubscriberBacklog>,
+    pub backlog: Vec<SubscriberBacklog>,
 }
 
 /// What was written since the log was opened.
@@ -59,9 +59,9 @@ pub struct SubscriberBacklog {
     /// The subscriber.
     pub subscriber: String,
     /// OutboxRows that wait.
-    pub notices: u64,
+    pub messages: u64,
     /// Those of them that were tried in vain.
-    pub tried: u64,
+    pub retried: u64,
 }
 
 /// Counts what is written: a few additions for each commit, whatever it holds.

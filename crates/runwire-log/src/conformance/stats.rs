@@ -18,19 +18,19 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
     stage.write(to_run("closed", &[STARTED, COMPLETED])).await;
     let stats = stage.log.stats().await.expect("figures");
     assert_eq!((stats.pending, stats.running, stats.suspended), (1, 1, 1));
-    assert_eq!(stats.questions, 1);
+    assert_eq!(stats.interactions, 1);
     let written = &stats.written;
     // The question's record says that the run is suspended, too.
     assert_eq!((written.records, written.events), (5, 6));
     assert_eq!(written.bytes as usize, 3 * STARTED.len() + asks.len() + COMPLETED.len());
     assert!(written.commits >= 4, "{written:?}");
     assert_eq!(written.commits, written.commit_buckets.iter().sum::<u64>());
-    assert_eq!(stats.waiting, [SubscriberBacklog { subscriber: "all".to_owned(), notices: 2, tried: 0 }]);
+    assert_eq!(stats.backlog, [SubscriberBacklog { subscriber: "all".to_owned(), messages: 2, retried: 0 }]);
     assert!(stats.store_bytes > 0);
     let stage = stage.reopen().await;
     let anew = stage.log.stats().await.expect("figures");
-    assert_eq!((anew.pending, anew.running, anew.suspended, anew.questions), (1, 1, 1, 1));
-    assert_eq!((anew.written.records, &anew.waiting), (0, &stats.waiting));
+    assert_eq!((anew.pending, anew.running, anew.suspended, anew.interactions), (1, 1, 1, 1));
+    assert_eq!((anew.written.records, &anew.backlog), (0, &stats.backlog));
 }
 
 /// A log that is open says that it can be used, and one that was closed that it cannot.

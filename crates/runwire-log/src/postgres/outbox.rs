@@ -56,16 +56,16 @@ impl PgReader {
         let waiting = self.connection.query(sql, &[])?;
         let waiting_of = |row: &Row| SubscriberBacklog {
             subscriber: row.get(0),
-            notices: number(row, 1),
-            tried: number(row, 2),
+            messages: number(row, 1),
+            retried: number(row, 2),
         };
         Ok(LogStats {
             pending: number(&row, 0),
             running: number(&row, 1),
             suspended: number(&row, 2),
-            questions: number(&row, 3),
+            interactions: number(&row, 3),
             store_bytes: number(&row, 4),
-            waiting: waiting.iter().map(waiting_of).collect(),
+            backlog: waiting.iter().map(waiting_of).collect(),
             ..LogStats::default()
         })
     }

@@ -25,16 +25,16 @@ impl SqliteReader {
             }
         }
         let sql = "SELECT count(*) FROM interaction";
-        stats.questions = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        stats.interactions = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
         let sql = "SELECT subscriber, count(*), sum(attempts > 0) FROM outbox GROUP BY subscriber";
         let mut statement = self.connection.prepare_cached(sql)?;
-        stats.waiting = statement.query_map([], waiting)?.collect::<Result<_, _>>()?;
+        stats.backlog = statement.query_map([], waiting)?.collect::<Result<_, _>>()?;
         Ok(stats)
     }
 }
 
 fn waiting(row: &Row<'_>) -> rusqlite::Result<SubscriberBacklog> {
-    Ok(SubscriberBacklog { subscriber: row.get(0)?, notices: row.get(1)?, tried: row.get(2)? })
+    Ok(SubscriberBacklog { subscriber: row.get(0)?, messages: row.get(1)?, retried: row.get(2)? })
 }
 
 /// Adds up the file and its write-ahead log.

@@ -77,7 +77,7 @@ fn tell_of_log(text: &mut Text, figures: &LogStats) {
     for (status, count) in open {
         text.sample(name, &[("status", status)], count);
     }
-    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.questions);
+    text.gauge("runwire_interactions_open", "Questions that wait for a person.", figures.interactions);
     text.gauge("runwire_store_bytes", "Bytes that the store takes on disk.", figures.store_bytes);
 
     let written = &figures.written;

@@ -152,8 +152,8 @@ impl Webhooks {
 }
 
 fn waiting_for(figures: &LogStats, name: &str) -> (u64, u64) {
-    let waiting = figures.waiting.iter().find(|waiting| waiting.subscriber == name);
-    waiting.map_or((0, 0), |waiting| (waiting.notices, waiting.tried))
+    let waiting = figures.backlog.iter().find(|waiting| waiting.subscriber == name);
+    waiting.map_or((0, 0), |waiting| (waiting.messages, waiting.retried))
 }
 
 /// Tells scheme, host and port of an address, and nothing that could be secret.
