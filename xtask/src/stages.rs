@@ -18,7 +18,7 @@ const LONG_CRASH_ROUNDS: &str = "200";
 const LONG_CHAOS_SECONDS: &str = "3600";
 
 /// How the names of tests begin that start PostgreSQL or Redis. They have a stage of their own.
-const ENGINE_TESTS: [&str; 5] = ["cluster", "departing", "nodes", "postgres", "redis"];
+const ENGINE_TESTS: [&str; 5] = ["cluster", "node_departure", "nodes", "postgres", "redis"];
 
 /// The package whose tests all do.
 const ENGINES: &str = "runwire-engines";

@@ -4,27 +4,27 @@
 //! [`log_conformance!`](crate::log_conformance), which makes one test of each promise, so that none can be
 //! forgotten. A promise that is broken panics.
 
-pub mod answering;
-pub mod checking;
-pub mod deleting;
+pub mod answers;
+pub mod deletion;
 pub mod dialects;
 pub mod exactly_once;
 pub mod extremes;
 pub mod faults;
+mod fixture;
+pub mod frame_check;
 pub mod inbox;
 pub mod leases;
 pub mod lists;
-pub mod merging;
-pub mod moving;
 pub mod order;
 pub mod orphans;
 pub mod outbox;
+pub mod retention;
 pub mod runs;
-mod stage;
 pub mod stats;
 pub mod tails;
+pub mod tenant_append;
 pub mod threads;
-pub mod trimming;
+pub mod transfer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,13 +94,13 @@ macro_rules! log_conformance {
             dialects::slots_of_loom_export_in_pieces_mean_the_same,
             dialects::what_is_open_is_closed_at_the_end_after_reopening,
             dialects::ids_of_earlier_runs_are_not_used_twice_after_reopening,
-            checking::a_strict_append_refuses_what_the_document_does_not_allow,
-            checking::a_strict_body_may_arrive_in_pieces,
-            checking::a_frame_that_breaks_its_document_uses_up_no_index,
-            checking::what_breaks_a_document_is_counted_once_as_a_warning,
-            checking::warnings_of_a_run_are_bounded,
-            checking::a_frame_that_would_begin_a_run_is_refused_before_anything_happens,
-            checking::frames_that_are_not_to_be_checked_are_not,
+            frame_check::a_strict_append_refuses_what_the_document_does_not_allow,
+            frame_check::a_strict_body_may_arrive_in_pieces,
+            frame_check::a_frame_that_breaks_its_document_uses_up_no_index,
+            frame_check::what_breaks_a_document_is_counted_once_as_a_warning,
+            frame_check::warnings_of_a_run_are_bounded,
+            frame_check::a_frame_that_would_begin_a_run_is_refused_before_anything_happens,
+            frame_check::frames_that_are_not_to_be_checked_are_not,
             runs::creating_a_run_twice_in_the_same_words_gives_it_again,
             runs::what_an_attempt_has_created_is_new_to_it_again,
             runs::what_created_a_run_wins_over_what_its_producer_says,
@@ -124,17 +124,17 @@ macro_rules! log_conformance {
             orphans::a_run_is_given_once_and_only_after_its_server_is_gone,
             orphans::what_no_server_has_started_and_what_has_ended_is_not_given,
             orphans::a_store_that_is_open_alone_is_on_duty,
-            answering::the_first_answer_wins_and_the_next_is_told_which,
-            answering::the_same_answer_of_the_same_person_is_told_again,
-            answering::of_many_who_answer_at_once_one_wins,
-            answering::the_last_answer_resumes_the_run,
-            answering::answers_that_are_given_together_are_one_record,
-            answering::of_answers_that_are_given_together_all_are_taken_or_none,
-            answering::a_closed_run_takes_no_answer,
-            answering::what_a_run_did_not_ask_takes_no_answer,
-            answering::an_expired_question_takes_no_answer,
-            answering::a_cancel_races_an_answer,
-            answering::a_question_is_told_with_its_answer,
+            answers::the_first_answer_wins_and_the_next_is_told_which,
+            answers::the_same_answer_of_the_same_person_is_told_again,
+            answers::of_many_who_answer_at_once_one_wins,
+            answers::the_last_answer_resumes_the_run,
+            answers::answers_that_are_given_together_are_one_record,
+            answers::of_answers_that_are_given_together_all_are_taken_or_none,
+            answers::a_closed_run_takes_no_answer,
+            answers::what_a_run_did_not_ask_takes_no_answer,
+            answers::an_expired_question_takes_no_answer,
+            answers::a_cancel_races_an_answer,
+            answers::a_question_is_told_with_its_answer,
             inbox::open_questions_are_listed_newest_first_with_filters_and_pages,
             inbox::what_is_settled_leaves_the_inbox,
             inbox::large_questions_make_small_pages,
@@ -158,35 +158,35 @@ macro_rules! log_conformance {
             threads::anothers_open_run_is_not_cut_off,
             threads::a_refused_frame_does_not_rename_its_run,
             threads::the_end_of_a_stream_ends_its_runs,
-            merging::each_frame_goes_to_the_thread_and_run_that_it_names,
-            merging::a_stream_of_sessions_is_written_once,
-            merging::many_sessions_go_on_across_appends_and_reopening,
-            merging::a_frame_that_names_nothing_stops_the_stream_there,
-            merging::frames_that_name_their_run_alone_find_its_thread,
-            merging::dialects_that_name_no_session_are_refused,
-            merging::anothers_open_run_of_a_session_is_not_written_to,
-            merging::a_session_of_a_deleted_thread_is_refused,
-            merging::runs_of_a_parallel_thread_have_sessions_of_their_own,
-            deleting::a_thread_with_an_open_run_is_kept_unless_forced,
-            deleting::a_deleted_thread_is_gone_and_its_ids_stay_used_up,
-            deleting::readers_are_told_of_a_deletion,
-            deleting::frames_of_the_same_moment_go_with_the_thread,
-            deleting::a_deletion_survives_reopening,
-            trimming::runs_that_ended_before_a_moment_are_removed,
-            trimming::runs_that_ended_so_long_ago_are_removed,
-            trimming::the_oldest_runs_go_until_the_rest_fits,
-            trimming::trimming_again_at_once_removes_no_more,
-            trimming::what_lies_behind_an_open_run_is_kept,
-            trimming::runs_side_by_side_go_together,
-            trimming::messages_and_state_before_the_cut_are_kept,
-            trimming::a_thread_goes_on_after_all_of_it_was_trimmed,
-            moving::what_is_imported_is_what_was_exported,
-            moving::an_imported_run_goes_on_as_if_it_had_not_moved,
-            moving::a_parallel_thread_moves_with_its_runs_side_by_side,
-            moving::a_producer_of_a_whole_thread_goes_on_after_the_move,
-            moving::repeating_an_import_changes_nothing_and_completes_what_was_cut_off,
-            moving::what_does_not_fit_is_refused_where_it_stands,
-            moving::a_trimmed_thread_moves_with_what_it_led_to,
+            tenant_append::each_frame_goes_to_the_thread_and_run_that_it_names,
+            tenant_append::a_stream_of_sessions_is_written_once,
+            tenant_append::many_sessions_go_on_across_appends_and_reopening,
+            tenant_append::a_frame_that_names_nothing_stops_the_stream_there,
+            tenant_append::frames_that_name_their_run_alone_find_its_thread,
+            tenant_append::dialects_that_name_no_session_are_refused,
+            tenant_append::anothers_open_run_of_a_session_is_not_written_to,
+            tenant_append::a_session_of_a_deleted_thread_is_refused,
+            tenant_append::runs_of_a_parallel_thread_have_sessions_of_their_own,
+            deletion::a_thread_with_an_open_run_is_kept_unless_forced,
+            deletion::a_deleted_thread_is_gone_and_its_ids_stay_used_up,
+            deletion::readers_are_told_of_a_deletion,
+            deletion::frames_of_the_same_moment_go_with_the_thread,
+            deletion::a_deletion_survives_reopening,
+            retention::runs_that_ended_before_a_moment_are_removed,
+            retention::runs_that_ended_so_long_ago_are_removed,
+            retention::the_oldest_runs_go_until_the_rest_fits,
+            retention::trimming_again_at_once_removes_no_more,
+            retention::what_lies_behind_an_open_run_is_kept,
+            retention::runs_side_by_side_go_together,
+            retention::messages_and_state_before_the_cut_are_kept,
+            retention::a_thread_goes_on_after_all_of_it_was_trimmed,
+            transfer::what_is_imported_is_what_was_exported,
+            transfer::an_imported_run_goes_on_as_if_it_had_not_moved,
+            transfer::a_parallel_thread_moves_with_its_runs_side_by_side,
+            transfer::a_producer_of_a_whole_thread_goes_on_after_the_move,
+            transfer::repeating_an_import_changes_nothing_and_completes_what_was_cut_off,
+            transfer::what_does_not_fit_is_refused_where_it_stands,
+            transfer::a_trimmed_thread_moves_with_what_it_led_to,
             tails::whoever_takes_the_tail_first_misses_nothing,
             tails::a_tail_that_has_lost_records_says_so,
             tails::a_checkpoint_is_found_again,

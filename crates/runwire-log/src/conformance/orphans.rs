@@ -3,7 +3,7 @@
 use runwire_model::Json;
 
 use super::Bed;
-use super::stage::{COMPLETED, STARTED, Stage, TENANT, run, to_run};
+use super::fixture::{COMPLETED, Fixture, STARTED, TENANT, run, to_run};
 use crate::info::{NewRun, OrphanedRun};
 
 fn started(id: &str, agent: &str) -> NewRun {
@@ -18,8 +18,8 @@ fn started(id: &str, agent: &str) -> NewRun {
     }
 }
 
-async fn claim_orphans(stage: &Stage<'_>, agents: &[&str], limit: usize) -> Vec<OrphanedRun> {
-    stage.log.claim_orphans(agents, limit).await.expect("what is left")
+async fn claim_orphans(fixture: &Fixture<'_>, agents: &[&str], limit: usize) -> Vec<OrphanedRun> {
+    fixture.log.claim_orphans(agents, limit).await.expect("what is left")
 }
 
 fn ids(left: &[OrphanedRun]) -> Vec<&str> {
@@ -28,54 +28,54 @@ fn ids(left: &[OrphanedRun]) -> Vec<&str> {
 
 /// Whoever asks after a server is gone gets what it left, with what it was given.
 pub async fn a_run_is_given_once_and_only_after_its_server_is_gone(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     for id in ["pending", "running", "more", "most"] {
-        stage.log.create_run(started(id, "a")).await.expect("a run");
+        fixture.log.create_run(started(id, "a")).await.expect("a run");
     }
-    stage.log.create_run(started("others", "b")).await.expect("a run");
+    fixture.log.create_run(started("others", "b")).await.expect("a run");
     let theirs = NewRun { tenant: "theirs".into(), ..started("running", "a") };
-    stage.log.create_run(theirs).await.expect("a run");
-    stage.write(to_run("running", &[STARTED])).await;
-    assert_eq!(ids(&claim_orphans(&stage, &["a"], 10).await), Vec::<&str>::new());
-    let stage = stage.reopen().await;
-    stage.log.create_run(started("new", "a")).await.expect("a run");
-    assert_eq!(claim_orphans(&stage, &[], 10).await, []);
-    assert_eq!(claim_orphans(&stage, &["a"], 0).await, []);
-    let left = claim_orphans(&stage, &["a"], 2).await;
+    fixture.log.create_run(theirs).await.expect("a run");
+    fixture.write(to_run("running", &[STARTED])).await;
+    assert_eq!(ids(&claim_orphans(&fixture, &["a"], 10).await), Vec::<&str>::new());
+    let fixture = fixture.reopen().await;
+    fixture.log.create_run(started("new", "a")).await.expect("a run");
+    assert_eq!(claim_orphans(&fixture, &[], 10).await, []);
+    assert_eq!(claim_orphans(&fixture, &["a"], 0).await, []);
+    let left = claim_orphans(&fixture, &["a"], 2).await;
     assert_eq!(ids(&left), ["pending", "running"]);
     assert_eq!(left[0].asked, started("pending", "a"));
-    assert_eq!(left[1].run, stage.info("running").await);
-    let left = claim_orphans(&stage, &["a", "c"], 10).await;
+    assert_eq!(left[1].run, fixture.info("running").await);
+    let left = claim_orphans(&fixture, &["a", "c"], 10).await;
     assert_eq!(ids(&left), ["more", "most", "running"]);
     assert_eq!(left[2].tenant, "theirs");
-    assert_eq!(claim_orphans(&stage, &["a"], 10).await, []);
+    assert_eq!(claim_orphans(&fixture, &["a"], 10).await, []);
     // What was taken up is left again when its next server is gone.
-    let stage = stage.reopen().await;
-    stage.log.cancel(&run("more"), crate::Cancel::default()).await.expect("a run");
+    let fixture = fixture.reopen().await;
+    fixture.log.cancel(&run("more"), crate::Cancel::default()).await.expect("a run");
     assert_eq!(
-        ids(&claim_orphans(&stage, &["a"], 10).await),
+        ids(&claim_orphans(&fixture, &["a"], 10).await),
         ["pending", "running", "most", "running", "new"]
     );
 }
 
 /// A name alone is a label: somebody else writes the run.
 pub async fn what_no_server_has_started_and_what_has_ended_is_not_given(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let label = NewRun { is_started_here: false, ..started("label", "a") };
-    stage.log.create_run(label.clone()).await.expect("a run");
-    stage.log.create_run(started("ended", "a")).await.expect("a run");
-    stage.write(to_run("ended", &[STARTED, COMPLETED])).await;
-    stage.log.create_run(started("open", "a")).await.expect("a run");
+    fixture.log.create_run(label.clone()).await.expect("a run");
+    fixture.log.create_run(started("ended", "a")).await.expect("a run");
+    fixture.write(to_run("ended", &[STARTED, COMPLETED])).await;
+    fixture.log.create_run(started("open", "a")).await.expect("a run");
     // Who starts it is no part of what was asked for.
     let again = NewRun { is_started_here: true, ..label };
-    assert!(!stage.log.create_run(again).await.expect("the same run").new);
-    let stage = stage.reopen().await;
-    assert_eq!(ids(&claim_orphans(&stage, &["a"], 10).await), ["open"]);
+    assert!(!fixture.log.create_run(again).await.expect("the same run").new);
+    let fixture = fixture.reopen().await;
+    assert_eq!(ids(&claim_orphans(&fixture, &["a"], 10).await), ["open"]);
 }
 
 /// Somebody must tell webhooks.
 pub async fn a_store_that_is_open_alone_is_on_duty(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    assert!(stage.log.on_duty());
-    assert!(stage.reopen().await.log.on_duty());
+    let fixture = Fixture::open(bed).await;
+    assert!(fixture.log.on_duty());
+    assert!(fixture.reopen().await.log.on_duty());
 }

@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use super::Bed;
-use super::answering::asks;
-use super::stage::{COMPLETED, STARTED, Stage, delta, run, thread, to_run, to_run_of};
+use super::answers::asks;
+use super::fixture::{COMPLETED, Fixture, STARTED, delta, run, thread, to_run, to_run_of};
 use crate::key::ThreadKey;
 use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::transfer::ExportRequest;
 use crate::{Cancel, RetentionLimits};
 
-async fn subscribe(stage: &Stage<'_>, subscribers: &[(&str, &[OutboxKind])]) {
+async fn subscribe(fixture: &Fixture<'_>, subscribers: &[(&str, &[OutboxKind])]) {
     let subscriber = |(name, kinds): &(&str, &[OutboxKind])| Subscriber {
         name: (*name).to_owned(),
         kinds: kinds.to_vec(),
     };
-    stage.log.subscribe(subscribers.iter().map(subscriber).collect()).await.expect("subscribers");
+    fixture.log.subscribe(subscribers.iter().map(subscriber).collect()).await.expect("subscribers");
 }
 
-async fn waiting(stage: &Stage<'_>, subscriber: &str) -> Vec<OutboxMessage> {
-    stage.log.outbox(subscriber, 100).await.expect("the notices")
+async fn waiting(fixture: &Fixture<'_>, subscriber: &str) -> Vec<OutboxMessage> {
+    fixture.log.outbox(subscriber, 100).await.expect("the notices")
 }
 
 fn names(notices: &[OutboxMessage]) -> Vec<String> {
@@ -28,62 +28,62 @@ fn names(notices: &[OutboxMessage]) -> Vec<String> {
 
 /// Each subscriber is told the events that it asked for, however they came about.
 pub async fn subscribers_are_told_what_they_asked_for_and_nothing_else(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("before", &[STARTED, COMPLETED])).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("before", &[STARTED, COMPLETED])).await;
     let questions = [OutboxKind::InteractionRequested];
-    subscribe(&stage, &[("all", &OutboxKind::ALL), ("questions", &questions)]).await;
-    stage.write(to_run("a", &[STARTED, &delta("x"), COMPLETED])).await;
-    stage.write(to_run("b", &[STARTED, &asks("q")])).await;
-    stage.log.cancel(&run("b"), Cancel::default()).await.expect("the run");
-    stage.write(to_run("c", &[STARTED, r#"{"type":"run.failed","error":{"message":"m"}}"#])).await;
-    let told = waiting(&stage, "all").await;
+    subscribe(&fixture, &[("all", &OutboxKind::ALL), ("questions", &questions)]).await;
+    fixture.write(to_run("a", &[STARTED, &delta("x"), COMPLETED])).await;
+    fixture.write(to_run("b", &[STARTED, &asks("q")])).await;
+    fixture.log.cancel(&run("b"), Cancel::default()).await.expect("the run");
+    fixture.write(to_run("c", &[STARTED, r#"{"type":"run.failed","error":{"message":"m"}}"#])).await;
+    let told = waiting(&fixture, "all").await;
     let expected = ["a run.completed", "b interaction.requested", "b run.cancelled", "c run.failed"];
     assert_eq!(names(&told), expected);
-    let asked = &waiting(&stage, "questions").await[..];
+    let asked = &waiting(&fixture, "questions").await[..];
     assert_eq!(names(asked), ["b interaction.requested"]);
     assert_eq!((asked[0].seq, asked[0].thread_id.as_str(), asked[0].attempts), (2, "b", 0));
     let question = asked[0].event.to_value().expect("it is JSON that a tree can hold");
     assert_eq!(question["interaction_id"], "q");
-    assert!(waiting(&stage, "nobody").await.is_empty());
+    assert!(waiting(&fixture, "nobody").await.is_empty());
 }
 
 /// A notice is there after reopening, until it is said to be done.
 pub async fn a_notice_stays_until_it_was_told(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
-    let mut outbox_changed = stage.log.outbox_changed();
-    stage.write(to_run("a", &[STARTED, COMPLETED])).await;
+    let fixture = Fixture::open(bed).await;
+    subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
+    let mut outbox_changed = fixture.log.outbox_changed();
+    fixture.write(to_run("a", &[STARTED, COMPLETED])).await;
     outbox_changed.changed().await.expect("the log");
-    let before = waiting(&stage, "all").await;
-    let stage = stage.reopen().await;
-    let after = waiting(&stage, "all").await;
+    let before = waiting(&fixture, "all").await;
+    let fixture = fixture.reopen().await;
+    let after = waiting(&fixture, "all").await;
     assert_eq!((names(&after), &after[0].id), (names(&before), &before[0].id));
     // Retention removes the run, and not that it is to be told of.
     let retention = RetentionLimits { max_bytes: Some(0), ..RetentionLimits::default() };
-    stage.log.trim(retention).await.expect("a trim");
-    assert_eq!(waiting(&stage, "all").await.len(), 1);
-    stage.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("the log");
-    stage.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("it is no matter");
-    assert!(waiting(&stage, "all").await.is_empty());
-    let stage = stage.reopen().await;
-    assert!(waiting(&stage, "all").await.is_empty());
+    fixture.log.trim(retention).await.expect("a trim");
+    assert_eq!(waiting(&fixture, "all").await.len(), 1);
+    fixture.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("the log");
+    fixture.log.mark_delivered(after[0].number, DeliveryOutcome::Done).await.expect("it is no matter");
+    assert!(waiting(&fixture, "all").await.is_empty());
+    let fixture = fixture.reopen().await;
+    assert!(waiting(&fixture, "all").await.is_empty());
 }
 
 /// What was tried in vain comes after what is due, and says how long it waits.
 pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
+    let fixture = Fixture::open(bed).await;
+    subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
     for id in ["a", "b"] {
-        stage.write(to_run(id, &[STARTED, COMPLETED])).await;
+        fixture.write(to_run(id, &[STARTED, COMPLETED])).await;
     }
-    let first = waiting(&stage, "all").await[0].number;
-    stage
+    let first = waiting(&fixture, "all").await[0].number;
+    fixture
         .log
         .mark_delivered(first, DeliveryOutcome::Retry(Duration::from_secs(3600)))
         .await
         .expect("the log");
-    let stage = stage.reopen().await;
-    let left = waiting(&stage, "all").await;
+    let fixture = fixture.reopen().await;
+    let left = waiting(&fixture, "all").await;
     assert_eq!(names(&left), ["b run.completed", "a run.completed"]);
     assert_eq!((left[0].attempts, left[0].wait), (0, Duration::ZERO));
     assert_eq!(left[1].attempts, 1);
@@ -92,24 +92,24 @@ pub async fn a_notice_that_was_tried_in_vain_waits(bed: &dyn Bed) {
 
 /// Of a deleted thread only the end that the deletion brought is told.
 pub async fn the_end_of_a_deleted_thread_is_told(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
-    stage.write(to_run_of("t", "r", &[STARTED, &asks("q")])).await;
-    assert_eq!(names(&waiting(&stage, "all").await), ["r interaction.requested"]);
-    stage.log.delete_thread(&thread("t"), true).await.expect("the thread");
-    let stage = stage.reopen().await;
-    assert_eq!(names(&waiting(&stage, "all").await), ["r run.cancelled"]);
+    let fixture = Fixture::open(bed).await;
+    subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
+    fixture.write(to_run_of("t", "r", &[STARTED, &asks("q")])).await;
+    assert_eq!(names(&waiting(&fixture, "all").await), ["r interaction.requested"]);
+    fixture.log.delete_thread(&thread("t"), true).await.expect("the thread");
+    let fixture = fixture.reopen().await;
+    assert_eq!(names(&waiting(&fixture, "all").await), ["r run.cancelled"]);
 }
 
 /// What happened elsewhere was told there.
 pub async fn imported_events_are_told_to_nobody(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
-    stage.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;
-    subscribe(&stage, &[("all", &OutboxKind::ALL)]).await;
-    let exported = stage.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run_of("t", "r", &[STARTED, COMPLETED])).await;
+    fixture.write(to_run_of("t", "s", &[STARTED, &asks("q")])).await;
+    subscribe(&fixture, &[("all", &OutboxKind::ALL)]).await;
+    let exported = fixture.log.export(&thread("t"), &ExportRequest::default()).await.expect("the thread");
     let items = exported.items.into_iter().enumerate().map(|(at, item)| (at as u64 + 1, item)).collect();
     let there = ThreadKey::new("elsewhere", "t");
-    assert_eq!(stage.log.import(&there, items).await.expect("the thread").fault, None);
-    assert!(waiting(&stage, "all").await.is_empty());
+    assert_eq!(fixture.log.import(&there, items).await.expect("the thread").fault, None);
+    assert!(waiting(&fixture, "all").await.is_empty());
 }

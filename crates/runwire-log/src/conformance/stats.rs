@@ -1,22 +1,22 @@
 //! LogStats: what was written, what is open, what waits.
 
 use super::Bed;
-use super::answering::asks;
-use super::stage::{COMPLETED, STARTED, Stage, to_run};
+use super::answers::asks;
+use super::fixture::{COMPLETED, Fixture, STARTED, to_run};
 use crate::outbox::{OutboxKind, Subscriber};
 use crate::stats::SubscriberBacklog;
 
 /// What is written is counted from zero, and what is open is counted wherever it came from.
 pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let all = Subscriber { name: "all".to_owned(), kinds: OutboxKind::ALL.to_vec() };
-    stage.log.subscribe(vec![all]).await.expect("a subscriber");
+    fixture.log.subscribe(vec![all]).await.expect("a subscriber");
     let asks = asks("q");
-    stage.create_run("pending", None).await;
-    stage.write(to_run("running", &[STARTED])).await;
-    stage.write(to_run("suspended", &[STARTED, &asks])).await;
-    stage.write(to_run("closed", &[STARTED, COMPLETED])).await;
-    let stats = stage.log.stats().await.expect("figures");
+    fixture.create_run("pending", None).await;
+    fixture.write(to_run("running", &[STARTED])).await;
+    fixture.write(to_run("suspended", &[STARTED, &asks])).await;
+    fixture.write(to_run("closed", &[STARTED, COMPLETED])).await;
+    let stats = fixture.log.stats().await.expect("figures");
     assert_eq!((stats.pending, stats.running, stats.suspended), (1, 1, 1));
     assert_eq!(stats.interactions, 1);
     let written = &stats.written;
@@ -27,18 +27,18 @@ pub async fn figures_tell_what_was_written_and_what_is_open(bed: &dyn Bed) {
     assert_eq!(written.commits, written.commit_buckets.iter().sum::<u64>());
     assert_eq!(stats.backlog, [SubscriberBacklog { subscriber: "all".to_owned(), messages: 2, retried: 0 }]);
     assert!(stats.store_bytes > 0);
-    let stage = stage.reopen().await;
-    let anew = stage.log.stats().await.expect("figures");
+    let fixture = fixture.reopen().await;
+    let anew = fixture.log.stats().await.expect("figures");
     assert_eq!((anew.pending, anew.running, anew.suspended, anew.interactions), (1, 1, 1, 1));
     assert_eq!((anew.written.records, &anew.backlog), (0, &stats.backlog));
 }
 
 /// A log that is open says that it can be used, and one that was closed that it cannot.
 pub async fn health_tells_whether_the_log_can_be_used(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    let open = stage.log.health().await;
+    let fixture = Fixture::open(bed).await;
+    let open = fixture.log.health().await;
     assert_eq!((open.store.outage, open.tail), (None, None));
-    stage.log.close().await;
-    let closed = stage.log.health().await.store.outage.expect("a closed store is away");
+    fixture.log.close().await;
+    let closed = fixture.log.health().await.store.outage.expect("a closed store is away");
     assert!(!closed.reason.is_empty());
 }

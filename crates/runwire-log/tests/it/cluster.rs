@@ -1,13 +1,13 @@
 //! The store of a cluster passes the suite.
 
-mod ahead;
 mod failures;
+mod faults;
 mod health;
-mod keys;
-mod mishaps;
+mod optimistic;
+mod query_plans;
 mod readers;
-mod secured;
-mod sharing;
+mod shared_threads;
+mod tls;
 
 use std::sync::Arc;
 

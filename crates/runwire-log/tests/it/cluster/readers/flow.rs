@@ -2,7 +2,7 @@
 
 use runwire_log::{Log, ThreadKey};
 
-use super::stage::{Node, Stage};
+use super::fixture::{Fixture, Node};
 
 /// Two nodes write one thread by turns and at once; readers on all three see each record once and in order.
 async fn write_from_two_sides(nodes: &[Node; 3], records: u64) {
@@ -31,8 +31,8 @@ async fn write_from_two_sides(nodes: &[Node; 3], records: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_on_one_node_is_seen_on_another_through_redis() {
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
     reader.has(1).await;
@@ -46,8 +46,8 @@ async fn a_commit_on_one_node_is_seen_on_another_through_redis() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_on_one_node_is_seen_on_another_without_redis() {
-    let stage = Stage::new();
-    let (a, b) = (stage.node_alone().await, stage.node_alone().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node_alone().await, fixture.node_alone().await);
     a.write("t", 10).await;
     let mut reader = b.reader_in_place("t").await;
     a.write_all("t", 50).await;
@@ -58,22 +58,22 @@ async fn a_commit_on_one_node_is_seen_on_another_without_redis() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_that_write_one_thread_are_seen_in_one_order_with_redis() {
-    let stage = Stage::new();
-    let nodes = [stage.node().await, stage.node().await, stage.node().await];
+    let fixture = Fixture::new();
+    let nodes = [fixture.node().await, fixture.node().await, fixture.node().await];
     write_from_two_sides(&nodes, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_that_write_one_thread_are_seen_in_one_order_without_redis() {
-    let stage = Stage::new();
-    let nodes = [stage.node_alone().await, stage.node_alone().await, stage.node_alone().await];
+    let fixture = Fixture::new();
+    let nodes = [fixture.node_alone().await, fixture.node_alone().await, fixture.node_alone().await];
     write_from_two_sides(&nodes, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_that_are_too_large_for_redis_or_the_tail_are_seen_too() {
-    let stage = Stage::new();
-    let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
+    let fixture = Fixture::new();
+    let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     a.write("t", 10).await;
     let mut readers = [b.reader_in_place("t").await, c.reader_in_place("t").await, a.reader("t")];
     for (turn, bytes) in [70_000, 10, 300_000, 300_000, 10, 900_000, 10].into_iter().enumerate() {
@@ -89,8 +89,8 @@ async fn records_that_are_too_large_for_redis_or_the_tail_are_seen_too() {
 async fn however_many_read_a_thread_the_node_reads_it_once() {
     const READERS: usize = 300;
     const RECORDS: u64 = 10;
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     a.write("t", 10).await;
     let mut readers = vec![b.reader_in_place("t").await];
     readers.extend((1..READERS).map(|_| b.reader("t")));
@@ -114,8 +114,8 @@ async fn however_many_read_a_thread_the_node_reads_it_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_threads_are_followed_while_they_are_read() {
     const THREADS: usize = 1000;
-    let stage = Stage::new();
-    let (a, b) = (stage.node().await, stage.node().await);
+    let fixture = Fixture::new();
+    let (a, b) = (fixture.node().await, fixture.node().await);
     let names: Vec<String> = (0..THREADS).map(|thread| format!("t{thread}")).collect();
     write_each(&a, &names).await;
     let mut readers: Vec<_> = names.iter().map(|name| b.reader(name)).collect();
@@ -142,8 +142,8 @@ async fn write_each(node: &Node, threads: &[String]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_for_a_thread_that_is_not_there_yet_sees_it_come() {
-    let stage = Stage::new();
-    let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
+    let fixture = Fixture::new();
+    let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     let mut readers = [a.reader("t"), b.reader("t"), c.reader("t")];
     b.is(|figures| stats.unknown == 1).await;
     for records in 1..=5 {
@@ -161,8 +161,8 @@ async fn whoever_waits_for_a_thread_that_is_not_there_yet_sees_it_come() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_of_a_thread_that_another_node_deletes_come_to_their_end() {
-    let stage = Stage::new();
-    let (a, b, c) = (stage.node().await, stage.node().await, stage.node_alone().await);
+    let fixture = Fixture::new();
+    let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     a.write("t", 10).await;
     let mut readers = [a.reader("t"), b.reader_in_place("t").await, c.reader_in_place("t").await];
     for reader in &mut readers {

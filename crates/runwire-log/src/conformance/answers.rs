@@ -6,7 +6,7 @@ use runwire_model::Json;
 use runwire_model::event::Decision;
 
 use super::Bed;
-use super::stage::{COMPLETED, STARTED, Stage, run, to_run};
+use super::fixture::{COMPLETED, Fixture, STARTED, run, to_run};
 use crate::error::LogError;
 use crate::interaction::{Answer, Answered};
 use crate::{Cancel, Log, RunKey};
@@ -27,34 +27,34 @@ fn answer(id: &str, values: &str) -> Answer {
     Answer { interaction_id: id.into(), values, by: Some("ann".into()), ..Answer::default() }
 }
 
-async fn say(stage: &Stage<'_>, run_id: &str, answer: Answer) -> Result<Answered, LogError> {
-    stage.log.answer(&run(run_id), answer).await
+async fn say(fixture: &Fixture<'_>, run_id: &str, answer: Answer) -> Result<Answered, LogError> {
+    fixture.log.answer(&run(run_id), answer).await
 }
 
 /// The winner is told as such; whoever says something else is told what won.
 pub async fn the_first_answer_wins_and_the_next_is_told_which(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("q")])).await;
-    let won = say(&stage, "r", answer("q", r#"{"a":1}"#)).await.expect("the first");
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
+    let won = say(&fixture, "r", answer("q", r#"{"a":1}"#)).await.expect("the first");
     assert!(won.new && won.run.status.as_str() == "running");
-    let another = say(&stage, "r", answer("q", r#"{"a":2}"#)).await;
+    let another = say(&fixture, "r", answer("q", r#"{"a":2}"#)).await;
     let Err(LogError::InteractionClosed { answer: told, .. }) = another else { panic!("{another:?}") };
     assert_eq!(*told, won.answer);
     assert_eq!((told.decision, told.by.as_deref()), (Decision::Submitted, Some("ann")));
     assert_eq!(told.values.as_ref().map(Json::text), Some(r#"{"a":1}"#));
-    assert_eq!(stage.types("r").await[3..], ["interaction.resolved", "run.resumed"]);
-    let info = &stage.info("r").await.summary.interactions[0];
+    assert_eq!(fixture.types("r").await[3..], ["interaction.resolved", "run.resumed"]);
+    let info = &fixture.info("r").await.summary.interactions[0];
     assert_eq!(info.status, "submitted");
 }
 
 /// Repeating an answer changes nothing, however its JSON is laid out; the same words of another person do not count.
 pub async fn the_same_answer_of_the_same_person_is_told_again(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("q")])).await;
-    let first = say(&stage, "r", answer("q", r#"{"a":1,"b":[2]}"#)).await.expect("the first");
-    let stage = stage.reopen().await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
+    let first = say(&fixture, "r", answer("q", r#"{"a":1,"b":[2]}"#)).await.expect("the first");
+    let fixture = fixture.reopen().await;
     for words in [r#"{"a":1,"b":[2]}"#, r#"{ "b": [2], "a": 1 }"#] {
-        let again = say(&stage, "r", answer("q", words)).await.expect("the same");
+        let again = say(&fixture, "r", answer("q", words)).await.expect("the same");
         assert!(!again.new);
         assert_eq!(again.answer, first.answer);
     }
@@ -66,21 +66,21 @@ pub async fn the_same_answer_of_the_same_person_is_told_again(bed: &dyn Bed) {
         Answer { decision: Decision::Cancelled, ..same.clone() },
         Answer { values: None, ..same },
     ] {
-        let refused = say(&stage, "r", other).await;
+        let refused = say(&fixture, "r", other).await;
         assert!(matches!(refused, Err(LogError::InteractionClosed { .. })), "{refused:?}");
     }
-    assert_eq!(stage.records("r").await.len(), 3);
+    assert_eq!(fixture.records("r").await.len(), 3);
 }
 
 /// Of many who answer in the same moment one wins, and the others learn which.
 pub async fn of_many_who_answer_at_once_one_wins(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     for round in 0..40 {
         let id = format!("r{round}");
-        stage.write(to_run(&id, &[STARTED, &asks("q")])).await;
+        fixture.write(to_run(&id, &[STARTED, &asks("q")])).await;
         let mut racing = Vec::new();
         for person in 0..8 {
-            let (log, key) = (stage.log.clone(), run(&id));
+            let (log, key) = (fixture.log.clone(), run(&id));
             let answer =
                 Answer { by: Some(person.to_string()), ..answer("q", &format!("{{\"n\":{person}}}")) };
             racing.push(tokio::spawn(async move { log.answer(&key, answer).await }));
@@ -96,54 +96,54 @@ pub async fn of_many_who_answer_at_once_one_wins(bed: &dyn Bed) {
         }
         assert_eq!((winners.len(), told.len()), (1, 7), "round {round}");
         assert!(told.iter().all(|answer| *answer == winners[0]));
-        assert_eq!(stage.types(&id).await[3..], ["interaction.resolved", "run.resumed"]);
+        assert_eq!(fixture.types(&id).await[3..], ["interaction.resolved", "run.resumed"]);
     }
 }
 
 /// Only the answer to the last open question lets the run go on.
 pub async fn the_last_answer_resumes_the_run(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("a"), &asks("b")])).await;
-    let stage = stage.reopen().await;
-    assert_eq!(say(&stage, "r", answer("b", "{}")).await.expect("b").run.status.as_str(), "suspended");
-    let stage = stage.reopen().await;
-    assert_eq!(say(&stage, "r", answer("a", "{}")).await.expect("a").run.status.as_str(), "running");
-    stage.write(to_run("r", &[COMPLETED])).await;
-    let types = stage.types("r").await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b")])).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(say(&fixture, "r", answer("b", "{}")).await.expect("b").run.status.as_str(), "suspended");
+    let fixture = fixture.reopen().await;
+    assert_eq!(say(&fixture, "r", answer("a", "{}")).await.expect("a").run.status.as_str(), "running");
+    fixture.write(to_run("r", &[COMPLETED])).await;
+    let types = fixture.types("r").await;
     assert_eq!(types[4..], ["interaction.resolved", "interaction.resolved", "run.resumed", "run.completed"]);
 }
 
 /// Nobody sees the run between two answers that were given together.
 pub async fn answers_that_are_given_together_are_one_record(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
     let both = vec![answer("c", r#"{"n":3}"#), answer("a", r#"{"n":1}"#)];
-    let answered = stage.log.answer_all(&run("r"), both.clone()).await.expect("two answers");
+    let answered = fixture.log.answer_all(&run("r"), both.clone()).await.expect("two answers");
     assert!(answered.iter().all(|answered| answered.new && answered.run.status.as_str() == "suspended"));
     let said: Vec<_> = answered.iter().filter_map(|answered| answered.answer.values.clone()).collect();
     assert_eq!(said.iter().map(Json::text).collect::<Vec<_>>(), [r#"{"n":3}"#, r#"{"n":1}"#]);
-    let stage = stage.reopen().await;
+    let fixture = fixture.reopen().await;
     // One that was given before is told as it is beside one that is new.
     let rest = vec![both[0].clone(), answer("b", "{}")];
-    let answered = stage.log.answer_all(&run("r"), rest.clone()).await.expect("the rest");
+    let answered = fixture.log.answer_all(&run("r"), rest.clone()).await.expect("the rest");
     assert_eq!(answered.iter().map(|answered| answered.new).collect::<Vec<_>>(), [false, true]);
     assert_eq!(answered[1].run.status.as_str(), "running");
-    let again = stage.log.answer_all(&run("r"), rest).await.expect("the same");
+    let again = fixture.log.answer_all(&run("r"), rest).await.expect("the same");
     assert!(again.iter().all(|answered| !answered.new));
-    let records = stage.records("r").await;
+    let records = fixture.records("r").await;
     let counts: Vec<_> = records.iter().skip(4).map(|stored| stored.record.entries.len()).collect();
     assert_eq!(counts, [2, 2], "two answers; one, and the run goes on");
 }
 
 /// One answer that is refused changes nothing, wherever it stands among the others.
 pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
-    say(&stage, "r", answer("b", r#"{"n":1}"#)).await.expect("b");
-    let before = stage.records("r").await.len();
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("a"), &asks("b"), &asks("c")])).await;
+    say(&fixture, "r", answer("b", r#"{"n":1}"#)).await.expect("b");
+    let before = fixture.records("r").await.len();
     let refused = async |answers: Vec<Answer>| {
-        let refused = stage.log.answer_all(&run("r"), answers).await.expect_err("a refusal");
-        assert_eq!(stage.records("r").await.len(), before);
+        let refused = fixture.log.answer_all(&run("r"), answers).await.expect_err("a refusal");
+        assert_eq!(fixture.records("r").await.len(), before);
         refused
     };
     let other = answer("b", r#"{"n":2}"#);
@@ -155,62 +155,66 @@ pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn 
 
 /// A run that has ended takes no answer, and tells which its question has.
 pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("q")])).await;
-    let won = say(&stage, "r", answer("q", "{}")).await.expect("the first").answer;
-    stage.write(to_run("r", &[COMPLETED])).await;
-    stage.write(to_run("c", &[STARTED, &asks("q")])).await;
-    stage.log.cancel(&run("c"), Cancel::default()).await.expect("the run");
-    let stage = stage.reopen().await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
+    let won = say(&fixture, "r", answer("q", "{}")).await.expect("the first").answer;
+    fixture.write(to_run("r", &[COMPLETED])).await;
+    fixture.write(to_run("c", &[STARTED, &asks("q")])).await;
+    fixture.log.cancel(&run("c"), Cancel::default()).await.expect("the run");
+    let fixture = fixture.reopen().await;
     let closed = |refused| match refused {
         Err(LogError::RunClosed { status, answer, .. }) => (status.as_str(), answer),
         other => panic!("{other:?}"),
     };
-    assert_eq!(closed(say(&stage, "r", answer("q", "{}")).await), ("completed", Some(Box::new(won))));
-    assert_eq!(closed(say(&stage, "r", answer("other", "{}")).await), ("completed", None));
-    let (status, told) = closed(say(&stage, "c", answer("q", "{}")).await);
+    assert_eq!(closed(say(&fixture, "r", answer("q", "{}")).await), ("completed", Some(Box::new(won))));
+    assert_eq!(closed(say(&fixture, "r", answer("other", "{}")).await), ("completed", None));
+    let (status, told) = closed(say(&fixture, "c", answer("q", "{}")).await);
     assert_eq!((status, told.map(|told| told.decision)), ("cancelled", Some(Decision::Cancelled)));
 }
 
 /// What a run has not asked cannot be answered in it.
 pub async fn what_a_run_did_not_ask_takes_no_answer(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("q")])).await;
-    stage.write(to_run("other", &[STARTED, &asks("theirs")])).await;
-    stage.create_run("pending", None).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q")])).await;
+    fixture.write(to_run("other", &[STARTED, &asks("theirs")])).await;
+    fixture.create_run("pending", None).await;
     for (id, interaction) in [("r", "theirs"), ("r", ""), ("pending", "q")] {
-        let refused = say(&stage, id, answer(interaction, "{}")).await;
+        let refused = say(&fixture, id, answer(interaction, "{}")).await;
         assert!(matches!(refused, Err(LogError::InteractionUnknown { .. })), "{refused:?}");
     }
-    assert_eq!(say(&stage, "none", answer("q", "{}")).await, Err(LogError::RunUnknown("none".into())));
-    let stranger = stage.log.answer(&RunKey::new("stranger", "r"), answer("q", "{}")).await;
+    assert_eq!(say(&fixture, "none", answer("q", "{}")).await, Err(LogError::RunUnknown("none".into())));
+    let stranger = fixture.log.answer(&RunKey::new("stranger", "r"), answer("q", "{}")).await;
     assert_eq!(stranger, Err(LogError::RunUnknown("r".into())));
-    assert_eq!((stage.status("r").await, stage.status("pending").await), ("suspended", "pending"));
+    assert_eq!((fixture.status("r").await, fixture.status("pending").await), ("suspended", "pending"));
 }
 
 /// A question that has expired takes no answer, also when no sweep has come by.
 pub async fn an_expired_question_takes_no_answer(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
-    let refused = say(&stage, "r", answer("q", "{}")).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &expiring("q", "2020-01-01T00:00:00Z"), &asks("open")])).await;
+    let refused = say(&fixture, "r", answer("q", "{}")).await;
     let Err(LogError::InteractionClosed { answer: told, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(told.decision, Decision::Expired);
-    assert_eq!(stage.status("r").await, "suspended");
-    assert!(say(&stage, "r", answer("open", "{}")).await.is_ok_and(|answered| answered.new));
-    assert_eq!(stage.types("r").await[4..], ["interaction.resolved", "interaction.resolved", "run.resumed"]);
+    assert_eq!(fixture.status("r").await, "suspended");
+    assert!(say(&fixture, "r", answer("open", "{}")).await.is_ok_and(|answered| answered.new));
+    assert_eq!(
+        fixture.types("r").await[4..],
+        ["interaction.resolved", "interaction.resolved", "run.resumed"]
+    );
 }
 
 /// A cancel and an answer in the same moment: the run ends cancelled or goes on, and the question is settled once.
 pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     for round in 0..40 {
         let id = format!("r{round}");
-        stage.write(to_run(&id, &[STARTED, &asks("q")])).await;
-        let (log, key): (Arc<dyn Log>, _) = (stage.log.clone(), run(&id));
+        fixture.write(to_run(&id, &[STARTED, &asks("q")])).await;
+        let (log, key): (Arc<dyn Log>, _) = (fixture.log.clone(), run(&id));
         let cancelling = tokio::spawn(async move { log.cancel(&key, Cancel::default()).await });
-        let answered = say(&stage, &id, answer("q", "{}")).await;
+        let answered = say(&fixture, &id, answer("q", "{}")).await;
         let cancelled = cancelling.await.expect("a task").expect("the run").run;
-        let resolved = stage.types(&id).await.iter().filter(|name| **name == "interaction.resolved").count();
+        let resolved =
+            fixture.types(&id).await.iter().filter(|name| **name == "interaction.resolved").count();
         assert_eq!(resolved, 1);
         match answered {
             Ok(answered) => assert!(answered.new && cancelled.summary.cancel_requested),
@@ -224,20 +228,20 @@ pub async fn a_cancel_races_an_answer(bed: &dyn Bed) {
 
 /// A question is found with everything that was asked, and its answer once it has one.
 pub async fn a_question_is_told_with_its_answer(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(to_run("r", &[STARTED, &asks("q"), &asks("q")])).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(to_run("r", &[STARTED, &asks("q"), &asks("q")])).await;
     let key = run("r");
-    let asked = stage.log.interaction(&key, "q").await.expect("the question");
+    let asked = fixture.log.interaction(&key, "q").await.expect("the question");
     assert_eq!((asked.run_id.as_str(), asked.thread_id.as_str(), &asked.answer), ("r", "r", &None));
     assert_eq!(asked.question.schema.as_ref().map(Json::text), Some(r#"{"type":"object"}"#));
     let week = asked.expires_at.expect("a time").0 - asked.asked_at.0;
     assert_eq!(week, crate::limits::INTERACTION_MILLIS);
     // The guard has given the second one a name of its own.
-    let won = say(&stage, "r", answer("q.2", r#"{"x":"y"}"#)).await.expect("an answer").answer;
-    let stage = stage.reopen().await;
-    assert_eq!(stage.log.interaction(&key, "q.2").await.expect("the question").answer, Some(won));
-    assert_eq!(stage.log.interaction(&key, "q").await.expect("the question"), asked);
-    let unknown = stage.log.interaction(&key, "q.3").await;
+    let won = say(&fixture, "r", answer("q.2", r#"{"x":"y"}"#)).await.expect("an answer").answer;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.log.interaction(&key, "q.2").await.expect("the question").answer, Some(won));
+    assert_eq!(fixture.log.interaction(&key, "q").await.expect("the question"), asked);
+    let unknown = fixture.log.interaction(&key, "q.3").await;
     assert!(matches!(unknown, Err(LogError::InteractionUnknown { .. })));
-    assert!(matches!(stage.log.interaction(&run("none"), "q").await, Err(LogError::RunUnknown(_))));
+    assert!(matches!(fixture.log.interaction(&run("none"), "q").await, Err(LogError::RunUnknown(_))));
 }

@@ -3,7 +3,7 @@
 use runwire_model::dialect::Dialect;
 
 use super::Bed;
-use super::stage::{Stage, run, stamped, thread, to_run, to_thread};
+use super::fixture::{Fixture, run, stamped, thread, to_run, to_thread};
 use crate::append::{Append, CheckMode};
 use crate::error::FrameProblem;
 
@@ -20,9 +20,9 @@ fn content(sequence: u64) -> String {
     frame(sequence, "content", r#"{"content":"x"}"#)
 }
 
-/// A stage of thinking that the document does not have.
+/// A fixture of thinking that the document does not have.
 fn odd(sequence: u64) -> String {
-    frame(sequence, "thinking", r#"{"content":"x","stage":"dreaming"}"#)
+    frame(sequence, "thinking", r#"{"content":"x","fixture":"dreaming"}"#)
 }
 
 fn call(sequence: u64, kind: &str) -> String {
@@ -39,88 +39,88 @@ fn strict(append: Append) -> Append {
 
 /// What came before stays written, and the refusal tells line, field, rule and section.
 pub async fn a_strict_append_refuses_what_the_document_does_not_allow(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let body = strict(to_run("r", &[start(), content(1), odd(2), content(3)]));
-    let appended = stage.log.append(body).await.expect("an answer");
+    let appended = fixture.log.append(body).await.expect("an answer");
     assert_eq!((appended.accepted, appended.last_seq), (2, 2));
     let fault = appended.fault.expect("a fault");
     assert_eq!((fault.index, fault.line, fault.problem.code()), (2, 3, "breaks_document"));
     let FrameProblem::Document(breach) = fault.problem else { panic!("{:?}", fault.problem) };
     assert_eq!((breach.dialect, breach.finding.code), (Dialect::StreamingEngine, "bad_value"));
-    assert_eq!(breach.finding.pointer.as_deref(), Some("/data/stage"));
+    assert_eq!(breach.finding.pointer.as_deref(), Some("/data/fixture"));
     assert_eq!(breach.finding.section.as_deref(), Some("§1.3"));
-    assert!(stage.info("r").await.summary.warnings.is_empty());
+    assert!(fixture.info("r").await.summary.warnings.is_empty());
 
     // A first frame that is refused creates nothing.
-    let appended = stage.log.append(strict(to_run("new", &[content(1)]))).await.expect("an answer");
+    let appended = fixture.log.append(strict(to_run("new", &[content(1)]))).await.expect("an answer");
     assert_eq!(appended.fault.expect("a fault").problem.code(), "breaks_document");
-    assert!(stage.log.run(&run("new")).await.is_err());
+    assert!(fixture.log.run(&run("new")).await.is_err());
 }
 
 /// The state of the check is stored with the run: an end without a start is told from one with it.
 pub async fn a_strict_body_may_arrive_in_pieces(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(strict(to_run("r", &[start(), call(1, "tool_call_start")]))).await;
-    let stage = stage.reopen().await;
-    stage.write(strict(to_run("r", &[call(2, "tool_call_end")]))).await;
-    let stage = stage.reopen().await;
+    let fixture = Fixture::open(bed).await;
+    fixture.write(strict(to_run("r", &[start(), call(1, "tool_call_start")]))).await;
+    let fixture = fixture.reopen().await;
+    fixture.write(strict(to_run("r", &[call(2, "tool_call_end")]))).await;
+    let fixture = fixture.reopen().await;
     for (frame, rule) in
         [(call(3, "tool_call_end"), "not_open"), (content(2), "not_increasing"), (start(), "already_open")]
     {
-        let appended = stage.log.append(strict(to_run("r", &[frame]))).await.expect("an answer");
+        let appended = fixture.log.append(strict(to_run("r", &[frame]))).await.expect("an answer");
         let FrameProblem::Document(breach) = appended.fault.expect("a fault").problem else {
             panic!("{rule}")
         };
         assert_eq!(breach.finding.code, rule);
     }
     // What was refused has left no trace.
-    stage
+    fixture
         .write(strict(to_run("r", &[content(3), call(4, "tool_call_start"), call(5, "tool_call_end")])))
         .await;
 }
 
 /// The frame that is sent in its place has the same index.
 pub async fn a_frame_that_breaks_its_document_uses_up_no_index(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let body = |frames: &[String], index| strict(stamped(to_run("r", frames), "p", 0, index));
-    let appended = stage.log.append(body(&[start(), odd(1)], 0)).await.expect("an answer");
+    let appended = fixture.log.append(body(&[start(), odd(1)], 0)).await.expect("an answer");
     assert_eq!((appended.accepted, appended.fault.is_some()), (1, true));
-    assert_eq!(stage.write(body(&[start(), content(1)], 0)).await.duplicates, 1);
-    assert_eq!(stage.records("r").await.len(), 2);
+    assert_eq!(fixture.write(body(&[start(), content(1)], 0)).await.duplicates, 1);
+    assert_eq!(fixture.records("r").await.len(), 2);
 }
 
 /// Without being asked to refuse, everything is written; duplicates are counted once.
 pub async fn what_breaks_a_document_is_counted_once_as_a_warning(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let body =
         || stamped(to_run("r", &[start(), odd(1), content(2), odd(3), call(4, "tool_call_end")]), "p", 0, 0);
-    assert_eq!(stage.write(body()).await.accepted, 5);
-    assert_eq!(stage.write(body()).await.duplicates, 5);
-    let stage = stage.reopen().await;
-    assert_eq!(stage.write(body()).await.duplicates, 5);
-    let warnings = stage.info("r").await.summary.warnings;
+    assert_eq!(fixture.write(body()).await.accepted, 5);
+    assert_eq!(fixture.write(body()).await.duplicates, 5);
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.write(body()).await.duplicates, 5);
+    let warnings = fixture.info("r").await.summary.warnings;
     assert_eq!((warnings.count, warnings.first.len()), (3, 2));
     let [stage_odd, not_open] = &warnings.first[..] else { panic!("{warnings:?}") };
     assert_eq!((stage_odd.seq, stage_odd.times, stage_odd.code.as_str()), (2, 2, "bad_value"));
-    assert_eq!(stage_odd.field.as_deref(), Some("data.stage"));
+    assert_eq!(stage_odd.field.as_deref(), Some("data.fixture"));
     assert_eq!((not_open.seq, not_open.times, not_open.code.as_str()), (5, 1, "not_open"));
     // The state went on with the run, in another body and after reopening.
-    stage.write(to_run("r", &[content(2)])).await;
-    stage.write(Append { end: true, ..to_run("r", &[content(2)]) }).await;
-    let warnings = stage.info("r").await.summary.warnings;
+    fixture.write(to_run("r", &[content(2)])).await;
+    fixture.write(Append { end: true, ..to_run("r", &[content(2)]) }).await;
+    let warnings = fixture.info("r").await.summary.warnings;
     assert_eq!((warnings.count, warnings.first[2].code.as_str()), (4, "not_increasing"));
 }
 
 /// However many different things are wrong, few are kept, and all are counted.
 pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let wrong = |at: u64| {
-        let data = format!(r#"{{"content":"x","stage":"{}","contnt{at}":1}}"#, "y".repeat(2000));
+        let data = format!(r#"{{"content":"x","fixture":"{}","contnt{at}":1}}"#, "y".repeat(2000));
         frame(at, "thinking", &data)
     };
     let frames: Vec<String> = std::iter::once(start()).chain((1..100).map(wrong)).collect();
-    stage.write(to_run("r", &frames)).await;
-    let warnings = stage.info("r").await.summary.warnings;
+    fixture.write(to_run("r", &frames)).await;
+    let warnings = fixture.info("r").await.summary.warnings;
     assert_eq!(warnings.count, 99);
     assert!(warnings.first.len() <= crate::limits::WARNINGS);
     for warning in &warnings.first {
@@ -130,29 +130,29 @@ pub async fn warnings_of_a_run_are_bounded(bed: &dyn Bed) {
 
 /// Also where the frame would end one run and begin another.
 pub async fn a_frame_that_would_begin_a_run_is_refused_before_anything_happens(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let node = r#"{"type":"node_enter","id":"think","session_id":"s"}"#;
     let first = r#"{"type":"run_start","run_id":"a","message":"?","agent":"x","session_id":"s"}"#;
-    stage.write(strict(to_thread("t", &[first, node]))).await;
-    let head = stage.log.thread(&thread("t")).await.expect("a thread").head;
+    fixture.write(strict(to_thread("t", &[first, node]))).await;
+    let head = fixture.log.thread(&thread("t")).await.expect("a thread").head;
     let bad = r#"{"type":"run_start","run_id":"b","message":7,"agent":"x","session_id":"s"}"#;
     let odd = r#"{"type":"run_start","run_id":"b","message":"?","agent":"x","session_id":"s","event_id":-1}"#;
     for frame in [bad, odd] {
-        let appended = stage.log.append(strict(to_thread("t", &[frame]))).await.expect("an answer");
+        let appended = fixture.log.append(strict(to_thread("t", &[frame]))).await.expect("an answer");
         assert!(appended.fault.is_some(), "{frame}");
-        assert_eq!(stage.log.thread(&thread("t")).await.expect("a thread").head, head, "{frame}");
+        assert_eq!(fixture.log.thread(&thread("t")).await.expect("a thread").head, head, "{frame}");
     }
-    assert_eq!(stage.status("a").await, "running");
+    assert_eq!(fixture.status("a").await, "running");
     // A run may answer what the one before it left open.
     let end = r#"{"reply":"","session_id":"s"}"#;
-    stage.write(strict(to_thread("t", &[end]))).await;
+    fixture.write(strict(to_thread("t", &[end]))).await;
 }
 
 /// What the server writes beside a producer is its own business.
 pub async fn frames_that_are_not_to_be_checked_are_not(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.write(Append { check: CheckMode::Off, ..to_run("r", &[odd(1)]) }).await;
-    assert!(stage.info("r").await.summary.warnings.is_empty());
+    let fixture = Fixture::open(bed).await;
+    fixture.write(Append { check: CheckMode::Off, ..to_run("r", &[odd(1)]) }).await;
+    assert!(fixture.info("r").await.summary.warnings.is_empty());
     // What came unchecked is not held against what follows.
-    stage.write(strict(to_run("r", &[call(2, "tool_call_end")]))).await;
+    fixture.write(strict(to_run("r", &[call(2, "tool_call_end")]))).await;
 }

@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 /// Longer than anything takes that happens at all.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) struct Stage {
+pub(super) struct Fixture {
     pub(super) store: Engine,
     pub(super) redis: Redis,
 }
 
-impl Stage {
+impl Fixture {
     pub(super) fn new() -> Self {
         Self { store: Engine::start().unwrap(), redis: Redis::start().unwrap() }
     }

@@ -7,8 +7,8 @@ use runwire_model::Timestamp;
 use runwire_model::record::Earlier;
 use runwire_model::run::Status;
 
-use super::stage::{
-    COMPLETED, STARTED, Stage, TENANT, delta, run, stamped, thread, to_run, to_run_of, to_thread,
+use super::fixture::{
+    COMPLETED, Fixture, STARTED, TENANT, delta, run, stamped, thread, to_run, to_run_of, to_thread,
 };
 use super::{Bed, Timing};
 use crate::error::LogError;
@@ -83,54 +83,54 @@ fn moved_append(mut append: Append) -> Append {
 
 /// Closed, cancelled, lost and open runs, and one that nothing was written to: all is the same there.
 pub async fn what_is_imported_is_what_was_exported(bed: &dyn Bed) {
-    let stage = Stage::with(bed, Timing { lease: Duration::from_millis(50), ..Timing::default() }).await;
-    stage.closed_run("t", "done", "你好").await;
-    stage.write(to_run_of("t", "cancelled", &[STARTED, ASKED])).await;
-    stage
+    let fixture = Fixture::with(bed, Timing { lease: Duration::from_millis(50), ..Timing::default() }).await;
+    fixture.closed_run("t", "done", "你好").await;
+    fixture.write(to_run_of("t", "cancelled", &[STARTED, ASKED])).await;
+    fixture
         .log
         .cancel(&run("cancelled"), Cancel { reason: Some("no".into()), by: None })
         .await
         .expect("a cancel");
-    stage.write(to_run_of("t", "lost", &[STARTED.to_owned(), delta("x")])).await;
-    stage.sweep_until("lost", "failed").await;
-    let stage = stage.reopen().await;
-    stage.write(stamped(to_run_of("t", "open", &[STARTED.to_owned(), delta("a")]), "p", 3, 0)).await;
-    let items = exported(&stage.log, &thread("t"), None).await;
+    fixture.write(to_run_of("t", "lost", &[STARTED.to_owned(), delta("x")])).await;
+    fixture.sweep_until("lost", "failed").await;
+    let fixture = fixture.reopen().await;
+    fixture.write(stamped(to_run_of("t", "open", &[STARTED.to_owned(), delta("a")]), "p", 3, 0)).await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
     assert_eq!(records(&items).len(), 11);
-    let imported = import(&stage.log, &there("t"), &items).await;
+    let imported = import(&fixture.log, &there("t"), &items).await;
     assert_eq!((imported.imported, imported.skipped, imported.head, imported.fault), (11, 0, 11, None));
-    let mut stage = stage;
+    let mut fixture = fixture;
     for _ in 0..2 {
-        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
+        assert_eq!(exported(&fixture.log, &there("t"), None).await, items);
         for id in ["done", "cancelled", "lost", "open"] {
-            let here = stage.info(id).await;
-            let moved = stage.log.run(&RunKey::new(ELSEWHERE, id)).await.expect("the run moved");
+            let here = fixture.info(id).await;
+            let moved = fixture.log.run(&RunKey::new(ELSEWHERE, id)).await.expect("the run moved");
             assert_eq!(moved, here);
         }
-        stage = stage.reopen().await;
+        fixture = fixture.reopen().await;
     }
 }
 
 /// An open run of each kind takes the next frames as it would have where it came from.
 pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let item = |text: &str| format!(r#"{{"type":"message_chunk","content":"{text}","id":"n"}}"#);
     let first = Append {
         dialect: Some(runwire_model::dialect::Dialect::Loom),
         ..stamped(to_run_of("t", "r", &[item("a"), item("b")]), "p", 1, 0)
     };
-    stage.write(first.clone()).await;
-    let items = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
+    fixture.write(first.clone()).await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
+    assert_eq!(import(&fixture.log, &there("t"), &items).await.fault, None);
     // The producer repeats itself, and goes on in the middle of a text that has no id.
-    let again = stage.write(moved_append(first)).await;
+    let again = fixture.write(moved_append(first)).await;
     assert_eq!((again.accepted, again.duplicates), (0, 2));
     let rest = |append: Append| Append { end: true, ..append };
     let more = rest(stamped(to_run("r", &[item("c")]), "p", 1, 2));
-    stage.write(more.clone()).await;
-    stage.write(moved_append(more)).await;
+    fixture.write(more.clone()).await;
+    fixture.write(moved_append(more)).await;
     let (here, moved) =
-        (exported(&stage.log, &thread("t"), None).await, exported(&stage.log, &there("t"), None).await);
+        (exported(&fixture.log, &thread("t"), None).await, exported(&fixture.log, &there("t"), None).await);
     let meaning = |items: &[TransferItem]| {
         records(items).iter().map(|one| one.record.entries.clone()).collect::<Vec<_>>()
     };
@@ -141,74 +141,74 @@ pub async fn an_imported_run_goes_on_as_if_it_had_not_moved(bed: &dyn Bed) {
             target: Target::Run(RunKey::new(tenant, "r2")),
             ..to_run_of("t", "r2", &[STARTED, COMPLETED])
         };
-        stage.write(next).await;
+        fixture.write(next).await;
     }
     let (here, moved) =
-        (exported(&stage.log, &thread("t"), None).await, exported(&stage.log, &there("t"), None).await);
+        (exported(&fixture.log, &thread("t"), None).await, exported(&fixture.log, &there("t"), None).await);
     assert_eq!(meaning(&moved), meaning(&here));
 }
 
 /// Runs side by side keep their order, and stay open.
 pub async fn a_parallel_thread_moves_with_its_runs_side_by_side(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.create_parallel_thread("t").await;
+    let fixture = Fixture::open(bed).await;
+    fixture.create_parallel_thread("t").await;
     for text in ["a", "b"] {
         for id in ["r1", "r2"] {
-            stage.write(to_run_of("t", id, &[delta(text)])).await;
+            fixture.write(to_run_of("t", id, &[delta(text)])).await;
         }
     }
-    stage.create_run("pending", Some("t")).await;
-    stage.write(to_run_of("t", "r1", &[COMPLETED])).await;
-    let items = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
-    assert_eq!(exported(&stage.log, &there("t"), None).await, items);
-    let info = stage.log.thread(&there("t")).await.expect("the thread moved");
+    fixture.create_run("pending", Some("t")).await;
+    fixture.write(to_run_of("t", "r1", &[COMPLETED])).await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
+    assert_eq!(import(&fixture.log, &there("t"), &items).await.fault, None);
+    assert_eq!(exported(&fixture.log, &there("t"), None).await, items);
+    let info = fixture.log.thread(&there("t")).await.expect("the thread moved");
     assert_eq!((info.parallel, info.open_runs), (true, vec!["r2".to_owned(), "pending".to_owned()]));
     // A run alone moves with what lies side by side with it.
-    let alone = exported(&stage.log, &thread("t"), Some("r1")).await;
+    let alone = exported(&fixture.log, &thread("t"), Some("r1")).await;
     assert_eq!(records(&alone).len(), 5);
 }
 
 /// A source that writes a whole thread finds its runs again.
 pub async fn a_producer_of_a_whole_thread_goes_on_after_the_move(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let frame = |run: &str, text: &str| {
         format!(r#"{{"type":"text.delta","run_id":"{run}","message_id":"m","content":"{text}"}}"#)
     };
-    stage.write(stamped(to_thread("t", &[frame("a", "1")]), "p", 0, 0)).await;
-    let items = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
+    fixture.write(stamped(to_thread("t", &[frame("a", "1")]), "p", 0, 0)).await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
+    assert_eq!(import(&fixture.log, &there("t"), &items).await.fault, None);
     let more = stamped(to_thread("t", &[frame("a", "2")]), "p", 0, 1);
-    assert_eq!(stage.write(moved_append(more)).await.last_seq, 2);
-    assert_eq!(stage.log.spans(&there("t")).await.expect("the thread").len(), 1);
+    assert_eq!(fixture.write(moved_append(more)).await.last_seq, 2);
+    assert_eq!(fixture.log.spans(&there("t")).await.expect("the thread").len(), 1);
 }
 
 /// What is there is compared and passed over; an import that was cut off is completed.
 pub async fn repeating_an_import_changes_nothing_and_completes_what_was_cut_off(bed: &dyn Bed) {
-    let stage = Stage::with(bed, Timing { lease: Duration::from_millis(1), ..Timing::default() }).await;
-    stage.closed_run("t", "r1", "a").await;
-    stage.closed_run("t", "r2", "b").await;
-    let items = exported(&stage.log, &thread("t"), None).await;
-    let cut = import(&stage.log, &there("t"), &items[..3]).await;
+    let fixture = Fixture::with(bed, Timing { lease: Duration::from_millis(1), ..Timing::default() }).await;
+    fixture.closed_run("t", "r1", "a").await;
+    fixture.closed_run("t", "r2", "b").await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
+    let cut = import(&fixture.log, &there("t"), &items[..3]).await;
     assert_eq!((cut.imported, cut.fault), (1, None));
     // What is half there is not taken for lost, also not after a restart.
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(stage.log.sweep().await, Ok(0));
-    let stage = stage.reopen().await;
+    assert_eq!(fixture.log.sweep().await, Ok(0));
+    let fixture = fixture.reopen().await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(stage.log.sweep().await, Ok(0));
+    assert_eq!(fixture.log.sweep().await, Ok(0));
     for (imported, skipped) in [(5, 1), (0, 6)] {
-        let again = import(&stage.log, &there("t"), &items).await;
+        let again = import(&fixture.log, &there("t"), &items).await;
         assert_eq!((again.imported, again.skipped, again.fault), (imported, skipped, None));
-        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
+        assert_eq!(exported(&fixture.log, &there("t"), None).await, items);
     }
 }
 
 /// Whatever differs from what is there, or cannot be, is named and changes nothing.
 pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
-    stage.closed_run("t", "r", "a").await;
-    let items = exported(&stage.log, &thread("t"), None).await;
+    let fixture = Fixture::open(bed).await;
+    fixture.closed_run("t", "r", "a").await;
+    let items = exported(&fixture.log, &thread("t"), None).await;
     let with = |at: usize, change: &dyn Fn(&mut StoredRecord)| {
         let mut changed = items.clone();
         if let TransferItem::Record(stored) = &mut changed[at] {
@@ -216,7 +216,7 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
         }
         changed
     };
-    let log = &stage.log;
+    let log = &fixture.log;
     let mut gap = items.clone();
     gap.remove(3);
     assert_eq!(problem(log, &there("t"), &gap).await, ImportProblem::Gap { expected: 2, got: 3 });
@@ -233,7 +233,7 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
     let changed = with(2, &|stored| stored.frame = Some(bytes::Bytes::from_static(b"{}")));
     assert_eq!(problem(log, &there("t"), &changed).await, ImportProblem::Conflict("record 1".into()));
     // The ids are taken, by others.
-    stage.closed_run("u", "r2", "b").await;
+    fixture.closed_run("u", "r2", "b").await;
     let mut others = exported(log, &thread("u"), None).await;
     assert_eq!(problem(log, &thread("t"), &others).await, ImportProblem::Conflict("the thread `t`".into()));
     if let TransferItem::Thread(facts) = &mut others[0] {
@@ -243,52 +243,54 @@ pub async fn what_does_not_fit_is_refused_where_it_stands(bed: &dyn Bed) {
     assert_eq!(problem(log, &thread("v"), &others).await, taken);
     let records_alone = log.import(&there("w"), vec![(1, items[2].clone())]).await;
     assert_eq!(records_alone.map(|_| ()), Err(LogError::ThreadUnknown("w".into())));
-    stage.log.delete_thread(&there("t"), false).await.expect("a deletion");
+    fixture.log.delete_thread(&there("t"), false).await.expect("a deletion");
     let gone = log.import(&there("t"), vec![(1, items[0].clone())]).await;
     assert_eq!(gone.map(|_| ()), Err(LogError::ThreadDeleted("t".into())));
 }
 
 /// What retention left moves with the messages and the state before it, and with the ids that are used up.
 pub async fn a_trimmed_thread_moves_with_what_it_led_to(bed: &dyn Bed) {
-    let stage = Stage::open(bed).await;
+    let fixture = Fixture::open(bed).await;
     let state = r#"{"type":"state.snapshot","state":{"n":1e2}}"#.to_owned();
-    stage.write(to_run_of("t", "r1", &[STARTED.to_owned(), delta("old"), state, COMPLETED.to_owned()])).await;
-    let moment = stage.info("r1").await.ended_at.expect("an end");
-    while stage.info("r1").await.ended_at.is_some_and(|at| at.0 + 3 > now()) {
+    fixture
+        .write(to_run_of("t", "r1", &[STARTED.to_owned(), delta("old"), state, COMPLETED.to_owned()]))
+        .await;
+    let moment = fixture.info("r1").await.ended_at.expect("an end");
+    while fixture.info("r1").await.ended_at.is_some_and(|at| at.0 + 3 > now()) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    stage.closed_run("t", "r2", "new").await;
+    fixture.closed_run("t", "r2", "new").await;
     let cut = RetentionLimits { ended_before: Some(Timestamp(moment.0 + 1)), ..RetentionLimits::default() };
-    assert_eq!(stage.log.trim(cut).await, Ok(1));
-    let items = exported(&stage.log, &thread("t"), None).await;
-    assert_eq!(import(&stage.log, &there("t"), &items).await.fault, None);
+    assert_eq!(fixture.log.trim(cut).await, Ok(1));
+    let items = exported(&fixture.log, &thread("t"), None).await;
+    assert_eq!(import(&fixture.log, &there("t"), &items).await.fault, None);
     // A run alone is like a thread that was trimmed up to it.
-    let alone = exported(&stage.log, &thread("t"), Some("r2")).await;
+    let alone = exported(&fixture.log, &thread("t"), Some("r2")).await;
     let third = ThreadKey::new("third", "t");
-    assert_eq!(import(&stage.log, &third, &alone).await.fault, None);
-    let mut stage = stage.reopen().await;
+    assert_eq!(import(&fixture.log, &third, &alone).await.fault, None);
+    let mut fixture = fixture.reopen().await;
     for _ in 0..2 {
-        assert_eq!(exported(&stage.log, &there("t"), None).await, items);
+        assert_eq!(exported(&fixture.log, &there("t"), None).await, items);
         let told = |window: &runwire_model::window::Window| (window.messages(), window.state());
-        let here = told(&stage.log.before(&thread("t"), 5).await.expect("the thread"));
+        let here = told(&fixture.log.before(&thread("t"), 5).await.expect("the thread"));
         for key in [there("t"), third.clone()] {
-            assert_eq!(told(&stage.log.before(&key, 5).await.expect("the thread")), here);
-            assert_eq!(records(&exported(&stage.log, &key, None).await), records(&items));
+            assert_eq!(told(&fixture.log.before(&key, 5).await.expect("the thread")), here);
+            assert_eq!(records(&exported(&fixture.log, &key, None).await), records(&items));
         }
-        let gone = stage.log.run(&RunKey::new(ELSEWHERE, "r1")).await.expect("its id is used up");
+        let gone = fixture.log.run(&RunKey::new(ELSEWHERE, "r1")).await.expect("its id is used up");
         assert_eq!((gone.trimmed, gone.status), (true, Status::Completed));
-        stage = stage.reopen().await;
+        fixture = fixture.reopen().await;
     }
     // All of it may be gone.
     let all = RetentionLimits { ended_before: Some(Timestamp(u64::MAX)), ..RetentionLimits::default() };
-    assert!(stage.log.trim(all).await.expect("a trim") >= 1);
-    let rest = exported(&stage.log, &thread("t"), None).await;
+    assert!(fixture.log.trim(all).await.expect("a trim") >= 1);
+    let rest = exported(&fixture.log, &thread("t"), None).await;
     let fourth = ThreadKey::new("fourth", "t");
-    assert_eq!(import(&stage.log, &fourth, &rest).await.fault, None);
-    let stage = stage.reopen().await;
+    assert_eq!(import(&fixture.log, &fourth, &rest).await.fault, None);
+    let fixture = fixture.reopen().await;
     let next =
         Append { target: Target::Run(RunKey::new("fourth", "r3")), ..to_run_of("t", "r3", &[STARTED]) };
-    assert_eq!(stage.write(next).await.last_seq, 8);
+    assert_eq!(fixture.write(next).await.last_seq, 8);
 }
 
 fn now() -> u64 {

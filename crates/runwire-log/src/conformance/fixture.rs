@@ -103,13 +103,13 @@ pub(super) fn meaning(
 }
 
 /// A store that is open.
-pub(super) struct Stage<'b> {
+pub(super) struct Fixture<'b> {
     bed: &'b dyn Bed,
     timing: Timing,
     pub(super) log: Arc<dyn Log>,
 }
 
-impl<'b> Stage<'b> {
+impl<'b> Fixture<'b> {
     pub(super) async fn open(bed: &'b dyn Bed) -> Self {
         Self::with(bed, Timing::default()).await
     }
