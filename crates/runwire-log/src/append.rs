@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runwire_model::dialect::Dialect;
 use runwire_model::run::WholePolicy;
 
-use crate::error::Fault;
+use crate::error::AppendFault;
 use crate::key::{RunKey, ThreadKey};
 
 /// Where frames are written to.

@@ -25,7 +25,7 @@ async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(3)).await;
 }
 
-async fn before(fixture: &Fixture<'_>, id: &str, seq: u64) -> (Vec<ChatMessage>, Option<String>) {
+async fn window_before(fixture: &Fixture<'_>, id: &str, seq: u64) -> (Vec<ChatMessage>, Option<String>) {
     let window = fixture.log.before(&thread(id), seq).await.expect("the thread");
     (window.messages(), window.state().map(|state| state.text().to_owned()))
 }
@@ -138,9 +138,9 @@ pub async fn runs_side_by_side_go_together(bed: &dyn Bed) {
     assert_eq!(fixture.log.trim(by_age(moment)).await, Ok(0));
     fixture.write(to_run("c", &[COMPLETED])).await;
     fixture.closed_run("t", "d", "x").await;
-    let before = before(&fixture, "t", 10).await;
+    let before = window_before(&fixture, "t", 10).await;
     assert_eq!(fixture.log.trim(by_bytes(1000)).await, Ok(3));
-    assert_eq!(before(&fixture, "t", 10).await, before);
+    assert_eq!(window_before(&fixture, "t", 10).await, before);
     assert_eq!(fixture.log.thread(&thread("t")).await.expect("the thread").oldest, 10);
 }
 
@@ -162,16 +162,22 @@ pub async fn messages_and_state_before_the_cut_are_kept(bed: &dyn Bed) {
     fixture.closed_run("t", "r3", "last").await;
     let head = fixture.log.thread(&thread("t")).await.expect("the thread").head;
     let first = fixture.info("r3").await.first_seq.expect("a record");
-    let before = (before(&fixture, "t", first).await, before(&fixture, "t", head + 1).await);
+    let before = (window_before(&fixture, "t", first).await, window_before(&fixture, "t", head + 1).await);
     assert!(before.0.1.as_deref().is_some_and(|state| state.contains("123456789012345678901234567890")));
     assert_eq!(before.0.0.len(), 5);
     let moment = fixture.info("r3").await.ended_at.expect("an end");
     assert_eq!(fixture.log.trim(by_age(moment)).await, Ok(2));
-    assert_eq!((before(&fixture, "t", first).await, before(&fixture, "t", head + 1).await), before);
+    assert_eq!(
+        (window_before(&fixture, "t", first).await, window_before(&fixture, "t", head + 1).await),
+        before
+    );
     let fixture = fixture.reopen().await;
-    assert_eq!((before(&fixture, "t", first).await, before(&fixture, "t", head + 1).await), before);
+    assert_eq!(
+        (window_before(&fixture, "t", first).await, window_before(&fixture, "t", head + 1).await),
+        before
+    );
     assert_eq!(fixture.log.trim(by_age(ALL)).await, Ok(1));
-    assert_eq!(before(&fixture, "t", head + 1).await, before.1);
+    assert_eq!(window_before(&fixture, "t", head + 1).await, before.1);
 }
 
 /// An empty thread counts on from where it was, and its time does not go back.

@@ -110,7 +110,7 @@ impl Security {
     /// Takes `sslmode` and `sslrootcert` out of an address.
     fn take_from(url: &str) -> Result<(String, Self), String> {
         // What stands before the first `@` are credentials, whatever is in them: so it is read later, too.
-        let location = url.find('@').unwrap_or(0);
+        let place = url.find('@').unwrap_or(0);
         let (place, query) = match url[place..].find('?') {
             Some(mark) => (&url[..place + mark], &url[place + mark + 1..]),
             None => (url, ""),

@@ -72,9 +72,9 @@ impl PgConnection {
 
     fn connect(address: &PgAddress, config: &Config, limit: Option<Duration>) -> PgResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let places = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
         let timeout_after =
-            Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(places).unwrap_or(1);
+            Duration::from_millis(limits::STORE_CONNECT_MILLIS) * u32::try_from(hosts).unwrap_or(1);
         let connecting = async { timeout(timeout_after, config.connect(address.tls.clone())).await };
         let (client, connection) =
             runtime.block_on(connecting).map_err(|_| PgError::Timeout(timeout_after))??;

@@ -41,7 +41,7 @@ pub(super) fn check(connection: &PgConnection) -> PgResult<String> {
 }
 
 fn places(connection: &PgConnection) -> PgResult<Vec<String>> {
-    let location = |sql: &&str| match connection.one(sql, &[]) {
+    let place = |sql: &&str| match connection.one(sql, &[]) {
         Ok(row) => Ok(row.get(0)),
         Err(PgError::Postgres(error)) if error.as_db_error().is_some() => Ok(UNKNOWN.to_owned()),
         Err(failure) => Err(failure),

@@ -98,7 +98,7 @@ impl HeadCache {
     pub(super) fn keep_run(&mut self, mut head: Box<RunHead>, version: i64) {
         (head.new, head.listed, head.leased) = (false, false, false);
         let location = RunLocation { run: head.id, thread: head.thread };
-        self.run_names.insert(head.key.clone(), place);
+        self.run_names.insert(head.key.clone(), location);
         let kept = self.of(location.thread, version);
         if !kept.runs.contains(&location.run) {
             kept.runs.push(location.run);

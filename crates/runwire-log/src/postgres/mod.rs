@@ -367,7 +367,7 @@ impl Log for PostgresLog {
 
     async fn stats(&self) -> Result<LogStats, LogError> {
         let stats = self.reading(|reader| reader.stats()).await?;
-        Ok(LogStats { written: self.write_counters.written(), ..figures })
+        Ok(LogStats { written: self.write_counters.written(), ..stats })
     }
 
     async fn ready(&self) -> Result<(), LogError> {

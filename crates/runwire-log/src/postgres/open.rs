@@ -107,7 +107,7 @@ impl PostgresLog {
 
 /// Reads an address.
 pub(super) fn config(url: &str) -> Result<PgAddress, PgOpenError> {
-    PgAddress::parse(url).map_err(PgOpenError::UnreadableRuns)
+    PgAddress::parse(url).map_err(PgOpenError::Unreadable)
 }
 
 /// The oldest version of Postgres that knows what is asked of it.

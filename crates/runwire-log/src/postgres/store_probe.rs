@@ -55,7 +55,7 @@ impl StoreProbe for PgReader {
         let mut located = vec![None; threads.len()];
         for row in self.connection.query(sql, &[&tenants, &names])? {
             let found = ThreadLocation { number: row.get(1), head: number(&row, 2), deleted: row.get(3) };
-            if let Some(location) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
+            if let Some(place) = located.get_mut(row.get::<_, i64>(0) as usize - 1) {
                 *place = Some(found);
             }
         }

@@ -253,7 +253,7 @@ impl TxnStore for PgTxnStore {
             Some(location) => Some(location),
             None => self.query_location("SELECT id, thread FROM run WHERE id = $1", &[&id])?,
         };
-        match place {
+        match location {
             Some(location) => self.load_run_at(location),
             None => {
                 self.saw_absence.set(true);

@@ -14,7 +14,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Runs that could not be read.
 #[derive(Debug, Default)]
-pub(super) struct Unreadable(HashMap<i64, Instant>);
+pub(super) struct UnreadableRuns(HashMap<i64, Instant>);
 
 impl UnreadableRuns {
     /// Lists those that are to be passed over.

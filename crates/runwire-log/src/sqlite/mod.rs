@@ -483,7 +483,7 @@ impl Log for SqliteLog {
     async fn stats(&self) -> Result<LogStats, LogError> {
         let path = self.path.clone();
         let stats = self.reading(move |reader| reader.stats(&path)).await?;
-        Ok(LogStats { written: self.write_counters.written(), ..figures })
+        Ok(LogStats { written: self.write_counters.written(), ..stats })
     }
 
     async fn ready(&self) -> Result<(), LogError> {

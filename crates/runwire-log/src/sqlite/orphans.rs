@@ -47,11 +47,11 @@ impl Orphans {
              OR (run.status = 'pending' AND run.request ->> '$.started')) \
              AND run.request ->> '$.agent' IN ({names}) ORDER BY run.id LIMIT ?"
         );
-        let mut by: Vec<rusqlite::types::Value> = vec![from.into(), self.last.into()];
-        by.extend(agents.iter().map(|agent| agent.clone().into()));
-        by.push(whole_number(limit as u64).into());
+        let mut values: Vec<rusqlite::types::Value> = vec![from.into(), self.last.into()];
+        values.extend(agents.iter().map(|agent| agent.clone().into()));
+        values.push(whole_number(limit as u64).into());
         let mut statement = reader.connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(params_from_iter(by), run_of_row)?;
+        let rows = statement.query_map(params_from_iter(values), run_of_row)?;
         let runs = rows.collect::<Result<Vec<_>, _>>()?;
         let claimed_up_to = match runs.last() {
             Some(last) if runs.len() == limit => last.id,

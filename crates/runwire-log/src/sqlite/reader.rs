@@ -221,7 +221,7 @@ impl ReadStore for SqliteReader {
     }
 
     fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError> {
-        let (filter, by): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
+        let (filter, values): (&str, Vec<&dyn rusqlite::ToSql>) = match &which {
             RunFilter::Named(name) => ("run.name = ?2", vec![&thread, name]),
             RunFilter::Numbered(id) => ("run.id = ?2", vec![&thread, id]),
             RunFilter::Begun { from, to } => ("run.first_seq BETWEEN ?2 AND ?3", vec![&thread, from, to]),
@@ -233,7 +233,7 @@ impl ReadStore for SqliteReader {
              WHERE run.thread = ?1 AND {filter} ORDER BY run.first_seq, run.id"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let runs = statement.query_map(&*by, run_of_row)?;
+        let runs = statement.query_map(&*values, run_of_row)?;
         Ok(runs.collect::<Result<_, _>>()?)
     }
 

@@ -116,7 +116,7 @@ fn save_producers(
 pub(super) fn load_thread(
     connection: &Connection,
     filter: &str,
-    by: &[&dyn rusqlite::ToSql],
+    values: &[&dyn rusqlite::ToSql],
 ) -> rusqlite::Result<Option<Box<ThreadHead>>> {
     let sql = format!(
         "SELECT id, tenant, name, parallel, created_at, head, head_at, deleted_at, oldest FROM thread WHERE {filter}"
@@ -202,7 +202,7 @@ pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
 pub(super) fn load_run(
     connection: &Connection,
     filter: &str,
-    by: &[&dyn rusqlite::ToSql],
+    values: &[&dyn rusqlite::ToSql],
 ) -> rusqlite::Result<Option<Box<RunHead>>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread WHERE {filter}");
     let mut statement = connection.prepare_cached(&sql)?;

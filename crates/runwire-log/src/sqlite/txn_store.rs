@@ -44,8 +44,8 @@ impl SqliteTxnStore {
         Ok(Self { connection, pending_commits, leases, names, next_thread, next_run })
     }
 
-    fn run_where(&self, filter: &str, by: &[&dyn rusqlite::ToSql]) -> SqliteResult<Option<Box<RunHead>>> {
-        let mut run = load_run(self.connection.begin(), filter, by)?;
+    fn run_where(&self, filter: &str, values: &[&dyn rusqlite::ToSql]) -> SqliteResult<Option<Box<RunHead>>> {
+        let mut run = load_run(self.connection.begin(), filter, values)?;
         if let Some(run) = &mut run {
             run.lease = self.leases.of(run.id);
         }

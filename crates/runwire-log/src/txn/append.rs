@@ -420,7 +420,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-fn lookup<'a>(
+fn run_history<'a>(
     source: &'a dyn RecordSource,
     run: &'a RunHead,
     next: u64,

@@ -67,8 +67,8 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-fn head_of(state: &TransferProducer, state: ProducerState) -> ProducerHead {
-    ProducerHead { epoch: state.epoch, next: state.next, state, dirty: true, snapshot_dirty: true }
+fn head_of(producer: &TransferProducer, state: ProducerState) -> ProducerHead {
+    ProducerHead { epoch: producer.epoch, next: producer.next, state, dirty: true, snapshot_dirty: true }
 }
 
 /// Keeps a producer's place, unless a newer one is known.

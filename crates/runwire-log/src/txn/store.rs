@@ -58,7 +58,7 @@ pub(crate) trait TxnStore {
     fn due(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;
 
     /// Takes note that a run whose lease ran out cannot be closed: a store may leave it out the next time.
-    fn pass_over(&self, _run: i64, _error: &Self::Error) {}
+    fn skip_unreadable(&self, _run: i64, _error: &Self::Error) {}
 
     /// Gives a number to a thread; each is given once.
     fn new_thread_id(&mut self) -> Result<i64, Self::Error>;

@@ -17,7 +17,7 @@ impl<S: TxnStore> Txn<S> {
             match self.close_if_expired(id) {
                 Ok(is_closed) => closed += usize::from(is_closed),
                 Err(error) => {
-                    self.store.pass_over(id, &error);
+                    self.store.skip_unreadable(id, &error);
                     return Err(error);
                 }
             }
