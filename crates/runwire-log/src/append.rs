@@ -67,7 +67,7 @@ impl FrameBatch {
         self.frames.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

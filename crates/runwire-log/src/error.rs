@@ -136,7 +136,7 @@ pub enum LogError {
     Damaged(String),
 }
 
-/// Tells what became of a question that takes no answer any more.
+/// Returns what became of a question that takes no answer any more.
 fn became(answer: &Resolution) -> String {
     match answer.decision {
         Decision::Expired => format!("expired at {}, before anybody answered it", answer.at),
@@ -145,7 +145,7 @@ fn became(answer: &Resolution) -> String {
 }
 
 impl LogError {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunUnknown(_) => "run_unknown",
@@ -225,7 +225,7 @@ impl fmt::Display for Breach {
 }
 
 impl FrameProblem {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Decode(error) => error.code(),

@@ -34,7 +34,7 @@ pub struct Outage {
 }
 
 impl Dependency {
-    /// Tells of a store that was asked.
+    /// Returns a store that was asked.
     pub fn from_probe(kind: &'static str, answer: Result<(), LogError>) -> Self {
         let outage = answer.err().map(|error| match error {
             LogError::Unavailable(reason) => Outage { since: None, reason },

@@ -264,7 +264,7 @@ pub struct Warning {
 }
 
 impl Warnings {
-    /// Tells whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -330,7 +330,7 @@ pub struct InteractionInfo {
 }
 
 impl InteractionInfo {
-    /// Tells whether it waits for an answer.
+    /// Returns whether it waits for an answer.
     pub fn is_open(&self) -> bool {
         self.status == OPEN
     }

@@ -101,7 +101,7 @@ pub struct InboxCursor {
 }
 
 impl Answer {
-    /// Tells whether somebody has said just this before; how the JSON is laid out does not matter.
+    /// Returns whether somebody has said just this before; how the JSON is laid out does not matter.
     pub fn is(&self, won: &Resolution) -> bool {
         self.decision == won.decision
             && self.reason == won.reason

@@ -47,7 +47,7 @@ impl RunKey {
     }
 }
 
-/// Tells whether a producer's word can be the id of a thread or a run.
+/// Returns whether a producer's word can be the id of a thread or a run.
 pub(crate) fn is_usable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= limits::ID_BYTES && !id.chars().any(char::is_control)
 }

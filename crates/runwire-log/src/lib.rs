@@ -127,7 +127,7 @@ pub struct RetentionLimits {
 }
 
 impl RetentionLimits {
-    /// Tells the moment that an age means when it is `now`.
+    /// Returns the moment that an age means when it is `now`.
     pub(crate) fn at(self, now: Timestamp) -> Self {
         let millis = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let by_age = self.age.map(|age| Timestamp(now.0.saturating_sub(millis(age))));
@@ -215,10 +215,10 @@ pub trait Log: Send + Sync + 'static {
     /// Renews a run's lease.
     async fn heartbeat(&self, run: &RunKey) -> Result<RunInfo, LogError>;
 
-    /// Closes the runs whose lease ran out, and tells how many.
+    /// Closes the runs whose lease ran out, and returns how many.
     async fn sweep(&self) -> Result<usize, LogError>;
 
-    /// Gives a page of everything that is stored of a thread, so that it can move to another log.
+    /// Returns a page of everything that is stored of a thread, so that it can move to another log.
     async fn export(&self, thread: &ThreadKey, part: &ExportRequest) -> Result<ExportPage, LogError>;
 
     /// Takes in items of a thread that moves here; returns when they are durable.
@@ -235,10 +235,10 @@ pub trait Log: Send + Sync + 'static {
     /// Deletes a thread and everything of it; `force` cancels the runs that are open.
     async fn delete_thread(&self, thread: &ThreadKey, force: bool) -> Result<(), LogError>;
 
-    /// Removes what retention does not keep, and tells how many runs.
+    /// Removes what retention does not keep, and returns how many runs.
     async fn trim(&self, retention: RetentionLimits) -> Result<usize, LogError>;
 
-    /// Tells of a run.
+    /// Returns a run.
     async fn run(&self, run: &RunKey) -> Result<RunInfo, LogError>;
 
     /// Lists runs, newest first.
@@ -248,12 +248,12 @@ pub trait Log: Send + Sync + 'static {
     /// given once: it belongs to whoever asked.
     async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError>;
 
-    /// Tells whether this node keeps house for all: one node at a time tells webhooks and removes what is old.
+    /// Returns whether this node keeps house for all: one node at a time tells webhooks and removes what is old.
     fn on_duty(&self) -> bool {
         true
     }
 
-    /// Tells of a question, open or not.
+    /// Returns a question, open or not.
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError>;
 
     /// Lists the questions that are open, newest first.
@@ -276,7 +276,7 @@ pub trait Log: Send + Sync + 'static {
     /// Whoever watches first and lists them afterwards misses none.
     fn outbox_changed(&self) -> watch::Receiver<()>;
 
-    /// Tells of a thread.
+    /// Returns a thread.
     async fn thread(&self, thread: &ThreadKey) -> Result<ThreadInfo, LogError>;
 
     /// Lists threads, newest first: those created before one, at most so many.
@@ -287,13 +287,13 @@ pub trait Log: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ThreadInfo>, LogError>;
 
-    /// Tells where the runs of a thread lie, in the order they began; those that retention removed are left out.
+    /// Returns where the runs of a thread lie, in the order they began; those that retention removed are left out.
     async fn spans(&self, thread: &ThreadKey) -> Result<Vec<RunSpan>, LogError>;
 
-    /// Tells how far a producer of a run is.
+    /// Returns how far a producer of a run is.
     async fn producer(&self, run: &RunKey, producer: &str) -> Result<Option<ProducerInfo>, LogError>;
 
-    /// Tells how far a producer of a thread that is written as a whole is.
+    /// Returns how far a producer of a thread that is written as a whole is.
     async fn thread_producer(
         &self,
         thread: &ThreadKey,
@@ -303,7 +303,7 @@ pub trait Log: Send + Sync + 'static {
     /// Reads the records after `after`, a page at most.
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError>;
 
-    /// Tells the thread's messages and state before a `seq`, as far as they are kept.
+    /// Returns the thread's messages and state before a `seq`, as far as they are kept.
     async fn before(&self, thread: &ThreadKey, seq: u64) -> Result<Window, LogError>;
 
     /// Finds the newest checkpoint of a run that is not after `seq`.
@@ -322,7 +322,7 @@ pub trait Log: Send + Sync + 'static {
     /// Whoever takes the tail first and reads the store afterwards misses nothing.
     fn tail(&self, thread: &ThreadKey) -> Arc<Tail>;
 
-    /// Tells a number that changes with every commit, before whoever caused it learns of it; nothing where the log
+    /// Returns a number that changes with every commit, before whoever caused it learns of it; nothing where the log
     /// does not see every commit.
     ///
     /// Whoever asks first and reads the store afterwards need not read again until it has changed.
@@ -330,18 +330,18 @@ pub trait Log: Send + Sync + 'static {
         None
     }
 
-    /// Tells how much was written since the log was opened, and what it holds now.
+    /// Returns how much was written since the log was opened, and what it holds now.
     async fn stats(&self) -> Result<LogStats, LogError>;
 
-    /// Tells whether the log can be read and written.
+    /// Returns whether the log can be read and written.
     async fn ready(&self) -> Result<(), LogError>;
 
-    /// Tells whether the log can be used, and what it leans on. Answers soon, also where nothing else does.
+    /// Returns whether the log can be used, and what it leans on. Answers soon, also where nothing else does.
     async fn health(&self) -> Health {
         Health { store: Dependency::from_probe("store", self.ready().await), tail: None }
     }
 
-    /// Tells how the node stands, without asking anybody.
+    /// Returns how the node stands, without asking anybody.
     fn node_stats(&self) -> NodeStats {
         NodeStats::default()
     }

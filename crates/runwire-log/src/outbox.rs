@@ -25,7 +25,7 @@ impl OutboxKind {
     pub const ALL: [Self; 4] =
         [Self::InteractionRequested, Self::RunCompleted, Self::RunFailed, Self::RunCancelled];
 
-    /// Tells the type of the event.
+    /// Returns the type of the event.
     pub fn name(self) -> &'static str {
         match self {
             Self::InteractionRequested => "interaction.requested",
@@ -40,7 +40,7 @@ impl OutboxKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Tells what an event is to be told as, if at all.
+    /// Returns what an event is to be told as, if at all.
     pub(crate) fn of(body: &Body) -> Option<Self> {
         match body {
             Body::InteractionRequested(_) => Some(Self::InteractionRequested),

@@ -23,7 +23,7 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// Tells about how many bytes the record takes in memory.
+    /// Returns about how many bytes the record takes in memory.
     pub fn weight(&self) -> usize {
         // Events say about what their frame says; those that no frame says are measured themselves.
         let unframed = |entry: &&Entry| {
@@ -36,7 +36,7 @@ impl StoredRecord {
         size_of::<Self>() + 2 * frame + said + self.record.entries.len() * size_of::<Entry>()
     }
 
-    /// Tells whether the record ends its run.
+    /// Returns whether the record ends its run.
     pub fn is_terminal(&self) -> bool {
         self.record.entries.iter().any(|entry| entry.event.body.is_terminal())
     }

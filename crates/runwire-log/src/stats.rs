@@ -94,7 +94,7 @@ impl WriteCounters {
         self.commit_buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tells what was counted so far.
+    /// Returns what was counted so far.
     pub(crate) fn written(&self) -> WriteStats {
         let commit_buckets = self.commit_buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         WriteStats {

@@ -54,7 +54,7 @@ impl Tail {
         self.head.subscribe()
     }
 
-    /// Tells how far the thread is.
+    /// Returns how far the thread is.
     pub fn head(&self) -> TailHead {
         *self.head.borrow()
     }
@@ -90,7 +90,7 @@ impl Tail {
         offered
     }
 
-    /// Takes in how far the store is, which was looked up after the tail began; tells whether records are missing.
+    /// Takes in how far the store is, which was looked up after the tail began; returns whether records are missing.
     pub(crate) fn set_position(&self, head: u64) -> bool {
         let (is_missing, newest) = {
             let mut recent = lock(&self.recent);
@@ -104,12 +104,12 @@ impl Tail {
         is_missing
     }
 
-    /// Tells the last record that the tail has shown, or knows to be shown by the store.
+    /// Returns the last record that the tail has shown, or knows to be shown by the store.
     pub(crate) fn newest(&self) -> Option<u64> {
         lock(&self.recent).newest()
     }
 
-    /// Tells what is missing, if anything is: what comes after a record, up to one that somebody has told of.
+    /// Returns what is missing, if anything is: what comes after a record, up to one that somebody has told of.
     pub(crate) fn missing(&self) -> Option<(u64, u64)> {
         let recent = lock(&self.recent);
         let newest = recent.newest()?;
@@ -144,12 +144,12 @@ impl Tail {
         self.head.send_modify(|known| known.seq = head);
     }
 
-    /// Ties something to the tail that ends with it; tells whether there was nothing yet.
+    /// Ties something to the tail that ends with it; returns whether there was nothing yet.
     pub(crate) fn attach(&self, follow_guard: FollowGuard) -> bool {
         self.follow_guard.set(follow_guard).is_ok()
     }
 
-    /// Tells whether something is tied to it.
+    /// Returns whether something is tied to it.
     pub(crate) fn is_followed(&self) -> bool {
         self.follow_guard.get().is_some()
     }
@@ -253,7 +253,7 @@ impl Tails {
         self.find(thread).0
     }
 
-    /// Finds the tail of a thread, or begins one; tells whether it is new.
+    /// Finds the tail of a thread, or begins one; returns whether it is new.
     pub(crate) fn find(&self, thread: &ThreadKey) -> (Arc<Tail>, bool) {
         let mut threads = lock(&self.threads);
         if let Some(tail) = threads.get(thread).and_then(Weak::upgrade) {

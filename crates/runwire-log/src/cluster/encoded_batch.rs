@@ -1,4 +1,4 @@
-//! The records that one commit brings to one thread: as the store keeps them, and as other nodes are told of them.
+//! Encodes the records of one thread in one commit: once, for the store and for other nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use bytes::Bytes;
 use super::redis::PublishedEntry;
 use crate::record::{self, DamagedRecord, RecordDecoder, StoredRecord};
 
-/// The records of one thread in one commit.
+/// The encoded records of one thread in one commit.
 ///
-/// They are written once. Before them are the names of their runs, which the store need not be told: u32 how many,
-/// then for each its number u64, length u32 and name, all little-endian.
+/// An index of run names precedes the records, which the store does not need: a u32 count, then for each run its
+/// number u64, length u32 and name, all little-endian.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedBatch {
     pub(crate) thread: i64,
     pub(crate) first: u64,
     pub(crate) last: u64,
     bytes: Bytes,
-    /// Where the records begin.
+    /// Offset of the first record.
     records: usize,
 }
 
 impl EncodedBatch {
-    /// Packs records, each with the number of its run; nothing where there are none.
+    /// Encodes records, each with the number of its run; returns `None` for no records.
     pub(crate) fn encode(thread: i64, records: &[(i64, Arc<StoredRecord>)]) -> Option<Self> {
         let (first, last) = (records.first()?.1.record.seq, records.last()?.1.record.seq);
         let mut runs: Vec<(i64, &str)> = Vec::new();
@@ -46,18 +46,18 @@ impl EncodedBatch {
         Some(Self { thread, first, last, bytes: bytes.into(), records: begin })
     }
 
-    /// Shows the records as the store keeps them.
+    /// Returns the bytes that the store keeps.
     pub(crate) fn records(&self) -> &[u8] {
         &self.bytes[self.records..]
     }
 
-    /// Makes it what other nodes are told.
+    /// Converts it to the entry that is published.
     pub(crate) fn into_entry(self) -> PublishedEntry {
         PublishedEntry { thread: self.thread, first: self.first, last: self.last, body: self.bytes }
     }
 }
 
-/// Unpacks what another node has told: the records after a `seq`, if they are those that it says.
+/// Decodes what another node has published: the records after a `seq`, if they are the announced ones.
 pub(super) fn decode(
     body: Bytes,
     first: u64,

@@ -1,4 +1,4 @@
-//! The threads that are read on this node, and what is to be found out about them.
+//! The registry of threads that readers of this node follow, with the lookups and reads that are due for them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use crate::limits;
 use crate::record::StoredRecord;
 use crate::tail::{OfferResult, Tail};
 
-/// Where everybody looks who keeps tails filled.
+/// The followed threads of a node, shared by its writers, its subscriber and its head poller.
 #[derive(Debug)]
 pub(crate) struct FollowedThreads {
     inner: Mutex<Inner>,
@@ -27,14 +27,14 @@ pub(crate) struct FollowedThreads {
     pub(super) healed: AtomicU64,
 }
 
-/// A tail is let go of only while this is not locked: the last one to hold it takes it from here.
+/// Drop no tail while this is locked: dropping the last reference locks it to remove the entry.
 #[derive(Debug, Default)]
 struct Inner {
-    /// Those that are followed, by their number.
+    /// Followed threads by the store's number.
     followed: HashMap<i64, Followed>,
-    /// Those that are looked for.
+    /// Threads whose number is not known yet.
     unresolved: HashMap<ThreadKey, Unresolved>,
-    /// Those that something is missing of.
+    /// Threads of which records are missing.
     pending_reads: HashMap<i64, PendingRead>,
     stamps: u64,
 }
@@ -42,42 +42,42 @@ struct Inner {
 #[derive(Debug)]
 struct Followed {
     tail: Weak<Tail>,
-    /// Tells it from an earlier tail of the same thread.
+    /// Distinguishes this tail from an earlier one of the same thread.
     stamp: u64,
 }
 
 #[derive(Debug)]
 struct Unresolved {
     tail: Weak<Tail>,
-    /// When it is looked for again.
+    /// When it is looked up next.
     due: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct PendingRead {
     due: Instant,
-    /// Whether Redis should have told of it.
+    /// Whether Redis was up and did not deliver it.
     redis_missed_it: bool,
 }
 
-/// When what is missing is read from the store.
+/// When missing records are read from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadUrgency {
-    /// At once.
+    /// Immediately.
     Now,
-    /// Unless it comes in time.
+    /// After the reorder delay, unless they arrive.
     Soon,
-    /// Unless it comes in time. Redis should have told of it, and has not.
+    /// After the reorder delay. Redis was up and did not deliver them.
     MissedByRedis,
 }
 
-/// The entry of a tail that is followed; it is left when the tail ends.
+/// Follows a thread until it is dropped, which its tail does when the last reader is gone.
 #[derive(Debug)]
 pub(crate) struct FollowGuard {
     followed: Weak<FollowedThreads>,
     number: i64,
     stamp: u64,
-    /// Ends with it.
+    /// Ends the Redis subscription when dropped.
     _subscription: Option<Subscription>,
 }
 
@@ -110,7 +110,7 @@ impl FollowedThreads {
         }
     }
 
-    /// Shows what this node has committed to a thread; whoever reads it here sees it in its order.
+    /// Offers this node's own commit to the tail of a thread.
     pub(crate) fn show_commit(
         self: &Arc<Self>,
         number: i64,
@@ -127,21 +127,21 @@ impl FollowedThreads {
         }
     }
 
-    /// Has a thread looked for whose tail is new.
+    /// Queues the lookup of a thread whose tail is new.
     pub(super) fn resolve(&self, key: &ThreadKey, tail: &Arc<Tail>) {
         let thread = Unresolved { tail: Arc::downgrade(tail), due: Instant::now() };
         self.lock().unresolved.insert(key.clone(), thread);
         self.wake.notify_one();
     }
 
-    /// Tells the other nodes what this one has committed, without waiting for anything.
+    /// Publishes this node's commits to the other nodes. Never waits.
     pub(crate) fn publish(&self, batches: impl IntoIterator<Item = EncodedBatch>) {
         if let Some(redis) = &self.redis {
             redis.publish(batches.into_iter().map(EncodedBatch::into_entry));
         }
     }
 
-    /// Follows a thread that is known to have been at a record when its tail was there.
+    /// Follows a thread whose head was `head` after its tail was created.
     pub(super) fn follow(self: &Arc<Self>, number: i64, tail: &Arc<Tail>, head: u64) {
         let is_missing = tail.set_position(head);
         if let Some(stamp) = self.register(number, tail) {
@@ -152,7 +152,7 @@ impl FollowedThreads {
                 stamp,
                 _subscription: subscription,
             });
-            // The first look at heads may be due by now.
+            // The first poll of heads may be due.
             self.wake.notify_one();
         }
         if is_missing {
@@ -160,7 +160,7 @@ impl FollowedThreads {
         }
     }
 
-    /// Notes that a thread is followed, before Redis can tell anything of it; nothing where it was.
+    /// Adds a thread before Redis can deliver entries of it; returns `None` if it is followed already.
     fn register(&self, number: i64, tail: &Arc<Tail>) -> Option<u64> {
         let mut inner = self.lock();
         let is_there = |entry: &Followed| entry.tail.as_ptr() == Arc::as_ptr(tail);
@@ -173,12 +173,12 @@ impl FollowedThreads {
         Some(stamp)
     }
 
-    /// Finds the tail of a thread that is followed.
+    /// Returns the tail of a followed thread.
     pub(super) fn tail(&self, number: i64) -> Option<Arc<Tail>> {
         self.lock().followed.get(&number).and_then(|entry| entry.tail.upgrade())
     }
 
-    /// Has what is missing of a thread read from the store.
+    /// Schedules a read of a thread's missing records.
     pub(super) fn request_read(&self, number: i64, urgency: ReadUrgency) {
         let waits = urgency != ReadUrgency::Now && self.redis_is_up();
         let delay = if waits { Duration::from_millis(limits::REORDER_MILLIS) } else { Duration::ZERO };
@@ -195,29 +195,29 @@ impl FollowedThreads {
         self.wake.notify_one();
     }
 
-    /// Tells whether Redis tells of what is committed.
+    /// Returns whether Redis delivers commits of other nodes.
     pub(super) fn redis_is_up(&self) -> bool {
         self.redis.as_ref().is_some_and(|redis| redis.links().borrow().subscribing.up)
     }
 
-    /// Watches whether Redis does.
+    /// Watches the state of the Redis connections.
     pub(super) fn links(&self) -> Option<watch::Receiver<RedisLinks>> {
         self.redis.as_ref().map(RedisTail::links)
     }
 
-    /// Tells when something is to be looked for by name, or read.
+    /// Returns when the next lookup or read is due.
     pub(super) fn due(&self) -> Option<Instant> {
         let inner = self.lock();
         let thread = inner.unresolved.values().map(|thread| thread.due);
         thread.chain(inner.pending_reads.values().map(|read| read.due)).min()
     }
 
-    /// Tells whether any thread is followed.
+    /// Returns whether any thread is followed.
     pub(super) fn is_following(&self) -> bool {
         !self.lock().followed.is_empty()
     }
 
-    /// Lists threads that are to be looked for by name now.
+    /// Lists threads whose lookup is due.
     pub(super) fn due_unresolved(&self) -> Vec<(ThreadKey, Arc<Tail>)> {
         let now = Instant::now();
         let mut inner = self.lock();
@@ -227,7 +227,7 @@ impl FollowedThreads {
         found.take(limits::POLL_NAMES).collect()
     }
 
-    /// Notes that a thread was looked for: in vain, or not.
+    /// Removes a thread that was found, or schedules its next lookup.
     pub(super) fn mark_resolved(&self, key: &ThreadKey, tail: &Arc<Tail>, is_found: bool) {
         let mut inner = self.lock();
         let Some(thread) = inner.unresolved.get_mut(key) else { return };
@@ -241,19 +241,19 @@ impl FollowedThreads {
         }
     }
 
-    /// Lists the threads that are followed.
+    /// Lists all followed threads.
     pub(super) fn all(&self) -> Vec<(i64, Arc<Tail>)> {
         let inner = self.lock();
         inner.followed.iter().filter_map(|(number, entry)| Some((*number, entry.tail.upgrade()?))).collect()
     }
 
-    /// Takes threads of which something is to be read now; tells of each whether Redis has failed to tell of it.
+    /// Takes the reads that are due, each with whether Redis has missed it.
     pub(super) fn take_due_reads(&self) -> Vec<(i64, Arc<Tail>, bool)> {
         let now = Instant::now();
         let mut inner = self.lock();
         let due = inner.pending_reads.iter().filter(|(_, read)| read.due <= now);
         let mut due: Vec<_> = due.map(|(number, read)| (*number, *read)).collect();
-        // Whoever has waited longest is first, so that none waits for ever.
+        // The longest waiting first, so that none starves.
         due.sort_unstable_by_key(|(_, read)| read.due);
         due.truncate(limits::POLL_THREADS);
         let mut found = Vec::new();
@@ -266,7 +266,7 @@ impl FollowedThreads {
         found
     }
 
-    /// Leaves a thread that is deleted.
+    /// Removes a deleted thread.
     pub(super) fn unfollow(&self, number: i64, tail: &Tail) {
         let mut inner = self.lock();
         if inner.followed.get(&number).is_some_and(|entry| std::ptr::eq(entry.tail.as_ptr(), tail)) {
@@ -275,20 +275,20 @@ impl FollowedThreads {
         }
     }
 
-    /// Notes whether the store can be looked into.
+    /// Records whether the last poll succeeded.
     pub(super) fn set_poller_status(&self, error: Option<String>) {
         let mut status = self.poller_status.lock().unwrap_or_else(PoisonError::into_inner);
         let up = error.is_none();
         if status.up != up {
             (status.up, status.since) = (up, std::time::Instant::now());
-            tracing::info!(up, error, "looking into the store for readers changed");
+            tracing::info!(up, error, "polling the store for readers has changed state");
         }
         if error.is_some() {
             status.error = error;
         }
     }
 
-    /// Tells how it goes.
+    /// Returns statistics.
     pub(super) fn stats(&self) -> ClusterStats {
         let (followed, unknown) = {
             let inner = self.lock();
@@ -305,14 +305,14 @@ impl FollowedThreads {
         }
     }
 
-    /// Tells the other nodes what waits to be told, as far as Redis takes it in time.
+    /// Publishes what is queued, as far as Redis accepts it in time.
     pub(super) async fn close(&self) {
         if let Some(redis) = &self.redis {
             redis.close().await;
         }
     }
 
-    /// A panic while it was held leaves at worst a thread that is looked at once more.
+    /// A panic while it was locked costs at worst one more lookup of a thread.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,7 @@
-//! What is looked up in the store for readers: where threads are, how far they are, and what is missing of them.
+//! Polls the store for the heads of followed threads, so that readers see commits that Redis has not delivered.
 //!
-//! One look at a time, over one connection: whatever is due is looked up together.
+//! One poll at a time, over one connection, does all that is due: it looks up threads by name, compares the heads of
+//! all followed threads, and reads missing records.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::key::ThreadKey;
 use crate::limits;
 use crate::tail::Tail;
 
-/// Looks whenever something is due, until it is aborted.
+/// Polls whenever something is due, until it is aborted.
 pub(super) async fn run(followed: Arc<FollowedThreads>, opener: ProbeOpener) {
     let mut links = followed.links();
     let mut poller = HeadPoller::new(followed, opener);
@@ -38,7 +39,7 @@ pub(super) async fn run(followed: Arc<FollowedThreads>, opener: ProbeOpener) {
             () = is_due => poller.poll().await,
             // Something new may be due.
             () = poller.followed.wake.notified() => {}
-            // What went by meanwhile is found now, rather than with the next look.
+            // Poll now for what was missed while the connection was down.
             is_open = link => {
                 poller.next_check = Instant::now();
                 links = links.filter(|_| is_open);
@@ -50,38 +51,38 @@ pub(super) async fn run(followed: Arc<FollowedThreads>, opener: ProbeOpener) {
 struct HeadPoller {
     followed: Arc<FollowedThreads>,
     opener: ProbeOpener,
-    /// The connection, while it works.
+    /// The connection, while it is healthy.
     probe: Option<Box<dyn StoreProbe>>,
-    /// When all heads are polled next.
+    /// When the heads of all followed threads are compared next.
     next_check: Instant,
-    /// Until when Redis is not trusted, because it has failed to tell of something.
+    /// Until when heads are polled as often as without Redis, because it has missed a commit.
     distrust_redis_until: Instant,
-    /// How long to wait after the next failure.
+    /// Backoff after the next failure.
     pause: Duration,
-    /// Nothing is tried before this.
+    /// No poll begins before this.
     not_before: Instant,
 }
 
-/// What is to be looked up together.
+/// What one poll asks of the store.
 #[derive(Default)]
 struct Lookup {
     locate: Vec<(ThreadKey, Arc<Tail>)>,
-    /// How far the threads are known to be.
+    /// The tails and known heads of followed threads, by number.
     heads: HashMap<i64, (Arc<Tail>, u64)>,
     read: Vec<MissingRecords>,
 }
 
-/// A thread that something is missing of.
+/// A thread of which records are missing.
 struct MissingRecords {
     number: i64,
     tail: Arc<Tail>,
     after: u64,
-    /// The last record that anybody has reported of.
+    /// The last record that anything has reported.
     reported: u64,
     redis_missed_it: bool,
 }
 
-/// What was found.
+/// What one poll has found.
 struct LookupResult {
     located: Vec<Option<ThreadLocation>>,
     changed: Vec<HeadChange>,
@@ -89,7 +90,7 @@ struct LookupResult {
 }
 
 impl Lookup {
-    /// Looks it all up, and waits for it.
+    /// Queries the store. Blocks.
     fn run(&self, probe: &mut dyn StoreProbe) -> Result<LookupResult, LogError> {
         let keys: Vec<_> = self.locate.iter().map(|(key, _)| key.clone()).collect();
         let heads: Vec<_> = self.heads.iter().map(|(number, (_, head))| (*number, *head)).collect();
@@ -117,7 +118,7 @@ impl HeadPoller {
         }
     }
 
-    /// Tells when there is something to look up.
+    /// Returns when the next poll is due.
     fn due(&self) -> Option<Instant> {
         let check = self.followed.is_following().then_some(self.next_check);
         let due = self.followed.due().into_iter().chain(check).min();
@@ -139,8 +140,8 @@ impl HeadPoller {
             });
             (lookup, polled)
         });
-        // Only a panic, or the end of the runtime, keeps it from coming back.
-        let Ok((lookup, polled)) = polling.await else { return self.failed("a look was broken off".into()) };
+        // Only a panic, or the end of the runtime, keeps it from returning.
+        let Ok((lookup, polled)) = polling.await else { return self.failed("a poll was aborted".into()) };
         match polled {
             Ok((probe, found)) => {
                 self.probe = Some(probe);
@@ -202,10 +203,10 @@ impl HeadPoller {
 
     fn apply_head_change(&self, tail: &Tail, known: u64, HeadChange { number, head, deleted }: HeadChange) {
         if head < known {
-            tracing::warn!(number, known, head, "the store has lost records that were shown");
+            tracing::warn!(number, known, head, "the store has lost records that readers have seen");
             tail.rewind_to(head);
         } else if tail.set_position(head) {
-            // Also of a thread that is deleted, whose end only Redis can tell: that has some time for it.
+            // The last records of a deleted thread come only from Redis, which has some time for them.
             return self.followed.request_read(number, ReadUrgency::MissedByRedis);
         }
         if deleted {
@@ -226,7 +227,7 @@ impl HeadPoller {
             Some(records) => {
                 self.followed.healed.fetch_add(records.len() as u64, Relaxed);
                 tail.offer(&records);
-                // What retention has removed since is missing, too.
+                // What retention has removed since is skipped, too.
                 tail.skip_to(read.head);
             }
             None => tail.skip_to(read.head),
@@ -240,7 +241,7 @@ impl HeadPoller {
         }
     }
 
-    /// Sets when all heads are polled next, if they were now: not sooner than the look took.
+    /// Sets when heads are compared next, if they were now: at least as long from now as the poll took.
     fn next_check(&mut self, begun: Instant) {
         let now = Instant::now();
         if self.next_check > begun {
@@ -257,7 +258,7 @@ impl HeadPoller {
         let now = Instant::now();
         self.not_before = now + self.pause;
         self.pause = (2 * self.pause).min(Duration::from_millis(limits::POLL_RETRY_MILLIS));
-        // What went by meanwhile is found at once.
+        // The next successful poll compares all heads.
         self.next_check = now;
     }
 }

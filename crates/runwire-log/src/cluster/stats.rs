@@ -1,35 +1,35 @@
-//! How the readers of a node learn of what other nodes commit.
+//! Statistics of how a node learns of other nodes' commits.
 
 use std::time::Instant;
 
 use super::redis::RedisTailStats;
 
-/// What a node knows of the others' commits, and how.
+/// Statistics of how a node learns of other nodes' commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterStats {
-    /// How the tail over Redis is; nothing where there is none.
+    /// The Redis tail; `None` where there is no Redis.
     pub tail: Option<RedisTailStats>,
-    /// How the looks into the store go.
+    /// The head poller.
     pub poller: PollerStatus,
-    /// Threads that are followed because they are being read.
+    /// Followed threads.
     pub followed: usize,
-    /// Threads that somebody waits for and that the store does not have yet, or was not asked for.
+    /// Threads with readers that the store does not have yet, or was not asked for.
     pub unknown: usize,
-    /// Looks at how far all followed threads are.
+    /// Polls of the heads of all followed threads.
     pub head_checks: u64,
-    /// Reads of a thread because entries were missing.
+    /// Reads of a thread's missing records.
     pub heals: u64,
-    /// Records that those have brought.
+    /// Records that those reads returned.
     pub healed: u64,
 }
 
-/// How the looks into the store go.
+/// The state of the head poller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollerStatus {
-    /// Whether the last look succeeded.
+    /// Whether the last poll succeeded.
     pub up: bool,
-    /// Since when they do, or do not.
+    /// Since when polls succeed, or fail.
     pub since: Instant,
-    /// Why one failed last.
+    /// Why the last failed poll failed.
     pub error: Option<String>,
 }

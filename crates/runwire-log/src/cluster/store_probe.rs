@@ -1,4 +1,4 @@
-//! What a node has to look up in the store for its readers.
+//! What the head poller asks of a store.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::error::LogError;
 use crate::key::ThreadKey;
 use crate::record::StoredRecord;
 
-/// A thread that was looked for by name.
+/// A thread found by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadLocation {
     pub(crate) number: i64,
@@ -14,7 +14,7 @@ pub(crate) struct ThreadLocation {
     pub(crate) deleted: bool,
 }
 
-/// A thread that is not where it was said to be.
+/// A thread whose head is not the known one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadChange {
     pub(crate) number: i64,
@@ -22,28 +22,28 @@ pub(crate) struct HeadChange {
     pub(crate) deleted: bool,
 }
 
-/// What a thread has after a record.
+/// The records of a thread after a known one.
 #[derive(Debug)]
 pub(crate) struct RecordsAfter {
     pub(crate) number: i64,
     /// The thread's last record, as the read saw it.
     pub(crate) head: u64,
     pub(crate) deleted: bool,
-    /// The records up to the head; nothing where they are too much, or cannot be read.
+    /// The records up to the head; `None` where they are too many, or damaged.
     pub(crate) records: Option<Vec<Arc<StoredRecord>>>,
 }
 
-/// Looks into the store, and waits for it: each look is short, and is committed work only.
+/// Queries a store for the head poller. Each query blocks, is short, and sees only committed data.
 pub(crate) trait StoreProbe: Send + 'static {
-    /// Looks for threads by name; tells of each in the order asked, as far as it exists.
+    /// Looks up threads by name; returns one result for each, in order.
     fn locate(&mut self, threads: &[ThreadKey]) -> Result<Vec<Option<ThreadLocation>>, LogError>;
 
-    /// Tells which threads are not at these heads, or deleted.
+    /// Returns the threads whose head differs from the given one, or that are deleted.
     fn changed_heads(&mut self, heads: &[(i64, u64)]) -> Result<Vec<HeadChange>, LogError>;
 
-    /// Reads what threads have after these records.
+    /// Reads the records of threads after the given ones.
     fn read(&mut self, after: &[(i64, u64)]) -> Result<Vec<RecordsAfter>, LogError>;
 }
 
-/// Opens an eye, and waits for it.
+/// Opens a probe. Blocks while it connects.
 pub(crate) type ProbeOpener = Arc<dyn Fn() -> Result<Box<dyn StoreProbe>, LogError> + Send + Sync>;

@@ -1,4 +1,4 @@
-//! What is made of entries that arrive from Redis.
+//! Applies entries received from Redis to the tails of followed threads.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::followed_threads::{FollowedThreads, ReadUrgency};
 use super::redis::{EntryReceiver, ReceivedEntry};
 use crate::tail::OfferResult;
 
-/// Takes entries until there are no more.
+/// Applies entries until the Redis tail is dropped.
 pub(super) async fn run(followed: Arc<FollowedThreads>, mut receiver: EntryReceiver) {
     while let Some(entry) = receiver.next().await {
         apply(&followed, entry);
@@ -17,7 +17,7 @@ pub(super) async fn run(followed: Arc<FollowedThreads>, mut receiver: EntryRecei
 fn apply(followed: &FollowedThreads, ReceivedEntry { thread, first, last, body }: ReceivedEntry) {
     let Some(tail) = followed.tail(thread) else { return };
     let newest = tail.newest().unwrap_or(0);
-    // Most of all what this node has committed itself.
+    // Mostly this node's own commits.
     if last <= newest {
         return;
     }
@@ -28,7 +28,7 @@ fn apply(followed: &FollowedThreads, ReceivedEntry { thread, first, last, body }
                 followed.request_read(thread, ReadUrgency::Soon);
             }
         }
-        // Too large to be told, or not to be understood.
+        // Published without a body, or damaged.
         Some(Err(_)) | None => {
             if tail.set_position(last) {
                 followed.request_read(

@@ -1,4 +1,4 @@
-//! What keeps the tails of a node filled, from the outside.
+//! Starts and stops the tasks that fill the tails of a node: the head poller and the Redis subscriber.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{ClusterStats, ProbeOpener, TailOptions, head_poller, subscriber};
 use crate::key::ThreadKey;
 use crate::tail::Tail;
 
-/// What keeps the tails of a node filled. It ends when it is dropped.
+/// Runs the tasks that fill the tails of a node, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct TailFeeder {
     followed: Arc<FollowedThreads>,
@@ -19,14 +19,14 @@ pub(crate) struct TailFeeder {
 }
 
 impl TailFeeder {
-    /// Begins to follow whatever is read. `generation` tells this life of the store from others.
+    /// Starts the tasks. `generation` distinguishes this life of the store from others.
     pub(crate) fn open(
         runtime: &Handle,
         tail: Option<&TailOptions>,
         generation: &str,
         opener: ProbeOpener,
     ) -> Result<Self, TailError> {
-        // What is begun here begins its own tasks.
+        // The Redis tail spawns tasks of its own.
         let _within = runtime.enter();
         let opened = tail.map(|tail| RedisTail::open(&tail.url, tail.trust.as_deref(), generation));
         let (redis, receiver) = opened.transpose()?.unzip();
@@ -38,26 +38,26 @@ impl TailFeeder {
         Ok(Self { followed, tasks })
     }
 
-    /// Gives what tells the followed of commits.
+    /// Returns the registry, to which writers report commits.
     pub(crate) fn followed(&self) -> &Arc<FollowedThreads> {
         &self.followed
     }
 
-    /// Begins to follow a thread whose tail is new.
+    /// Follows a thread whose tail is new.
     pub(crate) fn begin(&self, key: &ThreadKey, tail: &Arc<Tail>) {
-        // No thread is called that, and a store cannot be asked for it.
+        // No thread has such a name, and Postgres cannot query for it.
         if key.tenant.contains('\0') || key.id.contains('\0') {
             return;
         }
         self.followed.resolve(key, tail);
     }
 
-    /// Tells how it goes.
+    /// Returns statistics.
     pub(crate) fn stats(&self) -> ClusterStats {
         self.followed.stats()
     }
 
-    /// Tells the other nodes what they were not told yet, as far as Redis takes it in time, and looks no more.
+    /// Stops polling, and publishes what is queued as far as Redis accepts it in time.
     pub(crate) async fn close(&self) {
         self.tasks.iter().for_each(AbortHandle::abort);
         self.followed.close().await;

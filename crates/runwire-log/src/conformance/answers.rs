@@ -153,7 +153,7 @@ pub async fn of_answers_that_are_given_together_all_are_taken_or_none(bed: &dyn 
     assert!(matches!(unknown, LogError::InteractionUnknown { interaction, .. } if interaction == "x"));
 }
 
-/// A run that has ended takes no answer, and tells which its question has.
+/// A run that has ended takes no answer, and returns which its question has.
 pub async fn a_closed_run_takes_no_answer(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
     fixture.write(to_run("r", &[STARTED, &asks("q")])).await;

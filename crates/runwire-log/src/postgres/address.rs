@@ -56,12 +56,12 @@ impl PgAddress {
         Ok(Self { config, tls, counters: Arc::default() })
     }
 
-    /// Gives the way to the store with time limits of the server's own. What the address itself says of them wins.
+    /// Returns the way to the store with time limits of the server's own. What the address itself says of them wins.
     pub(super) fn with_limits(&self) -> Config {
         self.with_settings(&[])
     }
 
-    /// Gives the way to the store for a writer, all of whose statements find rows by their keys.
+    /// Returns the way to the store for a writer, all of whose statements find rows by their keys.
     ///
     /// The server does not know that of tables that are young, small, or were not analysed for long: it would walk them
     /// from end to end, with every version of every row that is not vacuumed yet, and make a new plan each time.

@@ -54,7 +54,7 @@ impl CommitAttempt {
         Self { proof: OutcomeProof::Versions(ExpectedVersions::new(versions)), write_set }
     }
 
-    /// Writes what it is about, and commits it; tells the store's time where it begins with that.
+    /// Writes what it is about, and commits it; returns the store's time where it begins with that.
     pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<Option<Timestamp>> {
         match &self.proof {
             OutcomeProof::Number(_) => self.write_set.commit(connection).map(|()| None),

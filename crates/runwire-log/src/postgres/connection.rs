@@ -95,7 +95,7 @@ impl PgConnection {
         })
     }
 
-    /// Tells whether it can be used no more.
+    /// Returns whether it can be used no more.
     pub(super) fn is_closed(&self) -> bool {
         self.state.get() != State::Healthy || self.client.is_closed()
     }
@@ -113,7 +113,7 @@ impl PgConnection {
         }
     }
 
-    /// Tells whether it was given up because no answer came.
+    /// Returns whether it was given up because no answer came.
     pub(super) fn has_timed_out(&self) -> bool {
         self.state.get() == State::TimedOut
     }
@@ -140,7 +140,7 @@ impl PgConnection {
         self.run_pipelined(None, asked, None)
     }
 
-    /// Runs statements, and before and after them maybe one that gives nothing, all sent at once; gives the rows of each.
+    /// Runs statements, and before and after them maybe one that gives nothing, all sent at once; returns the rows of each.
     ///
     /// They are done one after the other. Within a transaction, after one has failed all others do.
     pub(super) fn run_pipelined(

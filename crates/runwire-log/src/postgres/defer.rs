@@ -9,7 +9,7 @@ use super::commit::QueuedCommand;
 use super::writer::PgWriter;
 
 impl PgWriter {
-    /// Tells how the threads of requests are locked.
+    /// Returns how the threads of requests are locked.
     pub(super) fn lock_mode(&self, group: &[QueuedCommand]) -> LockMode {
         if self.pessimistic_commits == 0 {
             return LockMode::Cached;
@@ -41,7 +41,7 @@ impl PgWriter {
         self.deferred.append(&mut busy);
     }
 
-    /// Tells the threads of a request, if their numbers are at hand.
+    /// Returns the threads of a request, if their numbers are at hand.
     fn threads_of(&self, request: &QueuedCommand) -> Option<Vec<i64>> {
         let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.command.keys());
         let threads = threads.iter().map(|thread| cache.thread_id(thread));

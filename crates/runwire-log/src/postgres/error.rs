@@ -38,7 +38,7 @@ pub(super) enum PgError {
 }
 
 impl PgError {
-    /// Tells whether the same work may succeed when it is done again from the start: another node was faster.
+    /// Returns whether the same work may succeed when it is done again from the start: another node was faster.
     pub(super) fn is_conflict(&self) -> bool {
         match self {
             Self::Conflict | Self::NotCached => true,
@@ -47,7 +47,7 @@ impl PgError {
         }
     }
 
-    /// Tells whether the store is away, or only reads: what was asked for may succeed when it is back.
+    /// Returns whether the store is away, or only reads: what was asked for may succeed when it is back.
     pub(super) fn is_away(&self) -> bool {
         let error = match self {
             Self::Timeout(_) | Self::Broken | Self::Runtime(_) => return true,
@@ -60,7 +60,7 @@ impl PgError {
         }
     }
 
-    /// Tells whether the same will fail again, however often it is tried.
+    /// Returns whether the same will fail again, however often it is tried.
     pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
@@ -69,7 +69,7 @@ impl PgError {
         }
     }
 
-    /// Tells whether the connection has ended with it.
+    /// Returns whether the connection has ended with it.
     pub(super) fn has_ended_connection(&self) -> bool {
         match self {
             Self::Postgres(error) => error.as_db_error().is_none_or(is_fatal),
@@ -91,14 +91,14 @@ fn is_fatal(refused: &DbError) -> bool {
     matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
-/// Tells whether a refusal is_transient by itself: the way is broken, the server ends or starts or has no queue_bytes, a statement
+/// Returns whether a refusal is_transient by itself: the way is broken, the server ends or starts or has no queue_bytes, a statement
 /// took too long, or the server is not yet the one that writes.
 pub(super) fn is_transient(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
     classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
-/// Tells whether a refusal is of what was sent, or of what is stored: it cannot be held, breaks a rule or is too large,
+/// Returns whether a refusal is of what was sent, or of what is stored: it cannot be held, breaks a rule or is too large,
 /// or a page is broken.
 fn is_final(code: &SqlState) -> bool {
     let classes = ["22", "23", "54", "XX001", "XX002"];

@@ -19,7 +19,7 @@ const PLACES: [&str; 4] = [
 /// Stands for what cannot be known: not every role may ask, and not every server answers.
 const UNKNOWN: &str = "-";
 
-/// Begins a new generation where the store is not where it was, and tells which one it has.
+/// Begins a new generation where the store is not where it was, and returns which one it has.
 ///
 /// Whoever restores a backup or takes over ends all connections, so it is enough to look with each new one.
 pub(super) fn check(connection: &PgConnection) -> PgResult<String> {
@@ -49,7 +49,7 @@ fn places(connection: &PgConnection) -> PgResult<Vec<String>> {
     PLACES.iter().map(place).collect()
 }
 
-/// Tells what is known now, and whether that can be where the store was. What is unknown contradicts nothing.
+/// Returns what is known now, and whether that can be where the store was. What is unknown contradicts nothing.
 fn compare(was: Option<&str>, here: &[String]) -> (String, bool) {
     let mut was = was.into_iter().flat_map(|was| was.split('/'));
     let (mut now, mut is_same) = (Vec::new(), true);

@@ -55,7 +55,7 @@ impl HeadCache {
         }
     }
 
-    /// Tells which version is kept of a thread, where all of it is.
+    /// Returns which version is kept of a thread, where all of it is.
     pub(super) fn version_of(&self, thread: i64) -> Option<i64> {
         self.threads.get(&thread).filter(|kept| kept.head.is_some()).map(|kept| kept.version)
     }
@@ -78,7 +78,7 @@ impl HeadCache {
         self.runs.remove(&run)
     }
 
-    /// Tells which thread a kept run belongs to.
+    /// Returns which thread a kept run belongs to.
     pub(super) fn thread_of(&self, run: i64) -> Option<i64> {
         self.runs.get(&run).map(|run| run.thread)
     }

@@ -47,7 +47,7 @@ impl RunningProbe {
         Self { at: Instant::now(), answer }
     }
 
-    /// Tells whether nobody knows the answer yet.
+    /// Returns whether nobody knows the answer yet.
     fn is_open(&self) -> bool {
         self.answer.borrow().is_none() && self.answer.has_changed().is_ok()
     }
@@ -72,7 +72,7 @@ impl HealthProbe {
 }
 
 impl PostgresLog {
-    /// Tells whether the store can be used, as its last beat showed it, or by asking.
+    /// Returns whether the store can be used, as its last beat showed it, or by asking.
     pub(super) async fn check_health(&self) -> Health {
         let silence = self.nodes.silence();
         let store = if self.writers.is_closed() {

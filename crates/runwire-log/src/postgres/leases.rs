@@ -14,7 +14,7 @@ fn terms_of(terms: LeaseTerms) -> [(i16, i64); 2] {
     [(1, whole_number(terms.lease)), (2, whole_number(terms.grace))]
 }
 
-/// Gives every open run a full term at least, some at a time. Who writes just now renews its lease itself.
+/// Returns every open run a full term at least, some at a time. Who writes just now renews its lease itself.
 pub(super) fn renew_all(connection: &PgConnection, terms: LeaseTerms) -> PgResult<()> {
     let now = whole_number(txn_store::now(connection)?.0);
     let sql = "UPDATE run SET lease_until = $2 WHERE id IN (SELECT id FROM run WHERE lease > 0 AND lease = $1 \

@@ -164,12 +164,12 @@ impl PostgresLog {
         })
     }
 
-    /// Tells how the readers of this node learn of what other nodes commit.
+    /// Returns how the readers of this node learn of what other nodes commit.
     pub fn cluster(&self) -> crate::cluster::ClusterStats {
         self.cluster.stats()
     }
 
-    /// Tells which nodes are there, as this one knows it.
+    /// Returns which nodes are there, as this one knows it.
     pub fn nodes(&self) -> Nodes {
         self.nodes.nodes()
     }

@@ -40,7 +40,7 @@ impl NodeRecord {
         Self { id: mint().into(), name: name.to_owned(), term }
     }
 
-    /// Tells how long it is from one beat to the next.
+    /// Returns how long it is from one beat to the next.
     fn interval(&self) -> Duration {
         self.term / HEARTBEATS_PER_TERM
     }
@@ -49,7 +49,7 @@ impl NodeRecord {
         u64::try_from(self.term.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Tells after which silence of all nodes the leases are moved.
+    /// Returns after which silence of all nodes the leases are moved.
     fn gap_millis(&self) -> i64 {
         whole_number(self.term_millis() / 2)
     }
@@ -115,24 +115,24 @@ impl Membership {
         }))
     }
 
-    /// Tells whether this node keeps house for all: none that is there has been there for longer.
+    /// Returns whether this node keeps house for all: none that is there has been there for longer.
     pub(super) fn is_on_duty(&self) -> bool {
         // Its row was good for a term when it beat; nobody else takes its place before.
         self.last().as_ref().is_some_and(|beat| beat.is_first && beat.at.elapsed() < self.node.term)
     }
 
-    /// Tells how long ago the store has last shown that it is there.
+    /// Returns how long ago the store has last shown that it is there.
     pub(super) fn silence(&self) -> Duration {
         self.last().as_ref().map_or(Duration::MAX, |beat| beat.at.elapsed())
     }
 
-    /// Tells whether no beat is late.
+    /// Returns whether no beat is late.
     pub(super) fn is_on_time(&self) -> bool {
         // One takes a moment, and may have to wait for another node's.
         self.silence() < self.node.interval() * 3 / 2
     }
 
-    /// Tells what is known of the nodes.
+    /// Returns what is known of the nodes.
     pub(super) fn nodes(&self) -> Nodes {
         let alive = self.last().as_ref().map_or(0, |beat| beat.alive);
         Nodes { id: self.node.id.to_string(), alive, is_on_duty: self.is_on_duty() }
@@ -336,7 +336,7 @@ fn in_transaction(
     result
 }
 
-/// Tells whether no node is there: whoever comes then knows of no producer that could have shown a sign of life.
+/// Returns whether no node is there: whoever comes then knows of no producer that could have shown a sign of life.
 fn is_alone(connection: &PgConnection) -> PgResult<bool> {
     let now = whole_number(txn_store::now(connection)?.0);
     // Where no node could beat for a while, those that were there may come back: their leases are moved.
@@ -344,7 +344,7 @@ fn is_alone(connection: &PgConnection) -> PgResult<bool> {
     Ok(connection.first(sql, &[&now])?.is_none())
 }
 
-/// Tells the time, and how long nobody could show a sign of life, where that is long.
+/// Returns the time, and how long nobody could show a sign of life, where that is long.
 fn silence(connection: &PgConnection, node: &NodeRecord) -> PgResult<(i64, Option<i64>)> {
     let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
     let now = whole_number(txn_store::now(connection)?.0);

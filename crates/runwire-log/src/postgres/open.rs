@@ -58,7 +58,7 @@ pub enum PgOpenError {
 }
 
 impl PgOpenError {
-    /// Tells whether waiting may help.
+    /// Returns whether waiting may help.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Away(_))
     }
@@ -99,7 +99,7 @@ impl PostgresLog {
         prepare(&PgConnection::open_without_timeout(&config(url)?)?)
     }
 
-    /// Tells what is wrong with an address, without connecting to it.
+    /// Returns what is wrong with an address, without connecting to it.
     pub fn check_address(url: &str) -> Result<(), PgOpenError> {
         config(url).map(drop)
     }

@@ -46,7 +46,7 @@ impl PgTxnStore {
 }
 
 impl PgWriter {
-    /// Works requests out ahead and commits them; tells whether that could be done.
+    /// Works requests out ahead and commits them; returns whether that could be done.
     pub(super) fn try_optimistic(&mut self, group: &mut [QueuedCommand]) -> Result<bool, AttemptError> {
         if self.pessimistic_commits > 0 || group.iter().any(|request| !request.command.continues_run()) {
             self.pessimistic_commits = self.pessimistic_commits.saturating_sub(1);
@@ -99,7 +99,7 @@ impl ExpectedVersions {
         Self { threads, versions }
     }
 
-    /// Locks the threads, makes sure of their versions, writes what is new and commits; tells the store's time.
+    /// Locks the threads, makes sure of their versions, writes what is new and commits; returns the store's time.
     pub(super) fn commit(
         &self,
         connection: &PgConnection,

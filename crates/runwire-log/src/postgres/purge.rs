@@ -7,7 +7,7 @@ use super::connection::PgConnection;
 use super::error::PgResult;
 use crate::limits;
 
-/// Removes some rows, and tells whether there may be more.
+/// Removes some rows, and returns whether there may be more.
 pub(super) fn step(connection: &PgConnection) -> PgResult<bool> {
     let sql = "SELECT id, oldest, deleted_at IS NOT NULL FROM thread WHERE unpurged ORDER BY id LIMIT 1";
     let Some(row) = connection.first(sql, &[])? else { return Ok(false) };

@@ -60,7 +60,7 @@ impl PgReader {
         self.thread_info(row.id)
     }
 
-    /// Tells of the run of a thread that began last.
+    /// Returns the run of a thread that began last.
     fn latest_run_of(&self, thread: i64) -> Result<Option<LatestRun>, LogError> {
         let sql = "SELECT name, agent, status, coalesce(ended_at, started_at, created_at) FROM run \
                    WHERE thread = $1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
@@ -117,7 +117,7 @@ impl PgReader {
         Ok(Some(ProducerInfo::of(&producer_of_row(&row, 0)?.1)))
     }
 
-    /// Tells which run of a thread is snapshot_run, and how far it is.
+    /// Returns which run of a thread is snapshot_run, and how far it is.
     fn snapshot_run(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
         let sql = "SELECT snapshot_run, snapshot FROM thread WHERE id = $1 AND snapshot_run IS NOT NULL";
         let row = self.connection.first(sql, &[&thread])?;

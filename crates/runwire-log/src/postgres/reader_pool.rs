@@ -30,7 +30,7 @@ impl ReaderPool {
         Self { address, idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
-    /// Gives what is counted of all connections of this node.
+    /// Returns what is counted of all connections of this node.
     pub(super) fn counters(&self) -> &ConnectionCounters {
         &self.address.counters
     }

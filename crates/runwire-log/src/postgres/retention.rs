@@ -28,7 +28,7 @@ struct Ended {
 }
 
 impl PgReader {
-    /// Removes what retention does not keep, and tells how many runs.
+    /// Removes what retention does not keep, and returns how many runs.
     pub(super) fn trim_all(&mut self, retention: RetentionLimits) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
@@ -77,7 +77,7 @@ impl PgReader {
         })?
     }
 
-    /// Removes what was planned, and tells how many runs.
+    /// Removes what was planned, and returns how many runs.
     fn trim(&mut self, cut: &ThreadTrim) -> Result<usize, LogError> {
         let window = match self.in_snapshot(|reader| before(reader, &cut.key, cut.oldest))? {
             // It was deleted meanwhile.

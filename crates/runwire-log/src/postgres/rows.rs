@@ -55,7 +55,7 @@ pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
     row.get::<_, Option<i64>>(column).map(|number| number as u64)
 }
 
-/// Tells how a lease stands in its row.
+/// Returns how a lease stands in its row.
 pub(super) fn number_of_lease(lease: Lease) -> i16 {
     match lease {
         Lease::None => 0,

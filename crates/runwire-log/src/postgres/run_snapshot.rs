@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{PgError, PgResult};
 use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decode_all};
 
-/// Tells how a snapshot is written: whoever changes the form gives it another number. After the first release the old one is
+/// Returns how a snapshot is written: whoever changes the form gives it another number. After the first release the old one is
 /// read too. A test among those of the cluster pins it.
 const VERSION: u8 = 2;
 
@@ -35,7 +35,7 @@ struct ProducerSnapshot {
 }
 
 impl RunSnapshot {
-    /// Tells whether nothing has changed of a run but what is snapshot_run.
+    /// Returns whether nothing has changed of a run but what is snapshot_run.
     pub(super) fn is_enough_for(run: &RunHead) -> bool {
         !run.new
             && [run.stored_status, run.head.state.status] == [Status::Running; 2]

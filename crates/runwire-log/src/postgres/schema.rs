@@ -172,7 +172,7 @@ pub(super) const REVISION: i32 = 1;
 /// Only one node migrates at a time: the others wait here. The number is ours alone.
 const MIGRATING: &str = "SELECT pg_advisory_xact_lock(7420742074207420)";
 
-/// Brings a store to the newest version, and tells the versions that it had and has.
+/// Brings a store to the newest version, and returns the versions that it had and has.
 pub(super) fn migrate(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
     // Whoever may not make tables may use them, and where there is nothing to do nobody waits.
     let found = version(connection)?;
@@ -199,7 +199,7 @@ pub(super) fn migrate(connection: &PgConnection) -> Result<Migrated, PgOpenError
     Ok(Migrated { from: found, to: found.max(newest()) })
 }
 
-/// Tells the version of a store; 0 is one without tables.
+/// Returns the version of a store; 0 is one without tables.
 fn version(connection: &PgConnection) -> Result<u32, PgOpenError> {
     // A store has both columns from its first commit on.
     let sql = "SELECT to_regclass('store') IS NOT NULL, (SELECT count(*) = 2 FROM pg_attribute \
@@ -235,7 +235,7 @@ fn made_by(step: &str) -> impl Iterator<Item = &str> {
     step.lines().filter_map(|line| line.strip_prefix("CREATE ")?.split([' ', ';']).nth(1))
 }
 
-/// Tells the newest version.
+/// Returns the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
 }

@@ -40,13 +40,13 @@ impl StoreClock {
         Timestamp(self.told.0.saturating_add(millis))
     }
 
-    /// Tells the store's time by this machine's clocks. Nothing where they disagree, as after the machine has slept.
+    /// Returns the store's time by this machine's clocks. Nothing where they disagree, as after the machine has slept.
     pub(super) fn now(self) -> Option<Timestamp> {
         let SentAt(sent, by_the_wall) = self.sent;
         (sent.elapsed().max(by_the_wall.elapsed().ok()?) < CLOCK_VALID_FOR).then(|| self.time())
     }
 
-    /// Tells whether the store has set back its clock, where it tells this time in answer to what was sent then.
+    /// Returns whether the store has set back its clock, where it tells this time in answer to what was sent then.
     pub(super) fn has_moved_back(self, told: Timestamp, sent: SentAt) -> bool {
         let since = sent.0.saturating_duration_since(self.sent.0).as_millis();
         u128::from(told.0) + MAX_BACKWARD_SKEW_MILLIS < u128::from(self.told.0) + since

@@ -201,7 +201,7 @@ impl PgTxnStore {
     }
 }
 
-/// Tells the time by the store's clock.
+/// Returns the time by the store's clock.
 pub(super) fn now(connection: &PgConnection) -> PgResult<Timestamp> {
     Ok(super::rows::time(&connection.one(&format!("SELECT {NOW}"), &[])?, 0))
 }

@@ -48,12 +48,12 @@ pub(super) struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// Tells by how much a term may be longer than was group for, so that it need not be moved with every commit.
+    /// Returns by how much a term may be longer than was group for, so that it need not be moved with every commit.
     pub(super) fn slack(self) -> u64 {
         self.lease / 8
     }
 
-    /// Tells whether a run has a full term already, so that its lease need not be moved.
+    /// Returns whether a run has a full term already, so that its lease need not be moved.
     pub(super) fn are_met(self, run: &RunHead, now: u64) -> bool {
         let (lease, until) = run.stored_lease;
         let full = now.saturating_add(self.lease);

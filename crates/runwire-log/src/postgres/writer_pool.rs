@@ -46,7 +46,7 @@ struct Assignments {
 pub(super) type Assignment = Arc<usize>;
 
 impl Assignments {
-    /// Tells the writer of a run, or gives it one.
+    /// Returns the writer of a run, or gives it one.
     fn of(&mut self, run: &RunKey, give: impl FnOnce() -> usize) -> Assignment {
         if let Some(assignment) = self.recent.get(run) {
             return assignment.clone();
@@ -124,7 +124,7 @@ impl WriterPool {
         self.assignment(&RunKey::new(tenant, run.run_id.as_str()), || self.writer_of_thread(&thread));
     }
 
-    /// Tells whether a writer has ended.
+    /// Returns whether a writer has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.queues.iter().any(mpsc::Sender::is_closed)
     }

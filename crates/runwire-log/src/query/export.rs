@@ -23,7 +23,7 @@ struct Range {
     whole: bool,
 }
 
-/// Gives a page of what is stored of a thread.
+/// Returns a page of what is stored of a thread.
 pub(crate) fn export(
     store: &mut impl ReadStore,
     key: &ThreadKey,
@@ -115,7 +115,7 @@ fn facts(
     })
 }
 
-/// Reads records up to one, a page at most, and tells whether there may be more.
+/// Reads records up to one, a page at most, and returns whether there may be more.
 fn records(
     store: &mut impl ReadStore,
     thread: i64,
@@ -135,7 +135,7 @@ fn records(
     Ok((records, full))
 }
 
-/// Tells of the runs whose events retention has removed.
+/// Returns the runs whose events retention has removed.
 fn trimmed_runs(
     store: &impl ReadStore,
     row: &ThreadRow,
@@ -164,7 +164,7 @@ fn trimmed_runs(
     Ok(())
 }
 
-/// Tells what is open at the end of the range.
+/// Returns what is open at the end of the range.
 fn open_ends(
     store: &impl ReadStore,
     row: &ThreadRow,
@@ -189,7 +189,7 @@ fn open_ends(
     Ok(())
 }
 
-/// Tells what is known of a run beside its records, if there is anything that matters.
+/// Returns what is known of a run beside its records, if there is anything that matters.
 fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Option<TransferItem>, LogError> {
     let open = run.ended_at.is_none();
     let producers = producers_of(store, ProducerScope::Run, run.id, !open)?;
@@ -202,7 +202,7 @@ fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Optio
     Ok(Some(TransferItem::State(Box::new(state))))
 }
 
-/// Tells how far producers are; the nameless one of a run that is closed has nothing more to say.
+/// Returns how far producers are; the nameless one of a run that is closed has nothing more to say.
 fn producers_of(
     store: &impl ReadStore,
     scope: ProducerScope,

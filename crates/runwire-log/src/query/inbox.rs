@@ -65,7 +65,7 @@ pub(crate) fn interactions(
     Ok(page)
 }
 
-/// Tells of a question, open or not.
+/// Returns a question, open or not.
 pub(crate) fn interaction(
     store: &mut impl ReadStore,
     key: &RunKey,

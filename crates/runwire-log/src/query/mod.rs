@@ -74,7 +74,7 @@ pub(crate) enum ProducerScope {
 }
 
 impl ProducerScope {
-    /// Tells how it stands in store.
+    /// Returns how it stands in store.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -88,13 +88,13 @@ pub(crate) trait ReadStore {
     /// Finds a thread that is not deleted.
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
 
-    /// Tells of a thread.
+    /// Returns a thread.
     fn thread_info(&self, thread: i64) -> Result<ThreadInfo, LogError>;
 
-    /// Tells of a run whose thread is not deleted.
+    /// Returns a run whose thread is not deleted.
     fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
 
-    /// Tells where the runs of a thread lie, in the order they began.
+    /// Returns where the runs of a thread lie, in the order they began.
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
 
     /// Shows the records of a thread after a `seq`, in order, until it is told to stop.
@@ -111,7 +111,7 @@ pub(crate) trait ReadStore {
     /// Finds the run that began last before a `seq`.
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;
 
-    /// Tells the last `seq` that any row of a run names.
+    /// Returns the last `seq` that any row of a run names.
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
 
     /// Finds the producers of a run or thread.
@@ -121,14 +121,14 @@ pub(crate) trait ReadStore {
         owner: i64,
     ) -> Result<HashMap<String, ProducerHead>, LogError>;
 
-    /// Tells the name of a run.
+    /// Returns the name of a run.
     fn run_name(&self, run: i64) -> Result<Option<String>, LogError>;
 
     /// Lists the questions that are open, newest first, one more than the page has.
     fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError>;
 }
 
-/// Reads the records after a `seq`, a page at most, and tells whether there may be more.
+/// Reads the records after a `seq`, a page at most, and returns whether there may be more.
 pub(crate) fn page(
     store: &mut impl ReadStore,
     key: &ThreadKey,

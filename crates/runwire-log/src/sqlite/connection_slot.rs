@@ -39,7 +39,7 @@ impl ConnectionSlot {
         Self { begun: OnceCell::new(), idle, lent: RefCell::default(), failed: RefCell::default() }
     }
 
-    /// Tells whether the committer has the connection, as far as the writer has looked.
+    /// Returns whether the committer has the connection, as far as the writer has looked.
     pub(super) fn is_with_committer(&self) -> bool {
         self.lent.borrow().is_some()
     }
@@ -72,7 +72,7 @@ impl ConnectionSlot {
         self.idle.replace(Some(connection));
     }
 
-    /// Tells of a commit that failed, or a transaction that could not begin.
+    /// Returns a commit that failed, or a transaction that could not begin.
     pub(super) fn check(&self) -> SqliteResult<()> {
         self.failed.take().map_or(Ok(()), Err)
     }

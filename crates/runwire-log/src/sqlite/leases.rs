@@ -24,7 +24,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    /// Gives every open run a full term.
+    /// Returns every open run a full term.
     pub(super) fn open(connection: &Connection, options: &SqliteOptions) -> SqliteResult<Self> {
         let sql = "SELECT id, status, deadline, json_extract(head, '$.summary.cancel_requested') FROM run \
                    INDEXED BY run_open WHERE status IN ('pending', 'running', 'suspended')";
@@ -45,7 +45,7 @@ impl Leases {
         Ok(Self { runs, term: options.lease, grace: options.cancel_grace })
     }
 
-    /// Tells which lease a run has.
+    /// Returns which lease a run has.
     pub(super) fn of(&self, run: i64) -> Lease {
         self.runs.get(&run).map_or(Lease::None, |(lease, _)| *lease)
     }

@@ -89,7 +89,7 @@ impl SqliteReader {
         Ok(Some((sql, conditions.values)))
     }
 
-    /// Tells what the person asked first in a thread.
+    /// Returns what the person asked first in a thread.
     pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
         let sql = "SELECT head ->> '$.summary.message' FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
@@ -97,7 +97,7 @@ impl SqliteReader {
         Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
     }
 
-    /// Tells of the run of a thread that began last.
+    /// Returns the run of a thread that began last.
     pub(super) fn latest_run_of(&self, thread: i64) -> Result<Option<LatestRun>, LogError> {
         let sql = "SELECT name, agent, status, coalesce(ended_at, started_at, created_at) FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
 
-    /// Tells how the store finds what a list is made of.
+    /// Returns how the store finds what a list is made of.
     fn plan(query: &RunQuery) -> String {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();

@@ -63,7 +63,7 @@ pub struct SqliteOptions {
     pub lease: Duration,
     /// How long a producer has to end a run that was asked to stop.
     pub cancel_grace: Duration,
-    /// Tells the time; the machine's clock does, but in tests that cannot wait for a week.
+    /// Returns the time; the machine's clock does, but in tests that cannot wait for a week.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called when the store failed; the process should end rather than guess what was written.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,

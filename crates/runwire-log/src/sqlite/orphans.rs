@@ -24,12 +24,12 @@ impl Orphans {
         Ok(Self { claimed_up_to: 0, last })
     }
 
-    /// Tells whether all of it was claimed_up_to.
+    /// Returns whether all of it was claimed_up_to.
     pub(super) fn is_done(&self) -> bool {
         self.claimed_up_to >= self.last
     }
 
-    /// Gives what comes next.
+    /// Returns what comes next.
     pub(super) fn claim(
         &mut self,
         reader: &SqliteReader,

@@ -113,7 +113,7 @@ impl PendingCommits {
         Ok(())
     }
 
-    /// Tells which thread has waited longest, while the pending_commits is longer than it should be.
+    /// Returns which thread has waited longest, while the pending_commits is longer than it should be.
     pub(super) fn overdue(&mut self, most: usize) -> Option<i64> {
         if self.bytes <= most {
             return None;
@@ -224,7 +224,7 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("DELETE FROM pending_commits; COMMIT")
 }
 
-/// Tells what the person asked, from the row of a run.
+/// Returns what the person asked, from the row of a run.
 fn message_of(connection: &Connection, run: i64) -> SqliteResult<Option<String>> {
     let sql = "SELECT head ->> '$.summary.message' FROM run WHERE id = ?1";
     Ok(connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()?.flatten())

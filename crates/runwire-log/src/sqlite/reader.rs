@@ -271,7 +271,7 @@ pub(super) fn whole_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Tells the `seq` and the time of a thread's last record.
+/// Returns the `seq` and the time of a thread's last record.
 pub(super) fn last_record(
     connection: &Connection,
     thread: i64,

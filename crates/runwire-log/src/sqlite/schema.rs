@@ -187,7 +187,7 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<SchemaSta
     Ok(SchemaState::Current(Migrated { from: version, to: newest() }))
 }
 
-/// Tells the newest version.
+/// Returns the newest version.
 pub(super) fn newest() -> u32 {
     MIGRATIONS.len() as u32
 }

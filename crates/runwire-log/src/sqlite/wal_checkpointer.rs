@@ -92,7 +92,7 @@ fn run(connection: &Connection, signal: &Receiver<()>, fatal: &FatalHandler) {
     }
 }
 
-/// Tells of a log that could not be checkpointed: that the disk is full may pass, and that another is connection does.
+/// Returns a log that could not be checkpointed: that the disk is full may pass, and that another is connection does.
 fn report(error: &rusqlite::Error, fatal: &FatalHandler) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {}

@@ -38,7 +38,7 @@ pub enum TransferItem {
 }
 
 impl TransferItem {
-    /// Tells about how many bytes it brings.
+    /// Returns about how many bytes it brings.
     pub fn weight(&self) -> usize {
         match self {
             Self::Record(stored) => stored.frame.as_ref().map_or(0, bytes::Bytes::len) + 256,
@@ -236,7 +236,7 @@ pub enum ImportProblem {
 }
 
 impl ImportProblem {
-    /// Tells the stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Conflict(_) => "import_conflict",

@@ -107,7 +107,7 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Tells why a thread takes no further run, if it does not.
+    /// Returns why a thread takes no further run, if it does not.
     pub(crate) fn refuse_another_run(&mut self, thread: &ThreadHead) -> StoreResult<S, Option<LogError>> {
         if thread.deleted {
             return Ok(Some(LogError::ThreadDeleted(thread.key.id.to_string())));
@@ -256,7 +256,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(worked.map(|result| (result, entries)))
     }
 
-    /// Gives a run that nothing was written to the state that follows from the thread's run before it.
+    /// Returns a run that nothing was written to the state that follows from the thread's run before it.
     pub(crate) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> StoreResult<S, ()> {
         if run.first_seq.is_some() || run.head.state.status != Status::Pending {
             return Ok(());
@@ -436,7 +436,7 @@ fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
     }
 }
 
-/// Tells when the first of a run's open questions expires; one that waits without a question gets a week, too.
+/// Returns when the first of a run's open questions expires; one that waits without a question gets a week, too.
 pub(crate) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
     let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
     open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::INTERACTION_MILLIS)

@@ -17,7 +17,7 @@ pub(crate) struct BaseState {
 }
 
 impl BaseState {
-    /// Tells what a window holds.
+    /// Returns what a window holds.
     pub(crate) fn of(window: &Window) -> Self {
         let state = window.state().map(|state| state.text().to_owned());
         Self { messages: window.messages(), state, guard: None }

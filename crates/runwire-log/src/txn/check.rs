@@ -27,7 +27,7 @@ impl Checking {
         Self { mode: append.check, whole: append.whole, writer }
     }
 
-    /// Refuses a frame that its document does not allow, and tells the state of the check after one that it does.
+    /// Refuses a frame that its document does not allow, and returns the state of the check after one that it does.
     pub(crate) fn refuse(
         self,
         run: &RunHead,

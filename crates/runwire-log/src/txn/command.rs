@@ -72,7 +72,7 @@ impl Command {
         }
     }
 
-    /// Tells which threads and runs it names, so that a store with several writers can lock them beforehand.
+    /// Returns which threads and runs it names, so that a store with several writers can lock them beforehand.
     pub(crate) fn keys(&self) -> (Vec<ThreadKey>, Vec<RunKey>) {
         if let Self::Merge(pending) = self {
             return (pending.command.threads.clone(), pending.command.runs.clone());
@@ -81,7 +81,7 @@ impl Command {
         (thread.into_iter().collect(), run.into_iter().collect())
     }
 
-    /// Tells the one thread and the one run that a request names, unless its frames name them.
+    /// Returns the one thread and the one run that a request names, unless its frames name them.
     pub(crate) fn routing_key(&self) -> (Option<ThreadKey>, Option<RunKey>) {
         match self {
             Self::Append(pending) => match &pending.command.target {
@@ -127,7 +127,7 @@ impl Command {
         }
     }
 
-    /// Tells whether it goes on with a run that is there, most often.
+    /// Returns whether it goes on with a run that is there, most often.
     pub(crate) fn continues_run(&self) -> bool {
         matches!(
             self,

@@ -138,12 +138,12 @@ impl RunRequest {
         }
     }
 
-    /// Tells whether the same attempt made another request.
+    /// Returns whether the same attempt made another request.
     pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
         self.attempt.is_some() && self.attempt == other.attempt
     }
 
-    /// Tells whether two requests ask for the same run; how their JSON is laid out does not matter.
+    /// Returns whether two requests ask for the same run; how their JSON is laid out does not matter.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let words = |request: &Self| {
             let Self { thread_id, agent, message, message_id, asked, .. } = request.clone();
@@ -265,7 +265,7 @@ impl RunHead {
         }
     }
 
-    /// Tells of a run whose server is gone.
+    /// Returns a run whose server is gone.
     pub(crate) fn orphaned(&self) -> OrphanedRun {
         let request = self.request.clone();
         let asked = NewRun {
@@ -350,12 +350,12 @@ impl Heads {
         self.runs.insert(run.id, run);
     }
 
-    /// Tells whether the request at hand has made a thread: nobody else knows of it yet.
+    /// Returns whether the request at hand has made a thread: nobody else knows of it yet.
     pub(crate) fn is_fresh_thread(&self, thread: &ThreadHead) -> bool {
         thread.new && !self.thread_ids.contains_key(&thread.key)
     }
 
-    /// Tells whether the request at hand has made a run: nobody else knows of it yet.
+    /// Returns whether the request at hand has made a run: nobody else knows of it yet.
     pub(crate) fn is_fresh_run(&self, run: &RunHead) -> bool {
         run.new && !self.run_ids.contains_key(&run.key)
     }
@@ -380,12 +380,12 @@ impl Heads {
         self.runs.get_mut(&id).map(|run| &mut **run)
     }
 
-    /// Tells whether a run id is taken.
+    /// Returns whether a run id is taken.
     pub(crate) fn has_run<S: TxnStore>(&self, store: &S, key: &RunKey) -> StoreResult<S, bool> {
         Ok(self.run_ids.contains_key(key) || store.has_run(key)?)
     }
 
-    /// Tells whether a run of a thread begins with a `seq`.
+    /// Returns whether a run of a thread begins with a `seq`.
     pub(crate) fn has_run_from<S: TxnStore>(
         &self,
         store: &S,
@@ -396,7 +396,7 @@ impl Heads {
         Ok(self.runs.values().any(|run| begins(run)) || store.has_run_from(thread, first_seq)?)
     }
 
-    /// Tells whether there is too much at hand.
+    /// Returns whether there is too much at hand.
     pub(crate) fn is_crowded(&self) -> bool {
         self.runs.len() > limits::CACHED_HEADS || self.threads.len() > limits::CACHED_HEADS
     }
@@ -421,7 +421,7 @@ impl Heads {
         }
     }
 
-    /// Gives all threads and all runs that are at hand.
+    /// Returns all threads and all runs that are at hand.
     pub(crate) fn into_parts(
         self,
     ) -> (impl Iterator<Item = Box<ThreadHead>>, impl Iterator<Item = Box<RunHead>>) {

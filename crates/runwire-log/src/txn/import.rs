@@ -75,7 +75,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(imported))
     }
 
-    /// Gives the first run of a thread whose beginning did not move here the state that follows from there.
+    /// Returns the first run of a thread whose beginning did not move here the state that follows from there.
     pub(crate) fn begin_after_import(
         &mut self,
         thread: &ThreadHead,
@@ -94,7 +94,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(())
     }
 
-    /// Tells whether a thread that is there is the one that is to be imported.
+    /// Returns whether a thread that is there is the one that is to be imported.
     fn is_same_thread(&self, thread: &ThreadHead, facts: &TransferThread) -> ImportResult<S> {
         // What retention has removed since cannot be compared, but that it was here can be seen.
         let reaches = thread.oldest == facts.oldest
@@ -282,7 +282,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(taken)
     }
 
-    /// Gives a run of a thread that is being imported the time that takes.
+    /// Returns a run of a thread that is being imported the time that takes.
     fn hold(&self, run: &mut RunHead) {
         if !run.head.state.status.is_closed() {
             let deadline = self.now.0 + limits::IMPORT_MILLIS;
@@ -319,7 +319,7 @@ const ID_BYTES: usize = 256;
 /// Bytes of the id of a question: stores keep an index of them.
 const QUESTION_ID_BYTES: usize = 1024;
 
-/// Tells whether a run or a producer can be called so: no store need hold more.
+/// Returns whether a run or a producer can be called so: no store need hold more.
 pub(crate) fn is_id(id: &str) -> bool {
     (1..=ID_BYTES).contains(&id.len()) && !id.contains(char::is_control)
 }

@@ -40,7 +40,7 @@ impl RunHead {
         self.leased = true;
     }
 
-    /// Tells whether the lease, which had run out when the batch began, still has.
+    /// Returns whether the lease, which had run out when the batch began, still has.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         match self.lease {
             Lease::None => false,

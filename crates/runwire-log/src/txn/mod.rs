@@ -164,7 +164,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Tells the time by the machine's clock.
+/// Returns the time by the machine's clock.
 pub(crate) fn clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -13,12 +13,12 @@ use crate::limits;
 /// Frames that are looked at to find out the dialect.
 const DETECTED_FROM: usize = 16;
 
-/// Tells whether a frame is the end mark that many SSE servers write after their last event.
+/// Returns whether a frame is the end mark that many SSE servers write after their last event.
 pub(crate) fn is_end_mark(frame: FrameIn<'_>) -> bool {
     frame.data == b"[DONE]"
 }
 
-/// Tells the name of who writes; the one without a name has an empty one.
+/// Returns the name of who writes; the one without a name has an empty one.
 pub(crate) fn name_of(append: &Append) -> &str {
     append.stamp.as_ref().map_or("", |stamp| &stamp.producer)
 }
@@ -44,7 +44,7 @@ pub(crate) fn head_among(
     }
 }
 
-/// Tells how many of the frames were written before.
+/// Returns how many of the frames were written before.
 pub(crate) fn check_stamp(
     producer: &mut ProducerHead,
     stamp: Option<&Stamp>,

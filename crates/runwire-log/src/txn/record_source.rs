@@ -29,7 +29,7 @@ impl<S: TxnStore> Txn<S> {
 }
 
 impl<S: TxnStore> ThreadRecordSource<'_, S> {
-    /// Tells of a lookup that failed: what was made of it must not be written.
+    /// Returns a lookup that failed: what was made of it must not be written.
     pub(super) fn check(self) -> StoreResult<S, ()> {
         self.failed.into_inner().map_or(Ok(()), Err)
     }

@@ -37,13 +37,13 @@ pub(crate) trait TxnStore {
     /// Loads a run by its number.
     fn run_by_id(&self, id: i64) -> Result<Option<Box<RunHead>>, Self::Error>;
 
-    /// Tells whether a run id is taken.
+    /// Returns whether a run id is taken.
     fn has_run(&self, key: &RunKey) -> Result<bool, Self::Error>;
 
-    /// Tells whether a run of a thread begins with a `seq`.
+    /// Returns whether a run of a thread begins with a `seq`.
     fn has_run_from(&self, thread: i64, first_seq: u64) -> Result<bool, Self::Error>;
 
-    /// Tells what was before the records of a thread, where its beginning is gone.
+    /// Returns what was before the records of a thread, where its beginning is gone.
     fn base(&self, thread: i64) -> Result<Option<BaseState>, Self::Error>;
 
     /// Shows the stored records of a thread after a `seq`, in order, until it is told to stop.
@@ -60,9 +60,9 @@ pub(crate) trait TxnStore {
     /// Takes note that a run whose lease ran out cannot be closed: a store may leave it out the next time.
     fn skip_unreadable(&self, _run: i64, _error: &Self::Error) {}
 
-    /// Gives a number to a thread; each is given once.
+    /// Returns a number to a thread; each is given once.
     fn new_thread_id(&mut self) -> Result<i64, Self::Error>;
 
-    /// Gives a number to a run; each is given once.
+    /// Returns a number to a run; each is given once.
     fn new_run_id(&mut self) -> Result<i64, Self::Error>;
 }

@@ -25,7 +25,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(closed)
     }
 
-    /// Closes a run if its lease ran out; tells whether it is closed.
+    /// Closes a run if its lease ran out; returns whether it is closed.
     fn close_if_expired(&mut self, id: i64) -> StoreResult<S, bool> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(false) };
         if !run.is_due(self.now) {
@@ -53,7 +53,7 @@ fn producer_lost(run: &RunHead) -> Event {
     Event::new(RunFailed { error, ..Default::default() })
 }
 
-/// Tells why a run has lost its producer; one that nobody ever wrote may wait for an agent that is none.
+/// Returns why a run has lost its producer; one that nobody ever wrote may wait for an agent that is none.
 fn producer_lost_reason(run: &RunHead) -> String {
     if run.head.state.status != Status::Pending {
         return "the producer was silent for longer than its lease".to_owned();
@@ -67,7 +67,7 @@ fn producer_lost_reason(run: &RunHead) -> String {
     }
 }
 
-/// Tells what becomes of a run whose time to wait for an answer is over: the questions that have expired are
+/// Returns what becomes of a run whose time to wait for an answer is over: the questions that have expired are
 /// resolved, and a run that waits without a question has lost its producer.
 pub(crate) fn expiry_events(run: &RunHead, now: Timestamp) -> Vec<Event> {
     let is_due = |asked: &&InteractionInfo| asked.expires_at.is_none_or(|at| at <= now.0);

@@ -1,4 +1,4 @@
-//! Connections to Redis: each try has a time limit, and the tries grow rarer.
+//! Connects to Redis, with a timeout for each attempt and a growing backoff between them.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use redis::{
 use super::TailError;
 use crate::limits;
 
-/// The pause after the first failure.
+/// Backoff after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What connects to Redis.
+/// Opens connections to Redis.
 #[derive(Debug, Clone)]
 pub(super) struct RedisConnector {
     client: Client,
@@ -27,11 +27,11 @@ impl RedisConnector {
         let info = url.into_connection_info().map_err(address)?;
         // Small entries must not wait for the answer to the one before.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        // Subscriptions and commands on one connection need the third protocol.
+        // Subscriptions and commands share a connection only in RESP3.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let info = info.set_redis_settings(settings);
         if matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) {
-            // The client takes the process's; where there is one already, that is as good.
+            // The client uses the process's default provider; one that is installed already is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let client = match trust {
@@ -50,7 +50,7 @@ impl RedisConnector {
         self.client.get_multiplexed_async_connection_with_config(&timed()).await
     }
 
-    /// Connects once; `push` takes what Redis sends by itself.
+    /// Connects once; `push` handles messages that Redis pushes.
     pub(super) async fn connect_with(
         &self,
         push: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
@@ -60,11 +60,11 @@ impl RedisConnector {
 }
 
 fn timed() -> AsyncConnectionConfig {
-    let patience = Some(Duration::from_millis(limits::REDIS_ANSWER_MILLIS));
-    AsyncConnectionConfig::new().set_connection_timeout(patience).set_response_timeout(patience)
+    let timeout = Some(Duration::from_millis(limits::REDIS_ANSWER_MILLIS));
+    AsyncConnectionConfig::new().set_connection_timeout(timeout).set_response_timeout(timeout)
 }
 
-/// The pauses between tries.
+/// The backoff between attempts.
 #[derive(Debug)]
 pub(super) struct RedisBackoff {
     next: Duration,
@@ -75,7 +75,7 @@ impl RedisBackoff {
         Self { next: FIRST_PAUSE }
     }
 
-    /// Waits before the next try.
+    /// Waits, and doubles the next wait.
     pub(super) async fn pause(&mut self) {
         tokio::time::sleep(self.next).await;
         self.next = (2 * self.next).min(Duration::from_millis(limits::REDIS_RETRY_MILLIS));

@@ -1,11 +1,11 @@
-//! An entry, as it is in Redis and as it comes out of it.
+//! The format of entries in Redis, and the names of their streams and channels.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use redis::Value;
 
-/// What a node tells the others: the records of one thread that one commit has brought.
+/// An entry to publish: the records of one thread in one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedEntry {
     /// The number of the thread in the store.
@@ -14,11 +14,11 @@ pub struct PublishedEntry {
     pub first: u64,
     /// The last record.
     pub last: u64,
-    /// The records as bytes; whoever reads them knows how.
+    /// The encoded records.
     pub body: Bytes,
 }
 
-/// What a node hears of another, or of itself.
+/// A received entry, of another node or this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedEntry {
     /// The number of the thread in the store.
@@ -27,11 +27,11 @@ pub struct ReceivedEntry {
     pub first: u64,
     /// The last record.
     pub last: u64,
-    /// The records as bytes; nothing where they must be read from the store.
+    /// The encoded records; `None` where they must be read from the store.
     pub body: Option<Bytes>,
 }
 
-/// The keys of threads in Redis.
+/// The names of streams and channels in Redis.
 #[derive(Debug, Clone)]
 pub(super) struct RedisKeys {
     prefix: Arc<str>,
@@ -45,23 +45,23 @@ impl RedisKeys {
         Self { prefix: prefix.into(), echo: echo.into() }
     }
 
-    /// Tells the name of a thread's stream and channel.
+    /// Returns the name of a thread's stream and channel.
     pub(super) fn of(&self, thread: i64) -> String {
         format!("{}{thread}", self.prefix)
     }
 
-    /// Tells the thread that a name means.
+    /// Parses the thread out of a name.
     pub(super) fn thread(&self, name: &[u8]) -> Option<i64> {
         std::str::from_utf8(name).ok()?.strip_prefix(&*self.prefix)?.parse().ok()
     }
 
-    /// Tells the channel on which this node hears itself.
+    /// Returns the channel on which this node measures its round trip.
     pub(super) fn echo(&self) -> &str {
         &self.echo
     }
 }
 
-/// Writes an entry as the channel carries it.
+/// Encodes an entry as a channel message.
 pub(super) fn message(first: u64, last: u64, body: Option<&[u8]>) -> Vec<u8> {
     let mut message = format!("{first} {last}").into_bytes();
     if let Some(body) = body {
@@ -72,7 +72,7 @@ pub(super) fn message(first: u64, last: u64, body: Option<&[u8]>) -> Vec<u8> {
 }
 
 impl ReceivedEntry {
-    /// Reads what came over a thread's channel; nothing where it makes no sense.
+    /// Decodes a channel message; returns `None` if it is malformed.
     pub(super) fn from_message(thread: i64, message: Vec<u8>) -> Option<Self> {
         let message = Bytes::from(message);
         let end = memchr::memchr(b'\n', &message);
@@ -81,7 +81,7 @@ impl ReceivedEntry {
         Self::new(thread, first, last, end.map(|end| message.slice(end + 1..)))
     }
 
-    /// Reads an entry of a thread's stream: its id, and its fields and their values in turn.
+    /// Decodes a stream entry: its id, and alternating field names and values.
     pub(super) fn from_stream(thread: i64, id: &[u8], fields: Vec<Value>) -> Option<Self> {
         let last = std::str::from_utf8(id).ok()?.split_once('-')?.0;
         let (mut first, mut body) = (None, None);

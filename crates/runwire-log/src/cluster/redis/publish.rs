@@ -1,4 +1,4 @@
-//! What is sent to Redis: a queue that never makes anybody wait, and the task that empties it.
+//! Publishes this node's commits to Redis: a queue that never blocks a writer, and the task that drains it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,10 +16,10 @@ use super::entry::{PublishedEntry, RedisKeys, message};
 use super::stats::{Counters, Direction};
 use crate::limits;
 
-/// Commands that tell of one entry.
+/// Commands for one entry: XADD, EXPIRE, PUBLISH.
 const COMMANDS: usize = 3;
 
-/// What waits to be sent.
+/// The bounded queue of entries to publish.
 #[derive(Debug)]
 pub(super) struct PublishQueue {
     inner: Mutex<Queued>,
@@ -30,9 +30,9 @@ pub(super) struct PublishQueue {
 #[derive(Debug, Default)]
 struct Queued {
     entries: VecDeque<QueuedEntry>,
-    /// Bytes of bodies.
+    /// Bytes of queued bodies.
     bytes: usize,
-    /// Whether Redis is away, so that queued is in vain: whoever reads finds it in the store before.
+    /// Whether Redis is down: by the time it is back, readers have found the entries in the store.
     is_down: bool,
     is_closed: bool,
 }
@@ -50,7 +50,7 @@ impl PublishQueue {
         Self { inner: Mutex::default(), wake: Notify::new(), counters }
     }
 
-    /// Takes entries in, without their bodies or not at all where there is no room.
+    /// Queues entries; drops bodies, or whole entries, where the queue is full.
     pub(super) fn push(&self, entries: impl IntoIterator<Item = PublishedEntry>) {
         let mut dropped = 0;
         {
@@ -71,18 +71,18 @@ impl PublishQueue {
         self.wake.notify_one();
     }
 
-    /// Tells how many wait.
+    /// Returns the number of queued entries.
     pub(super) fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Takes nothing more.
+    /// Closes the queue.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.wake.notify_one();
     }
 
-    /// Says whether Redis is away; if so, what waits is dropped.
+    /// Marks Redis as down or up; while it is down, the queue is empty.
     fn set_down(&self, is_down: bool) {
         let mut queued = self.lock();
         queued.is_down = is_down;
@@ -94,9 +94,9 @@ impl PublishQueue {
         }
     }
 
-    /// Waits for entries and takes some; there are none after the queue is closed.
+    /// Waits for entries and takes a batch; returns `None` once the queue is closed and empty.
     ///
-    /// Whoever stops queued has taken nothing.
+    /// Cancel-safe: a dropped future has taken nothing.
     async fn next(&self) -> Option<Vec<QueuedEntry>> {
         loop {
             {
@@ -113,7 +113,7 @@ impl PublishQueue {
         }
     }
 
-    /// A panic while it was held leaves at worst a wrong count of bytes.
+    /// A panic while it was locked costs at worst a wrong count of bytes.
     fn lock(&self) -> MutexGuard<'_, Queued> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +136,7 @@ fn weight(body: Option<&Bytes>) -> usize {
     body.map_or(0, Bytes::len)
 }
 
-/// The task that empties the queue.
+/// The publisher task.
 #[derive(Debug)]
 pub(super) struct Publisher {
     connector: RedisConnector,
@@ -155,7 +155,7 @@ impl Publisher {
         Self { connector, keys, queue, counters }
     }
 
-    /// Sends until the queue is closed.
+    /// Reconnects and publishes until the queue is closed.
     pub(super) async fn run(self) {
         let mut backoff = RedisBackoff::new();
         loop {
@@ -169,10 +169,10 @@ impl Publisher {
         }
     }
 
-    /// Sends over one connection until it falls, or the queue is closed.
+    /// Publishes over one connection until it fails, or the queue is closed.
     async fn connect_and_send(&self, backoff: &mut RedisBackoff) -> RedisResult<()> {
         let mut connection = self.connector.connect().await?;
-        // A Redis that lets a node in and then refuses everything is none.
+        // A Redis that accepts connections and refuses commands counts as down.
         self.ping(&mut connection).await?;
         self.queue.set_down(false);
         self.counters.up(Direction::Publishing);
@@ -184,15 +184,15 @@ impl Publisher {
                 batch = self.queue.next() => {
                     let Some(batch) = batch else { return Ok(()) };
                     if let Err(error) = self.send(&mut connection, &batch).await {
-                        // Whether Redis has them nobody knows; to send them later would be too late.
+                        // Redis may have them or not; publishing them later would be too late.
                         self.counters.dropped.fetch_add(batch.len() as u64, Relaxed);
                         return Err(error);
                     }
                 }
-                // Also shows that a connection without anything to send still stands.
+                // Also detects a dead connection while nothing is published.
                 _ = ping.tick() => {
                     self.ping(&mut connection).await?;
-                    // Only one that has stood for a while is worth coming back to at once.
+                    // Only a connection that was up for a while resets the backoff.
                     *backoff = RedisBackoff::new();
                 }
             }
@@ -218,12 +218,12 @@ impl Publisher {
             let counter = if was_carried { &self.counters.published } else { &self.counters.dropped };
             counter.fetch_add(1, Relaxed);
         }
-        // Another server has taken over; the address may lead there by now.
+        // A replica was promoted elsewhere; the address may lead to it by now.
         read_only.map_or(Ok(()), |refusal| Err(refusal.clone().into()))
     }
 
-    /// Says what tells of an entry: first the stream, then the channel. Whoever subscribes between the two finds it in
-    /// the stream, which is read after that.
+    /// Writes the commands for an entry: first the stream, then the channel. A subscriber that comes between the two
+    /// finds it in the stream, which it reads after subscribing.
     fn write_commands(&self, pipeline: &mut Pipeline, entry: &QueuedEntry) {
         let QueuedEntry { thread, first, last, body } = entry;
         let (name, body) = (self.keys.of(*thread), body.as_deref());
@@ -237,7 +237,8 @@ impl Publisher {
     }
 }
 
-/// Tells what Redis refused. That a stream has the entry, or a later one, is no refusal: another node was faster.
+/// Returns the error of a refused command. A stream that has this or a later entry is no error: another node was
+/// faster.
 fn refusal(answer: &Value) -> Option<&ServerError> {
     let Value::ServerError(error) = answer else { return None };
     let is_late = error.details().is_some_and(|details| details.contains("equal or smaller"));

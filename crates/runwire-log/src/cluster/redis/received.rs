@@ -1,4 +1,4 @@
-//! Entries that have arrived and wait to be dequeued: never more than the limits allow.
+//! The bounded queue between the Redis connection and the task that applies its entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,18 +9,18 @@ use super::entry::ReceivedEntry;
 use super::stats::Counters;
 use crate::limits;
 
-/// The end that entries arrive at.
+/// Receives entries from Redis.
 #[derive(Debug)]
 pub struct EntryReceiver {
     entries: mpsc::Receiver<ReceivedEntry>,
     queued_bytes: Arc<AtomicUsize>,
 }
 
-/// Where entries are put.
+/// Queues received entries.
 #[derive(Debug, Clone)]
 pub(super) struct EntrySender {
     entries: mpsc::Sender<ReceivedEntry>,
-    /// Bytes of bodies that wait.
+    /// Bytes of queued bodies.
     queued_bytes: Arc<AtomicUsize>,
     counters: Arc<Counters>,
 }
@@ -35,13 +35,13 @@ pub(super) fn channel(counters: Arc<Counters>) -> (EntrySender, EntryReceiver) {
 }
 
 impl EntryReceiver {
-    /// Waits for the next entry; there is none after the tail is dropped.
+    /// Waits for the next entry; returns `None` after the tail is dropped.
     pub async fn next(&mut self) -> Option<ReceivedEntry> {
         let entry = self.entries.recv().await?;
         Some(self.dequeued(entry))
     }
 
-    /// Takes the next entry, if one is there.
+    /// Returns the next entry, if one is queued.
     pub fn try_next(&mut self) -> Option<ReceivedEntry> {
         let entry = self.entries.try_recv().ok()?;
         Some(self.dequeued(entry))
@@ -54,7 +54,7 @@ impl EntryReceiver {
 }
 
 impl EntrySender {
-    /// Puts an entry where it is dequeued, without its body or not at all if too much waits there.
+    /// Queues an entry; drops its body, or all of it, if the queue is full.
     pub(super) fn send(&self, mut entry: ReceivedEntry) {
         if self.queued_bytes.load(Relaxed).saturating_add(weight(&entry)) > limits::REDIS_QUEUE_BYTES {
             entry.body = None;

@@ -1,4 +1,4 @@
-//! How the tail is.
+//! Statistics of the Redis tail, and the state of its connections.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -6,62 +6,62 @@ use std::time::{Duration, Instant};
 use redis::ServerError;
 use tokio::sync::watch;
 
-/// Between two complaints about a Redis that refuses: a minute.
+/// Minimum time between two warnings about refused commands: a minute.
 const COMPLAINT_MICROS: u64 = 60_000_000;
 
-/// How a connection to Redis is.
+/// The state of a connection to Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkStatus {
-    /// Whether it stands.
+    /// Whether it is up.
     pub up: bool,
-    /// Since when it stands, or does not.
+    /// Since when it is up, or down.
     pub since: Instant,
-    /// Why it last fell.
+    /// Why it was last lost.
     pub error: Option<String>,
 }
 
-/// How the connections to Redis are.
+/// The state of both connections to Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLinks {
-    /// The one that entries are sent over.
+    /// The connection that publishes.
     pub publishing: LinkStatus,
-    /// The one that entries arrive over; it stands when every thread that is followed is subscribed.
+    /// The connection that subscribes; it is up once every followed thread is subscribed.
     pub subscribing: LinkStatus,
 }
 
 impl RedisLinks {
-    /// Tells whether both stand.
+    /// Returns whether both are up.
     pub fn up(&self) -> bool {
         self.publishing.up && self.subscribing.up
     }
 }
 
-/// How the tail is, and what it did since it began.
+/// State and counters of the Redis tail since it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisTailStats {
     /// The connections.
     pub links: RedisLinks,
-    /// Entries that were sent.
+    /// Published entries.
     pub published: u64,
-    /// Entries that were not sent, because Redis was away or slow.
+    /// Entries that were dropped, because Redis was down or slow.
     pub dropped: u64,
-    /// Commands that Redis refused.
+    /// Refused commands.
     pub refused: u64,
-    /// Entries that arrived and wait to be taken, or were taken.
+    /// Received entries.
     pub arrived: u64,
-    /// Entries that arrived while too many waited to be taken.
+    /// Received entries that were dropped, because the queue was full.
     pub missed: u64,
-    /// Entries that made no sense.
+    /// Malformed entries.
     pub garbage: u64,
-    /// Entries that wait to be sent.
+    /// Entries queued to be published.
     pub queued: usize,
     /// Subscriptions that are followed.
     pub threads: usize,
-    /// How long an entry of this node took last to come back to it: through the queue, there and back.
+    /// The last measured round trip of this node's own message, including the queue.
     pub lag: Option<Duration>,
 }
 
-/// What is counted.
+/// The counters behind [`RedisTailStats`].
 #[derive(Debug)]
 pub(super) struct Counters {
     pub(super) links: watch::Sender<RedisLinks>,
@@ -71,7 +71,7 @@ pub(super) struct Counters {
     pub(super) arrived: AtomicU64,
     pub(super) missed: AtomicU64,
     pub(super) garbage: AtomicU64,
-    /// When a refusal was last said aloud, in microseconds; 0 before the first.
+    /// When a refusal was last logged, in microseconds; 0 before the first.
     complained: AtomicU64,
     /// In microseconds, and 0 before the first.
     lag: AtomicU64,
@@ -105,12 +105,12 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Says that a connection stands.
+    /// Marks a connection as up.
     pub(super) fn up(&self, direction: Direction) {
         self.change(direction, true, None);
     }
 
-    /// Says that a connection fell, or does not come to stand.
+    /// Marks a connection as down.
     pub(super) fn down(&self, direction: Direction, error: &str) {
         self.change(direction, false, Some(error));
     }
@@ -122,7 +122,7 @@ impl Counters {
                 Direction::Subscribing => &mut links.subscribing,
             };
             let turned = link.up != up;
-            // One that never stood has not turned, and is worth a line all the same.
+            // A connection that was never up is logged once, too.
             let is_first = error.is_some() && link.error.is_none();
             if turned {
                 link.up = up;
@@ -142,7 +142,7 @@ impl Counters {
         });
     }
 
-    /// Counts what Redis refused, and says so now and then.
+    /// Counts refused commands, and logs one from time to time.
     pub(super) fn refused<'a>(&self, refusals: impl Iterator<Item = &'a ServerError>) {
         for refusal in refusals {
             self.refused.fetch_add(1, Relaxed);
@@ -155,12 +155,12 @@ impl Counters {
         }
     }
 
-    /// Tells the time, as an echo carries it.
+    /// Returns the time since the tail was opened, in microseconds.
     pub(super) fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Takes an echo that was sent at a time.
+    /// Records the round trip of a message sent at `sent`.
     pub(super) fn echoed(&self, sent: u64) {
         self.lag.store(self.now().saturating_sub(sent).max(1), Relaxed);
     }

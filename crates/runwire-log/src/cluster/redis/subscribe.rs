@@ -1,4 +1,4 @@
-//! What is heard from Redis: the task that subscribes the threads that are followed, and reads what they missed.
+//! The task that subscribes to the channels of followed threads, and reads the entries that they missed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::stats::{Counters, Direction};
 use super::subscriptions::{SubscriptionChange, Subscriptions};
 use crate::limits;
 
-/// How often a stream is read on before it is left to the channel and the store: it may grow as fast as it is read.
+/// Limits the reads of one stream: it may grow as fast as it is read, and the channel and the store cover the rest.
 const MAX_CATCH_UP_READS: usize = 16;
 
-/// Keeps a thread followed until it is dropped.
+/// Follows a thread until it is dropped.
 #[derive(Debug)]
 pub struct Subscription {
     thread: i64,
@@ -32,7 +32,7 @@ impl Subscription {
         Self { thread, threads }
     }
 
-    /// Tells which thread.
+    /// Returns the thread's number.
     pub fn thread(&self) -> i64 {
         self.thread
     }
@@ -44,7 +44,7 @@ impl Drop for Subscription {
     }
 }
 
-/// The task that listens.
+/// The subscriber task.
 #[derive(Debug)]
 pub(super) struct RedisSubscriber {
     connector: RedisConnector,
@@ -53,7 +53,7 @@ pub(super) struct RedisSubscriber {
     handler: PushHandler,
 }
 
-/// What takes in whatever Redis tells.
+/// Handles messages that Redis pushes.
 #[derive(Debug, Clone)]
 struct PushHandler {
     keys: RedisKeys,
@@ -75,7 +75,7 @@ impl RedisSubscriber {
         Self { connector, threads, counters, handler }
     }
 
-    /// Listens until it is aborted.
+    /// Reconnects and listens until it is aborted.
     pub(super) async fn run(self) {
         let mut backoff = RedisBackoff::new();
         loop {
@@ -85,7 +85,7 @@ impl RedisSubscriber {
         }
     }
 
-    /// Listens until the connection falls, and tells why.
+    /// Listens until the connection fails, and returns why.
     async fn connect_and_listen(&self, backoff: &mut RedisBackoff) -> RedisError {
         let gone = Arc::new(Notify::new());
         let (handler, fallen) = (self.handler.clone(), Arc::clone(&gone));
@@ -135,7 +135,7 @@ impl RedisSubscriber {
     }
 }
 
-/// A connection and what it is subscribed to.
+/// A connection and its subscriptions.
 struct SubscribedConnection<'a> {
     connection: MultiplexedConnection,
     subscribed: HashSet<i64>,
@@ -143,7 +143,7 @@ struct SubscribedConnection<'a> {
 }
 
 impl SubscribedConnection<'_> {
-    /// Does what is to be done about threads, until nothing is.
+    /// Subscribes and unsubscribes until no change is pending.
     async fn apply_changes(&mut self) -> RedisResult<()> {
         loop {
             let changes = self.handler.threads.take_changes(limits::REDIS_SUBSCRIBE);
@@ -177,7 +177,7 @@ impl SubscribedConnection<'_> {
         }
     }
 
-    /// Reads what streams hold after their places.
+    /// Reads the entries of streams after the given ids.
     async fn catch_up(&mut self, missed: &[(i64, String)]) -> RedisResult<()> {
         let mut missed = missed.to_vec();
         for _ in 0..MAX_CATCH_UP_READS {
@@ -186,7 +186,7 @@ impl SubscribedConnection<'_> {
             }
             match self.read(&missed).await? {
                 Ok(further) => missed = further,
-                // Something else lies under one of the keys. The others have nothing to do with it.
+                // One of the keys is no stream. The others must not suffer from it.
                 Err(CommandRefused) if missed.len() > 1 => {
                     for one in &missed {
                         let _ = self.read(std::slice::from_ref(one)).await?;
@@ -199,7 +199,7 @@ impl SubscribedConnection<'_> {
         Ok(())
     }
 
-    /// Reads streams once; tells where those go on that have more.
+    /// Reads streams once; returns the positions of those that have more.
     async fn read(
         &mut self,
         missed: &[(i64, String)],
@@ -221,11 +221,11 @@ impl SubscribedConnection<'_> {
     }
 }
 
-/// Redis did not want to.
+/// Redis has refused a command.
 struct CommandRefused;
 
 impl PushHandler {
-    /// Takes in what came by itself.
+    /// Handles a pushed message.
     fn on_push(&self, push: PushInfo) {
         if push.kind != PushKind::Message {
             return;
@@ -246,7 +246,7 @@ impl PushHandler {
         }
     }
 
-    /// Takes in what streams hold; tells where those go on that may have more.
+    /// Handles the entries of streams; returns the positions of those that may have more.
     fn on_streams(&self, answer: Value) -> Vec<(i64, String)> {
         let mut further = Vec::new();
         let Value::Map(streams) = answer else { return further };

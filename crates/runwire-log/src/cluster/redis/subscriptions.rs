@@ -1,11 +1,11 @@
-//! The threads that a node follows, and what of them Redis does not know yet.
+//! The threads that a node follows in Redis, and the changes that are not yet subscribed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The threads that are followed.
+/// The followed threads of a Redis connection.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     inner: Mutex<Inner>,
@@ -15,21 +15,21 @@ pub(super) struct Subscriptions {
 #[derive(Debug, Default)]
 struct Inner {
     followed: HashMap<i64, Followed>,
-    /// Those that somebody began or ceased to follow since this was last taken.
+    /// Threads that were followed or unfollowed since changes were last taken.
     touched: HashSet<i64>,
 }
 
 #[derive(Debug)]
 struct Followed {
-    /// How many follow it.
+    /// Number of followers.
     holders: usize,
-    /// The last record that was heard of.
+    /// The last record that was received.
     seen: u64,
-    /// What is to be read from its stream once it is subscribed: everything after this.
+    /// The `seq` after which its stream is read once it is subscribed.
     catch_up: Option<u64>,
 }
 
-/// What is to be done about a thread.
+/// A change that the connection has to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubscriptionChange {
     /// Subscribe it, where it is not, and read its stream after a `seq`.
@@ -39,7 +39,7 @@ pub(super) enum SubscriptionChange {
 }
 
 impl Subscriptions {
-    /// Counts one more who follows a thread.
+    /// Adds a follower of a thread.
     pub(super) fn follow(&self, thread: i64, after: u64) {
         let mut inner = self.lock();
         let mut is_new = false;
@@ -55,7 +55,7 @@ impl Subscriptions {
         }
     }
 
-    /// Counts one less.
+    /// Removes a follower of a thread.
     pub(super) fn unfollow(&self, thread: i64) {
         let mut inner = self.lock();
         let Some(followed) = inner.followed.get_mut(&thread) else { return };
@@ -68,7 +68,7 @@ impl Subscriptions {
         }
     }
 
-    /// Notes that a record was heard of; tells whether anybody follows its thread.
+    /// Records the last received `seq`; returns whether the thread is followed.
     pub(super) fn advance(&self, thread: i64, last: u64) -> bool {
         let mut inner = self.lock();
         let Some(followed) = inner.followed.get_mut(&thread) else { return false };
@@ -76,19 +76,19 @@ impl Subscriptions {
         true
     }
 
-    /// Says that Redis knows of none of them.
+    /// Marks all followed threads for subscription, after a reconnect.
     pub(super) fn resubscribe_all(&self) {
         let mut inner = self.lock();
         let Inner { followed, touched } = &mut *inner;
         touched.clear();
         touched.extend(followed.keys());
         for followed in followed.values_mut() {
-            // What was not read yet is to be read from where it was.
+            // What was not caught up before is caught up from where it was.
             followed.catch_up.get_or_insert(followed.seen);
         }
     }
 
-    /// Takes some of what is to be done; nothing is left to do where it is empty.
+    /// Takes up to `limit` pending changes; returns none if nothing is pending.
     pub(super) fn take_changes(&self, limit: usize) -> Vec<(i64, SubscriptionChange)> {
         let mut inner = self.lock();
         let Inner { followed, touched } = &mut *inner;
@@ -104,17 +104,17 @@ impl Subscriptions {
         changes.collect()
     }
 
-    /// Waits until something is to be done.
+    /// Waits until a change is pending.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Tells how many are followed.
+    /// Returns the number of followed threads.
     pub(super) fn len(&self) -> usize {
         self.lock().followed.len()
     }
 
-    /// A panic while it was held leaves at worst a thread that is read from the store.
+    /// A panic while it was locked costs at worst a read of a thread from the store.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

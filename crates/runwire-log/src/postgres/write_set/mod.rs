@@ -129,7 +129,7 @@ impl WriteSet {
         self.threads.ids().chain(&self.touched).chain(&self.deleted).copied().collect()
     }
 
-    /// Tells whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.statements().is_empty()
     }
@@ -142,7 +142,7 @@ impl WriteSet {
         connection.run_pipelined(None, &statements, Some(COMMIT)).map(drop)
     }
 
-    /// Writes it all in a transaction that begins with a statement, and commits; gives the row of that statement.
+    /// Writes it all in a transaction that begins with a statement, and commits; returns the row of that statement.
     pub(super) fn commit_after(
         &self,
         first: (&str, Params<'_>),
@@ -155,7 +155,7 @@ impl WriteSet {
         Ok(rows.into_iter().flatten().next())
     }
 
-    /// Tells whether something is stored that only this commit can have written.
+    /// Returns whether something is stored that only this commit can have written.
     pub(super) fn was_committed(&self, connection: &PgConnection) -> PgResult<bool> {
         let threads: Vec<i64> = self.changed().into_iter().collect();
         let sql = "SELECT EXISTS (SELECT 1 FROM thread WHERE id = ANY($1) AND version = $2) OR \
@@ -165,7 +165,7 @@ impl WriteSet {
         Ok(connection.one(sql, &[&threads, &self.version, thread, last, body])?.get(0))
     }
 
-    /// Tells whether something would be stored that only this commit can have written, had it happened.
+    /// Returns whether something would be stored that only this commit can have written, had it happened.
     pub(super) fn would_be_visible(&self, connection: &PgConnection) -> PgResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM thread JOIN unnest($1::bigint[], $2::bigint[]) AS mine (id, last) \
                    USING (id) WHERE deleted_at IS NULL AND oldest <= last)";
