@@ -1,4 +1,4 @@
-//! How a log is: what it leans on, whether that is there, and what was counted. Nothing in it is a secret.
+//! Health of a log: its dependencies, whether they are available, and counters of this node. It holds no secrets.
 
 use std::time::SystemTime;
 
@@ -6,25 +6,25 @@ use crate::cluster;
 use crate::error::LogError;
 use crate::postgres::Nodes;
 
-/// Whether a log can be used.
+/// The health of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Where events are kept. Without it nothing can be read or written.
+    /// The store. Without it nothing can be read or written.
     pub store: Dependency,
-    /// Where nodes tell each other of new events, where there is such a place. Without it they learn of them later.
+    /// The live tail between nodes, if there is one. Without it readers see events of other nodes later.
     pub tail: Option<Dependency>,
 }
 
-/// Something that a log leans on.
+/// A dependency of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
-    /// What it is: `sqlite`, `postgres`, `redis`.
+    /// Its kind: `sqlite`, `postgres`, `redis`.
     pub kind: &'static str,
-    /// That it cannot be used, if so.
+    /// Its outage, if it is unavailable.
     pub outage: Option<Outage>,
 }
 
-/// That something cannot be used.
+/// An outage of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
     /// Since when, where that is known.
@@ -34,7 +34,7 @@ pub struct Outage {
 }
 
 impl Dependency {
-    /// Returns a store that was asked.
+    /// Makes the state of a store from the result of a probe.
     pub fn from_probe(kind: &'static str, answer: Result<(), LogError>) -> Self {
         let outage = answer.err().map(|error| match error {
             LogError::Unavailable(reason) => Outage { since: None, reason },
@@ -44,24 +44,24 @@ impl Dependency {
     }
 }
 
-/// How a node stands, and what it has counted since the log was opened; known without asking anybody.
+/// The state of a node and its counters since the log was opened; known without asking anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeStats {
-    /// The way to the store, where it is a server.
+    /// Connections to the store, if it is a server.
     pub link: Option<ConnectionStats>,
-    /// How the commits of other nodes are learned of, where there may be any.
+    /// How this node learns of other nodes' commits, if there may be any.
     pub cluster: Option<cluster::ClusterStats>,
-    /// The nodes, where there may be several.
+    /// The nodes of the cluster, if there may be several.
     pub nodes: Option<Nodes>,
 }
 
-/// The way to a store that is a server.
+/// Counters of connections to a store that is a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionStats {
-    /// Connections that are open.
+    /// Open connections.
     pub connections: u64,
-    /// Connections that broke, or were given up because no answer came.
+    /// Connections that broke, or timed out.
     pub lost: u64,
-    /// Tries to commit that failed: another node was faster, or the store was away.
+    /// Failed attempts to commit: another node was faster, or the store was unavailable.
     pub retries: u64,
 }

@@ -1,4 +1,4 @@
-//! OutboxRows: events that somebody outside is to be told of, kept until they were.
+//! The outbox: events for subscribers such as webhooks, committed with the event and kept until they are delivered.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use runwire_model::{Json, Timestamp};
 
 use crate::key::RunKey;
 
-/// What can be told.
+/// The kinds of events that subscribers can receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutboxKind {
-    /// A run asks a person.
+    /// A run has requested an interaction.
     InteractionRequested,
-    /// A run has done its work.
+    /// A run has completed.
     RunCompleted,
     /// A run has failed.
     RunFailed,
@@ -35,12 +35,12 @@ impl OutboxKind {
         }
     }
 
-    /// Finds the one for a type of event.
+    /// Parses the type of an event.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns what an event is to be told as, if at all.
+    /// Returns the kind of an event, if subscribers can receive it.
     pub(crate) fn of(body: &Body) -> Option<Self> {
         match body {
             Body::InteractionRequested(_) => Some(Self::InteractionRequested),
@@ -52,23 +52,23 @@ impl OutboxKind {
     }
 }
 
-/// Somebody who is to be told of events.
+/// A subscriber of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscriber {
-    /// What tells it from others.
+    /// Its unique name.
     pub name: String,
-    /// Of which events.
+    /// The events that it receives.
     pub kinds: Vec<OutboxKind>,
 }
 
-/// An event that a subscriber has not been told of yet.
+/// An event that is not delivered to its subscriber yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutboxMessage {
-    /// Tells it from all others of this store.
+    /// Its number in this store.
     pub number: u64,
-    /// Tells it from all others anywhere; the same however often it is told.
+    /// Its globally unique id, the same for every attempt.
     pub id: String,
-    /// What it tells.
+    /// The kind of the event.
     pub kind: OutboxKind,
     /// The run.
     pub run: RunKey,
@@ -82,17 +82,17 @@ pub struct OutboxMessage {
     pub at: Timestamp,
     /// The event, without an envelope.
     pub event: Json,
-    /// How often it was tried in vain to tell it.
+    /// The number of failed attempts.
     pub attempts: u32,
-    /// How long to wait before it is tried again; nothing once it is due.
+    /// Time until the next attempt; zero once it is due.
     pub wait: Duration,
 }
 
-/// What became of telling a notice.
+/// The outcome of an attempt to deliver a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// It was told, or never will be: it is removed.
+    /// It was delivered, or never will be: it is removed.
     Done,
-    /// It was tried in vain, and is due again after a while.
+    /// It failed, and is due again after this time.
     Retry(Duration),
 }

@@ -1,4 +1,4 @@
-//! A record as the store keeps it: its meaning, and the bytes it came as.
+//! Stored records, and their binary encoding.
 
 use std::sync::Arc;
 
@@ -23,17 +23,18 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// Returns about how many bytes the record takes in memory.
+    /// Returns the approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
-        // Events say about what their frame says; those that no frame says are measured themselves.
+        // Events are about as large as their frame; those without a frame are measured themselves.
         let unframed = |entry: &&Entry| {
             self.frame.is_none()
                 || matches!(&entry.event.body, Body::RunStarted(started) if started.input.is_some())
         };
         let entries = self.record.entries.iter();
-        let said: usize = entries.filter(unframed).map(|entry| entry.event.to_json().text().len()).sum();
+        let unframed_bytes: usize =
+            entries.filter(unframed).map(|entry| entry.event.to_json().text().len()).sum();
         let frame = self.frame.as_ref().map_or(0, Bytes::len);
-        size_of::<Self>() + 2 * frame + said + self.record.entries.len() * size_of::<Entry>()
+        size_of::<Self>() + 2 * frame + unframed_bytes + self.record.entries.len() * size_of::<Entry>()
     }
 
     /// Returns whether the record ends its run.
@@ -42,7 +43,7 @@ impl StoredRecord {
     }
 }
 
-/// A stored record cannot be read: the store was damaged, or written by a newer version.
+/// A stored record cannot be decoded: the store is damaged, or was written by a newer version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a stored record is damaged: {0}")]
 pub struct DamagedRecord(pub(crate) &'static str);
@@ -50,11 +51,11 @@ pub struct DamagedRecord(pub(crate) &'static str);
 const NOTHING: u32 = u32::MAX;
 const NO_DIALECT: u8 = u8::MAX;
 
-/// Appends a record in the store's form. `run` is the store's number of the run.
+/// Encodes a record. `run` is the store's number of the run.
 ///
-/// All numbers are little-endian: `seq` u64, run u64, `at` u64, source time u64 (all ones: none), dialect u8
-/// (its number, 255: none), name length u32 and name (all ones: none), frame length u32 and bytes (all ones:
-/// none), entries u32, then for each: who added it u8, length u32 and the event as JSON.
+/// All numbers are little-endian: `seq` u64, run u64, `at` u64, source time u64 (all ones: none), dialect u8 (its
+/// number, 255: none), name length u32 and name (all ones: none), frame length u32 and bytes (all ones: none),
+/// entries u32, then for each: who added it u8, length u32 and the event as JSON.
 pub(crate) fn encode(out: &mut Vec<u8>, run: u64, stored: &StoredRecord) {
     let record = &stored.record;
     out.extend_from_slice(&record.seq.to_le_bytes());
@@ -89,12 +90,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, run: u64, stored: &StoredRecord) {
     }
 }
 
-/// Reads records in the store's form, one after the other.
+/// Decodes records, one after the other.
 pub(crate) struct RecordDecoder {
     bytes: Bytes,
 }
 
-/// A record and the store's number of its run.
+/// A decoded record with the store's number of its run.
 pub(crate) struct DecodedRecord {
     pub(crate) run: u64,
     pub(crate) record: Record,
@@ -127,7 +128,7 @@ impl RecordDecoder {
         Ok(u32::from_le_bytes(self.number()?))
     }
 
-    /// Reads the next record after a `seq`; those up to it are passed over unread.
+    /// Decodes the next record after a `seq`; those up to it are skipped.
     pub(crate) fn next(&mut self, after: u64) -> Result<Option<DecodedRecord>, DamagedRecord> {
         while !self.bytes.is_empty() {
             if let Some(record) = self.read(after)? {
@@ -175,7 +176,7 @@ impl RecordDecoder {
     }
 }
 
-/// The numbers stay what they are: they stand in stores.
+/// The numbers are stored: they must not change.
 fn number_of(dialect: Dialect) -> u8 {
     match dialect {
         Dialect::Runwire => 0,

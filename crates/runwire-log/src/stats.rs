@@ -1,9 +1,9 @@
-//! LogStats: how much a log has written since it was opened, and what it holds now.
+//! Statistics of a log: what it has written since it was opened, and what it holds now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longest times of the classes that commits are counted in; one more bucket has those that took longer.
+/// Upper bounds of the histogram of commit times; one more bucket counts longer ones.
 pub const COMMIT_TIME_BUCKETS: [Duration; 10] = [
     Duration::from_micros(250),
     Duration::from_micros(500),
@@ -17,54 +17,54 @@ pub const COMMIT_TIME_BUCKETS: [Duration; 10] = [
     Duration::from_millis(2500),
 ];
 
-/// What a log has done since it was opened, and what it holds.
+/// Statistics of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogStats {
-    /// What was written.
+    /// Writes.
     pub written: WriteStats,
-    /// Runs that nothing was written to yet.
+    /// Runs without a record.
     pub pending: u64,
-    /// Runs that are under way.
+    /// Running runs.
     pub running: u64,
-    /// Runs that wait for a person.
+    /// Suspended runs, which wait for a person.
     pub suspended: u64,
-    /// Questions that wait for an answer.
+    /// Open interactions.
     pub interactions: u64,
-    /// Bytes that the store takes on disk.
+    /// Size of the store on disk, in bytes.
     pub store_bytes: u64,
-    /// What subscribers have not been told of, for each that has something waiting.
+    /// The undelivered outbox messages of each subscriber that has any.
     pub backlog: Vec<SubscriberBacklog>,
 }
 
-/// What was written since the log was opened.
+/// Writes since the log was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriteStats {
     /// Records.
     pub records: u64,
-    /// Events that they mean.
+    /// Events of those records.
     pub events: u64,
-    /// Bytes of the frames that they keep.
+    /// Bytes of their frames.
     pub bytes: u64,
     /// Commits.
     pub commits: u64,
-    /// Time that the commits took in all.
+    /// Sum of the commit times.
     pub commit_time: Duration,
-    /// How many commits took how long: the classes of [`COMMIT_TIME_BUCKETS`], then the rest.
+    /// Histogram of commit times: the buckets of [`COMMIT_TIME_BUCKETS`], then the rest.
     pub commit_buckets: [u64; COMMIT_TIME_BUCKETS.len() + 1],
 }
 
-/// What a subscriber has not been told of.
+/// The undelivered outbox messages of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriberBacklog {
     /// The subscriber.
     pub subscriber: String,
-    /// OutboxRows that wait.
+    /// Undelivered messages.
     pub messages: u64,
-    /// Those of them that were tried in vain.
+    /// Those of them with a failed attempt.
     pub retried: u64,
 }
 
-/// Counts what is written: a few additions for each commit, whatever it holds.
+/// Counts commits: a few atomic additions for each, however large.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounters {
     records: AtomicU64,
@@ -74,7 +74,7 @@ pub(crate) struct WriteCounters {
     commit_buckets: [AtomicU64; COMMIT_TIME_BUCKETS.len() + 1],
 }
 
-/// What one commit has written.
+/// The size of one commit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CommitCounts {
     pub(crate) records: u64,
@@ -94,14 +94,14 @@ impl WriteCounters {
         self.commit_buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns what was counted so far.
+    /// Returns the counters.
     pub(crate) fn written(&self) -> WriteStats {
         let commit_buckets = self.commit_buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         WriteStats {
             records: self.records.load(Ordering::Relaxed),
             events: self.events.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
-            // The sum of its classes, so that the two never contradict each other.
+            // The sum of the buckets, so that the two never contradict each other.
             commits: commit_buckets.iter().sum(),
             commit_time: Duration::from_nanos(self.commit_nanos.load(Ordering::Relaxed)),
             commit_buckets,

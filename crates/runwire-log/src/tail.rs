@@ -1,7 +1,7 @@
-//! How readers learn of new records: one follow_guard a thread, one wake-up a commit.
+//! The tail of a thread: wakes its readers once per commit, and caches its newest records.
 //!
-//! The tail is a fast path only. It keeps the newest records of threads that are being read, so that live
-//! readers need not ask the store; whoever finds that it has lost them reads the store.
+//! It is only a fast path: live readers need not query the store. A reader that finds records missing reads the
+//! store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -13,10 +13,10 @@ use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::StoredRecord;
 
-/// How far a thread is, as its readers know it.
+/// The head of a thread, as its readers know it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TailHead {
-    /// The last record that was committed while anyone was looking; 0 before that.
+    /// The last record that was committed since the tail exists; 0 before that.
     pub seq: u64,
     /// Whether the thread was deleted.
     pub deleted: bool,
@@ -27,16 +27,16 @@ pub struct TailHead {
 pub struct Tail {
     head: watch::Sender<TailHead>,
     recent: Mutex<Recent>,
-    /// In a cluster: what ends when the last reader leaves.
+    /// In a cluster: unfollows the thread when the last reader leaves.
     follow_guard: OnceLock<FollowGuard>,
 }
 
-/// What became of records that a tail was offered.
+/// The result of offering records to a tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OfferResult {
-    /// They are shown, or were before.
+    /// Readers see them, or saw them before.
     Shown,
-    /// Something before them is missing. They wait for it, as far as there is room.
+    /// Earlier records are missing. They are kept until those arrive, as far as the limit allows.
     OutOfOrder,
 }
 
@@ -49,17 +49,17 @@ impl Tail {
         }
     }
 
-    /// Watches how far the thread is.
+    /// Watches the head.
     pub fn watch(&self) -> watch::Receiver<TailHead> {
         self.head.subscribe()
     }
 
-    /// Returns how far the thread is.
+    /// Returns the head.
     pub fn head(&self) -> TailHead {
         *self.head.borrow()
     }
 
-    /// Lists the records after `seq`, if the tail still has all of them that follow it.
+    /// Returns the records after `seq`, if the tail has all of them.
     pub fn after(&self, seq: u64) -> Option<Vec<Arc<StoredRecord>>> {
         let recent = lock(&self.recent);
         let skip = seq.checked_sub(recent.floor?)?;
@@ -67,7 +67,7 @@ impl Tail {
         Some(recent.records.iter().skip(skip).cloned().collect())
     }
 
-    /// Shows records that are committed; they follow each other, and nobody else writes.
+    /// Shows committed, consecutive records of the only writer.
     pub(crate) fn publish(&self, records: &[Arc<StoredRecord>]) {
         if self.offer(records) == OfferResult::OutOfOrder {
             *lock(&self.recent) = Recent::default();
@@ -75,12 +75,12 @@ impl Tail {
         }
     }
 
-    /// Says that the thread is gone. What was shown last stays, for readers that have not come to it yet.
+    /// Marks the thread as deleted. Cached records stay, for readers that have not read them yet.
     pub(crate) fn delete(&self) {
         self.head.send_if_modified(|head| !std::mem::replace(&mut head.deleted, true));
     }
 
-    /// Takes records that are committed and follow each other, from wherever they come; shows what follows.
+    /// Takes committed, consecutive records from any source; shows those without a gap.
     pub(crate) fn offer(&self, records: &[Arc<StoredRecord>]) -> OfferResult {
         let (offered, newest) = {
             let mut recent = lock(&self.recent);
@@ -90,12 +90,12 @@ impl Tail {
         offered
     }
 
-    /// Takes in how far the store is, which was looked up after the tail began; returns whether records are missing.
+    /// Sets the head that the store had after the tail was created; returns whether records are missing.
     pub(crate) fn set_position(&self, head: u64) -> bool {
         let (is_missing, newest) = {
             let mut recent = lock(&self.recent);
             recent.reported = recent.reported.max(head);
-            // Whoever has read less than this reads the store.
+            // Readers before this read the store.
             let floor = *recent.floor.get_or_insert(head);
             let newest = recent.newest().unwrap_or(floor);
             (recent.reported > newest, newest)
@@ -104,19 +104,19 @@ impl Tail {
         is_missing
     }
 
-    /// Returns the last record that the tail has shown, or knows to be shown by the store.
+    /// Returns the last record that readers can see.
     pub(crate) fn newest(&self) -> Option<u64> {
         lock(&self.recent).newest()
     }
 
-    /// Returns what is missing, if anything is: what comes after a record, up to one that somebody has told of.
+    /// Returns the range of missing records, if any: after the newest, up to the last reported one.
     pub(crate) fn missing(&self) -> Option<(u64, u64)> {
         let recent = lock(&self.recent);
         let newest = recent.newest()?;
         (recent.reported > newest).then_some((newest, recent.reported))
     }
 
-    /// Passes over what is too much for the tail: the store has it.
+    /// Skips records that are too many for the tail: the store has them.
     pub(crate) fn skip_to(&self, head: u64) {
         let newest = {
             let mut recent = lock(&self.recent);
@@ -128,28 +128,28 @@ impl Tail {
         self.announce(newest);
     }
 
-    /// Forgets what was told up to a record: the store was asked since, and has nothing more.
+    /// Forgets reported records up to `reported`, which the store turned out not to have.
     pub(crate) fn forget_reported(&self, reported: u64) {
         let mut recent = lock(&self.recent);
         if recent.reported <= reported {
             recent.reported = recent.newest().unwrap_or(0);
-            (recent.early, recent.early_bytes) = (BTreeMap::new(), 0);
+            (recent.out_of_order, recent.out_of_order_bytes) = (BTreeMap::new(), 0);
         }
     }
 
-    /// Goes back to where the store is, which has lost what was shown.
+    /// Rewinds to the head of a store that has lost records.
     pub(crate) fn rewind_to(&self, head: u64) {
         let mut recent = lock(&self.recent);
         *recent = Recent { floor: Some(head), reported: head, ..Recent::default() };
         self.head.send_modify(|known| known.seq = head);
     }
 
-    /// Ties something to the tail that ends with it; returns whether there was nothing yet.
+    /// Attaches the guard that unfollows the thread; returns whether there was none yet.
     pub(crate) fn attach(&self, follow_guard: FollowGuard) -> bool {
         self.follow_guard.set(follow_guard).is_ok()
     }
 
-    /// Returns whether something is tied to it.
+    /// Returns whether a guard is attached.
     pub(crate) fn is_followed(&self) -> bool {
         self.follow_guard.get().is_some()
     }
@@ -166,14 +166,14 @@ impl Tail {
 
 #[derive(Debug, Default)]
 struct Recent {
-    /// Everything after this and up to the newest is in `records`; nothing while the tail knows nothing.
+    /// All records after this `seq`, up to the newest, are in `records`; `None` while the tail knows nothing.
     floor: Option<u64>,
     records: VecDeque<Arc<StoredRecord>>,
     bytes: usize,
-    /// What came before something that it follows, by its first record.
-    early: BTreeMap<u64, Vec<Arc<StoredRecord>>>,
-    early_bytes: usize,
-    /// The last record that anybody has told of.
+    /// Records that arrived out of order, by their first `seq`.
+    out_of_order: BTreeMap<u64, Vec<Arc<StoredRecord>>>,
+    out_of_order_bytes: usize,
+    /// The last record that anything has reported.
     reported: u64,
 }
 
@@ -189,18 +189,20 @@ impl Recent {
         let newest = self.newest().unwrap_or(first.saturating_sub(1));
         if first > newest + 1 {
             let weight = weight(records);
-            if self.early_bytes + weight <= limits::TAIL_BYTES && !self.early.contains_key(&first) {
-                self.early.insert(first, records.to_vec());
-                self.early_bytes += weight;
+            if self.out_of_order_bytes + weight <= limits::TAIL_BYTES
+                && !self.out_of_order.contains_key(&first)
+            {
+                self.out_of_order.insert(first, records.to_vec());
+                self.out_of_order_bytes += weight;
             }
             return OfferResult::OutOfOrder;
         }
         if self.records.is_empty() && last >= newest {
-            // The store may have told how far the thread is before these could be shown.
+            // The store may have reported the head before these could be shown.
             self.floor = Some(first - 1);
         }
         self.extend(records);
-        self.drain_early();
+        self.drain_out_of_order();
         while self.bytes > limits::TAIL_BYTES && self.records.len() > 1 {
             if let Some(oldest) = self.records.pop_front() {
                 self.bytes -= oldest.weight();
@@ -210,7 +212,7 @@ impl Recent {
         OfferResult::Shown
     }
 
-    /// Adds those of the records that come after the newest.
+    /// Adds the records after the newest.
     fn extend(&mut self, records: &[Arc<StoredRecord>]) {
         let newest = self.newest().unwrap_or(0);
         for stored in records.iter().filter(|stored| stored.record.seq > newest) {
@@ -219,19 +221,19 @@ impl Recent {
         }
     }
 
-    /// Begins anew after a record.
+    /// Restarts after a `seq`.
     fn restart(&mut self, floor: u64) {
         (self.records, self.bytes, self.floor) = (VecDeque::new(), 0, Some(floor));
-        self.drain_early();
+        self.drain_out_of_order();
     }
 
-    /// Adds what came early and follows now.
-    fn drain_early(&mut self) {
+    /// Adds the out-of-order records that follow now.
+    fn drain_out_of_order(&mut self) {
         let next = |recent: &Self| recent.newest().map_or(0, |newest| newest + 1);
-        while self.early.first_key_value().is_some_and(|(first, _)| *first <= next(self)) {
-            if let Some((_, early)) = self.early.pop_first() {
-                self.early_bytes -= weight(&early);
-                self.extend(&early);
+        while self.out_of_order.first_key_value().is_some_and(|(first, _)| *first <= next(self)) {
+            if let Some((_, out_of_order)) = self.out_of_order.pop_first() {
+                self.out_of_order_bytes -= weight(&out_of_order);
+                self.extend(&out_of_order);
             }
         }
     }
@@ -241,19 +243,19 @@ fn weight(records: &[Arc<StoredRecord>]) -> usize {
     records.iter().map(|stored| stored.weight()).sum()
 }
 
-/// The tails of all threads that are being read.
+/// The tails of all threads with readers.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
     threads: Mutex<HashMap<ThreadKey, Weak<Tail>>>,
 }
 
 impl Tails {
-    /// Finds the tail of a thread, or begins one.
+    /// Returns the tail of a thread, created if missing.
     pub(crate) fn of(&self, thread: &ThreadKey) -> Arc<Tail> {
         self.find(thread).0
     }
 
-    /// Finds the tail of a thread, or begins one; returns whether it is new.
+    /// Returns the tail of a thread, created if missing, and whether it is new.
     pub(crate) fn find(&self, thread: &ThreadKey) -> (Arc<Tail>, bool) {
         let mut threads = lock(&self.threads);
         if let Some(tail) = threads.get(thread).and_then(Weak::upgrade) {
@@ -269,13 +271,13 @@ impl Tails {
         (tail, true)
     }
 
-    /// Finds the tail of a thread that is being read.
+    /// Returns the tail of a thread that has readers.
     pub(crate) fn live(&self, thread: &ThreadKey) -> Option<Arc<Tail>> {
         lock(&self.threads).get(thread).and_then(Weak::upgrade)
     }
 }
 
-/// A panic while a tail was held leaves at worst a thread without recent records.
+/// A panic while it was locked costs at worst the cached records of a thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(tail.offer(&records(7..=10)), OfferResult::Shown);
         assert_eq!((tail.head().seq, after(&tail, 6)), (10, Some(vec![7, 8, 9, 10])));
         assert_eq!((tail.missing(), after(&tail, 2), after(&tail, 99)), (None, None, Some(vec![])));
-        assert_eq!(lock(&tail.recent).early_bytes, 0);
+        assert_eq!(lock(&tail.recent).out_of_order_bytes, 0);
     }
 
     #[test]
@@ -358,7 +360,7 @@ mod tests {
         tail.forget_reported(11);
         assert_eq!(tail.missing(), Some((9, 12)));
         tail.forget_reported(12);
-        assert_eq!((tail.missing(), lock(&tail.recent).early.len()), (None, 0));
+        assert_eq!((tail.missing(), lock(&tail.recent).out_of_order.len()), (None, 0));
         tail.rewind_to(4);
         assert_eq!((tail.head().seq, after(&tail, 4), after(&tail, 3)), (4, Some(vec![]), None));
     }
@@ -370,11 +372,11 @@ mod tests {
         for seq in 3..1000 {
             assert_eq!(tail.offer(&sized(seq..=seq, 1000)), OfferResult::OutOfOrder);
         }
-        let held = lock(&tail.recent).early_bytes;
+        let held = lock(&tail.recent).out_of_order_bytes;
         assert!(held > 0 && held <= limits::TAIL_BYTES);
         tail.offer(&sized(2..=2, 1000));
         assert!(lock(&tail.recent).bytes <= limits::TAIL_BYTES);
-        assert_eq!(lock(&tail.recent).early_bytes, 0);
+        assert_eq!(lock(&tail.recent).out_of_order_bytes, 0);
         assert_eq!(tail.missing().map(|(_, reported)| reported), Some(999));
     }
 }

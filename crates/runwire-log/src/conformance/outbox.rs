@@ -1,4 +1,4 @@
-//! OutboxRows: what subscribers are to be told, until they were.
+//! The outbox: what subscribers receive, until it is delivered.
 
 use std::time::Duration;
 

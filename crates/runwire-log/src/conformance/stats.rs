@@ -1,4 +1,4 @@
-//! LogStats: what was written, what is open, what waits.
+//! Statistics: what was written, what is open, what waits.
 
 use super::Bed;
 use super::answers::asks;

@@ -1,4 +1,4 @@
-//! Exporting: everything that is stored of a thread, page by page.
+//! Exports everything that is stored of a thread, page by page.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::transfer::{
 };
 use crate::txn::{BaseState, ProducerState, RunHead};
 
-/// The records that are asked for: the first one and the last one, and whether that is the whole thread.
+/// The range of records to export, and whether it is the whole thread.
 #[derive(Clone, Copy)]
 struct Range {
     from: u64,
@@ -23,7 +23,7 @@ struct Range {
     whole: bool,
 }
 
-/// Returns a page of what is stored of a thread.
+/// Returns a page of the export of a thread.
 pub(crate) fn export(
     store: &mut impl ReadStore,
     key: &ThreadKey,
@@ -56,7 +56,7 @@ pub(crate) fn export(
             }
         }
     }
-    // A run's row may be ahead of the records that can be read: then they follow in a moment.
+    // A run's row may be newer than the records that can be read: then the next page has them.
     let behind = range.to == row.head && store.last_run_seq(row.id)? > row.head;
     if full || behind {
         return Ok(ExportPage { items, next: Some(last) });
@@ -71,7 +71,7 @@ fn range(store: &impl ReadStore, row: &ThreadRow, run: Option<&str>) -> Result<R
     let spans = store.spans_of(row.id)?;
     let at = spans.iter().position(|span| span.run_id == run);
     let at = at.ok_or_else(|| LogError::RunUnknown(run.to_owned()))?;
-    // Runs that lie side by side cannot be told apart from each other.
+    // Parallel runs share a range, and are exported together.
     let (mut from, mut to) = (spans[at].first_seq, end_of(&spans[at], row.head));
     loop {
         let touching = |span: &&RunSpan| span.first_seq <= to && end_of(span, row.head) >= from;
@@ -101,7 +101,7 @@ fn facts(
         let run = store.runs_of(row.id, RunFilter::Numbered(latest))?.pop();
         base.guard = run.map(|run| run.head.state).or(base.guard);
     }
-    // Where there is a record, that tells the time.
+    // Otherwise the last record has the time.
     let all_removed = row.oldest > row.head && row.head > 0;
     Ok(TransferThread {
         thread_id: info.thread_id,
@@ -115,7 +115,7 @@ fn facts(
     })
 }
 
-/// Reads records up to one, a page at most, and returns whether there may be more.
+/// Reads a page of records up to `to`, and returns whether there may be more.
 fn records(
     store: &mut impl ReadStore,
     thread: i64,
@@ -135,7 +135,7 @@ fn records(
     Ok((records, full))
 }
 
-/// Returns the runs whose events retention has removed.
+/// Exports the runs whose events retention has removed.
 fn trimmed_runs(
     store: &impl ReadStore,
     row: &ThreadRow,
@@ -164,7 +164,7 @@ fn trimmed_runs(
     Ok(())
 }
 
-/// Returns what is open at the end of the range.
+/// Exports the open runs and the producers at the end of the range.
 fn open_ends(
     store: &impl ReadStore,
     row: &ThreadRow,
@@ -189,7 +189,7 @@ fn open_ends(
     Ok(())
 }
 
-/// Returns what is known of a run beside its records, if there is anything that matters.
+/// Exports the guard's state and the producers of a run, if there are any that matter.
 fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Option<TransferItem>, LogError> {
     let open = run.ended_at.is_none();
     let producers = producers_of(store, ProducerScope::Run, run.id, !open)?;
@@ -202,7 +202,7 @@ fn state_of(store: &impl ReadStore, run: &RunHead, latest: bool) -> Result<Optio
     Ok(Some(TransferItem::State(Box::new(state))))
 }
 
-/// Returns how far producers are; the nameless one of a run that is closed has nothing more to say.
+/// Exports producers; `named` skips the anonymous one, which matters only while its run is open.
 fn producers_of(
     store: &impl ReadStore,
     scope: ProducerScope,
@@ -234,7 +234,7 @@ fn producers_of(
     Ok(notes)
 }
 
-/// An open run goes on to the end of the thread.
+/// Returns the end of a run's range; an open run extends to the end of the thread.
 fn end_of(span: &RunSpan, head: u64) -> u64 {
     if span.open { head } else { span.last_seq }
 }

@@ -1,4 +1,4 @@
-//! The inbox, and single questions: a row tells where a question lies, the record tells what it says.
+//! Queries of the inbox and of single interactions: a row locates the record, which has the content.
 
 use runwire_model::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::key::RunKey;
 use crate::limits;
 use crate::txn::{RecordSearch, question_in, resolution_in};
 
-/// A row of the inbox.
+/// The row of an open interaction.
 pub(crate) struct InboxRow {
     pub(crate) number: u64,
     pub(crate) run: String,
@@ -29,7 +29,7 @@ impl InboxRow {
     }
 }
 
-/// Lists the questions that are open, newest first.
+/// Lists open interactions, newest first.
 pub(crate) fn interactions(
     store: &mut impl ReadStore,
     query: &InteractionQuery,
@@ -65,7 +65,7 @@ pub(crate) fn interactions(
     Ok(page)
 }
 
-/// Returns a question, open or not.
+/// Returns an interaction, open or resolved.
 pub(crate) fn interaction(
     store: &mut impl ReadStore,
     key: &RunKey,

@@ -1,4 +1,4 @@
-//! What reading makes of rows, the same for every store: pages, messages and state, the inbox, exports.
+//! Queries on a store's rows, the same for every store: pages, messages and state, the inbox, exports.
 
 mod export;
 mod inbox;
@@ -22,19 +22,19 @@ use crate::record::StoredRecord;
 use crate::txn::{BaseState, ProducerHead, RunHead};
 use crate::{RecordPage, limits};
 
-/// A thread's row.
+/// The row of a thread.
 pub(crate) struct ThreadRow {
     pub(crate) id: i64,
     pub(crate) oldest: u64,
     pub(crate) head: u64,
-    /// The time of the last record; where there is one, only that is sure to tell it.
+    /// The time of the last record. Only valid if there is none: else the record has it.
     pub(crate) head_at: Timestamp,
     /// Messages and state before the oldest record, as JSON.
     pub(crate) base: Option<String>,
 }
 
 impl ThreadRow {
-    /// Refuses a cursor that lies outside of what is kept.
+    /// Refuses a cursor outside of the kept records.
     fn check_cursor(&self, after: u64) -> Result<(), LogError> {
         if after < self.oldest - 1 {
             return Err(LogError::CursorTrimmed { after, oldest: self.oldest });
@@ -52,21 +52,21 @@ impl ThreadRow {
     }
 }
 
-/// RunFilter runs of a thread are looked for.
+/// Selects runs of a thread.
 pub(crate) enum RunFilter<'a> {
     Named(&'a str),
     Numbered(i64),
-    /// Those whose first `seq` lies in between.
+    /// Runs whose first `seq` is in this range.
     Begun {
         from: u64,
         to: u64,
     },
-    /// Those whose events retention has removed.
+    /// Runs whose events retention has removed.
     Trimmed,
     Open,
 }
 
-/// Whose producers are looked for.
+/// The owner of producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProducerScope {
     Run,
@@ -74,7 +74,7 @@ pub(crate) enum ProducerScope {
 }
 
 impl ProducerScope {
-    /// Returns how it stands in store.
+    /// Returns its name in rows.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -83,9 +83,9 @@ impl ProducerScope {
     }
 }
 
-/// What reading looks up in a store, at one moment.
+/// What queries need of a store. All lookups see one snapshot.
 pub(crate) trait ReadStore {
-    /// Finds a thread that is not deleted.
+    /// Returns the row of a thread that is not deleted.
     fn thread_row(&self, key: &ThreadKey) -> Result<ThreadRow, LogError>;
 
     /// Returns a thread.
@@ -94,10 +94,10 @@ pub(crate) trait ReadStore {
     /// Returns a run whose thread is not deleted.
     fn run_info(&self, key: &RunKey) -> Result<RunInfo, LogError>;
 
-    /// Returns where the runs of a thread lie, in the order they began.
+    /// Returns the ranges of a thread's runs, in the order they began.
     fn spans_of(&self, thread: i64) -> Result<Vec<RunSpan>, LogError>;
 
-    /// Shows the records of a thread after a `seq`, in order, until it is told to stop.
+    /// Calls `show` with the records of a thread after a `seq`, in order, until it breaks.
     fn visit(
         &mut self,
         thread: i64,
@@ -105,16 +105,16 @@ pub(crate) trait ReadStore {
         show: &mut dyn FnMut(StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), LogError>;
 
-    /// Finds runs of a thread, in the order they began: those that have not, first.
+    /// Returns runs of a thread in the order they began, those without a record first.
     fn runs_of(&self, thread: i64, which: RunFilter<'_>) -> Result<Vec<RunHead>, LogError>;
 
-    /// Finds the run that began last before a `seq`.
+    /// Returns the run that began last before a `seq`.
     fn latest_before(&self, thread: i64, seq: u64) -> Result<Option<i64>, LogError>;
 
-    /// Returns the last `seq` that any row of a run names.
+    /// Returns the greatest last `seq` of a thread's runs.
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError>;
 
-    /// Finds the producers of a run or thread.
+    /// Returns the producers of a run or thread.
     fn producers_of(
         &self,
         scope: ProducerScope,
@@ -124,11 +124,11 @@ pub(crate) trait ReadStore {
     /// Returns the name of a run.
     fn run_name(&self, run: i64) -> Result<Option<String>, LogError>;
 
-    /// Lists the questions that are open, newest first, one more than the page has.
+    /// Lists open interactions, newest first, one more than the page has.
     fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError>;
 }
 
-/// Reads the records after a `seq`, a page at most, and returns whether there may be more.
+/// Reads a page of the records after a `seq`, and returns whether there may be more.
 pub(crate) fn page(
     store: &mut impl ReadStore,
     key: &ThreadKey,
@@ -153,7 +153,7 @@ pub(crate) fn before(store: &mut impl ReadStore, key: &ThreadKey, seq: u64) -> R
     let spans = store.spans_of(row.id)?;
     for span in spans.iter().filter(|span| span.first_seq < seq) {
         window.next_run(&span.run_id);
-        // Runs side by side are told one after the other.
+        // Parallel runs are folded one after the other.
         let end = seq.min(span.last_seq + 1);
         store.visit(row.id, span.first_seq - 1, &mut |stored| {
             if stored.record.seq >= end {
@@ -165,7 +165,7 @@ pub(crate) fn before(store: &mut impl ReadStore, key: &ThreadKey, seq: u64) -> R
             ControlFlow::Continue(())
         })?;
     }
-    // A patch that did not fit hides the state only where it stands.
+    // A patch that did not apply hides the state only at its own record.
     let (at, entries) = (Timestamp(0), Vec::new());
     window.absorb(&Record { seq, at, source_time: None, dialect: None, entries });
     Ok(window)

@@ -1,8 +1,8 @@
-//! What moves, as lines of JSON.
+//! Encodes and decodes transfer items as lines of JSON.
 //!
-//! Each line is an object whose `type` says what it is: `thread`, `run`, `record`, `state`, `end`. Times are
-//! milliseconds since the epoch. A record's line holds its frame as a string, and its events as the `runwire` dialect
-//! writes them, each with who added it:
+//! Each line is an object whose `type` is `thread`, `run`, `record`, `state` or `end`. Times are milliseconds since
+//! the epoch. A record's line holds its frame as a string, and its events in the `runwire` dialect, each with who
+//! added it:
 //!
 //! ```text
 //! {"type":"record","seq":1,"at":1763174673123,"run_id":"r1","dialect":"loom","frame":"{…}","events":[{"by":"producer","event":{…}}]}
@@ -24,10 +24,10 @@ use serde_json::value::RawValue;
 use super::{TransferItem, TransferRun, TransferState, TransferThread};
 use crate::record::StoredRecord;
 
-/// Nesting of a line: what a frame may have, inside its event, inside the record.
+/// Maximum nesting of a line: that of a frame, inside its event, inside the record.
 const DEPTH: usize = limits::JSON_DEPTH + 16;
 
-/// Why a line says nothing that can move.
+/// Why a line cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadLine(String);
@@ -36,7 +36,7 @@ fn bad(reason: impl ToString) -> BadLine {
     BadLine(reason.to_string())
 }
 
-/// Appends a item as a line, with the line's end.
+/// Encodes an item as a line, with its line break.
 pub fn write(out: &mut Vec<u8>, item: &TransferItem) {
     let mut object = ObjectWriter::begin(out);
     match item {
@@ -55,7 +55,7 @@ pub fn write(out: &mut Vec<u8>, item: &TransferItem) {
 
 fn members(object: &mut ObjectWriter<'_>, kind: &str, value: &impl Serialize) {
     object.str("type", kind);
-    // Names and numbers: there is nothing in them that JSON could not hold.
+    // Names and numbers always serialise.
     let text = serde_json::to_string(value).unwrap_or_default();
     for (name, value) in Object::of_stored(&text).iter().flat_map(Object::fields) {
         object.raw(name, value.get());
@@ -73,7 +73,7 @@ fn record(object: &mut ObjectWriter<'_>, stored: &StoredRecord) {
     }
     object.opt_str("dialect", record.dialect.map(Dialect::name));
     object.opt_str("name", stored.name.as_deref());
-    // A frame is UTF-8, or it would not have been taken.
+    // A frame is UTF-8, or it would not have been accepted.
     let frame = stored.frame.as_ref().map(|frame| String::from_utf8_lossy(frame));
     object.opt_str("frame", frame.as_deref());
     object.array("events", &record.entries, |out, entry| {
@@ -95,10 +95,10 @@ fn by_name(by: By) -> &'static str {
     }
 }
 
-/// Reads a line.
+/// Decodes a line.
 pub fn read(line: &[u8]) -> Result<TransferItem, BadLine> {
     let text = check_nested(line, DEPTH).map_err(bad)?;
-    // Nearly all lines are records, and need not be read twice.
+    // Nearly all lines are records, and need not be parsed twice.
     let kind: Kind<'_> = match text.starts_with(r#"{"type":"record","#) {
         true => Kind { kind: "record".into() },
         false => serde_json::from_str(text).map_err(bad)?,

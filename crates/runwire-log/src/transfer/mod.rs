@@ -1,9 +1,9 @@
-//! What moves from one log to another: everything that is stored of a thread, item by item.
+//! The transfer format: everything that is stored of a thread, item by item, for export and import.
 //!
-//! [`Log::export`](crate::Log::export) gives the items in the order in which [`Log::import`](crate::Log::import)
+//! [`Log::export`](crate::Log::export) returns the items in the order in which [`Log::import`](crate::Log::import)
 //! takes them: the thread; the runs whose events retention has removed; then each run before its first record, the
-//! records in their order, and after the last record of a run what the log knows of its producers; at the end
-//! whatever is open, and [`TransferItem::End`]. [`line`](mod@line) is their form as lines of JSON.
+//! records in their order, and after the last record of a run its producers; at the end whatever is open, and
+//! [`TransferItem::End`]. [`line`](mod@line) encodes them as lines of JSON.
 
 pub mod line;
 
@@ -19,7 +19,7 @@ use crate::error::LogError;
 use crate::info::RunSummary;
 use crate::record::StoredRecord;
 
-/// A item of a thread that moves.
+/// An item of an exported thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransferItem {
     /// The thread itself; it comes first.
@@ -28,9 +28,9 @@ pub enum TransferItem {
     Run(Box<TransferRun>),
     /// A record.
     Record(Arc<StoredRecord>),
-    /// What is known of a run, or of the thread, beside its records.
+    /// The state of a run, or of the thread, beside its records.
     State(Box<TransferState>),
-    /// Everything has been told, up to this `seq`.
+    /// The end of the export, at this `seq`.
     End {
         /// The thread's last `seq`.
         head: u64,
@@ -38,7 +38,7 @@ pub enum TransferItem {
 }
 
 impl TransferItem {
-    /// Returns about how many bytes it brings.
+    /// Returns its approximate size in bytes.
     pub fn weight(&self) -> usize {
         match self {
             Self::Record(stored) => stored.frame.as_ref().map_or(0, bytes::Bytes::len) + 256,
@@ -57,7 +57,7 @@ pub struct TransferThread {
     pub parallel: bool,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The first `seq` that there is.
+    /// The first `seq` in the export.
     pub oldest: u64,
     /// The time of the last record, where all of them were removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct TransferRun {
     /// The agent that its request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What the person asked.
+    /// The user message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The id of that message, for a client that had given it one.
@@ -116,14 +116,14 @@ pub struct TrimmedRun {
     pub first_seq: u64,
     /// Its last `seq`.
     pub last_seq: u64,
-    /// What was counted.
+    /// Its counters.
     pub summary: RunSummary,
     /// The guard's state, of the run that began last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<RunState>,
 }
 
-/// What is known of a run, or of the thread as a whole, beside its records.
+/// The state of a run, or of the thread as a whole, beside its records.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferState {
     /// The run; nothing for the thread.
@@ -139,7 +139,7 @@ pub struct TransferState {
     pub producers: Vec<TransferProducer>,
 }
 
-/// A producer's place in what it writes.
+/// The position of a producer in its stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransferProducer {
     /// Its name; empty for the one without a name.
@@ -148,7 +148,7 @@ pub struct TransferProducer {
     pub epoch: u64,
     /// The index of the frame that it must send next.
     pub next: u64,
-    /// What it speaks, and where it is in it.
+    /// The state of its decoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decoder: Option<Decoder>,
     /// For a thread that is written as a whole: the runs that its frames go to, the last one at the end.
@@ -169,41 +169,41 @@ pub struct TransferRoute {
     pub to: String,
 }
 
-/// RunFilter part of a thread is asked for.
+/// The part of a thread to export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// Only a run, with those that lie side by side with it; without it the whole thread.
+    /// Only a run, with those parallel to it; without it the whole thread.
     pub run: Option<String>,
-    /// Go on after this record; without it from the start.
+    /// Continue after this record; without it from the start.
     pub after: Option<u64>,
 }
 
-/// A page of what moves.
+/// A page of an export.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportPage {
     /// The items, in order.
     pub items: Vec<TransferItem>,
-    /// Where to go on, as [`ExportRequest::after`]; nothing after the end.
+    /// The value of [`ExportRequest::after`] for the next page; `None` at the end.
     pub next: Option<u64>,
 }
 
-/// A item and the line that it stands on.
+/// An item with its line number.
 pub type NumberedItem = (u64, TransferItem);
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Records that are written now.
+    /// Records that this import has written.
     pub imported: u64,
-    /// Records that were there before.
+    /// Records that existed before.
     pub skipped: u64,
     /// The thread's last `seq`.
     pub head: u64,
-    /// Where it stopped, if it did; the items before it stay.
+    /// The item at which it stopped, if it did; the items before it stay.
     pub fault: Option<ImportFault>,
 }
 
-/// The item that an import stopped at, and why.
+/// The item at which an import stopped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ImportFault {
@@ -213,10 +213,10 @@ pub struct ImportFault {
     pub problem: ImportProblem,
 }
 
-/// Why a item was not taken.
+/// Why an item was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportProblem {
-    /// There is something else under the same name already.
+    /// Something different exists under the same name.
     #[error("{0} is there already, and is not the same")]
     Conflict(String),
     /// Records before this one are missing.
@@ -227,10 +227,10 @@ pub enum ImportProblem {
         /// The `seq` that came.
         got: u64,
     },
-    /// It cannot be part of any log.
+    /// No log could contain it.
     #[error("{0}")]
     Bad(String),
-    /// The log does not take it.
+    /// The log has refused it.
     #[error(transparent)]
     Log(#[from] LogError),
 }

@@ -94,7 +94,7 @@ impl<S: TxnStore> Txn<S> {
                 Err(LogError::RunClosed { run: id, status, answer: won.map(Box::new) })
             }
             (None, _) => Err(LogError::InteractionUnknown { run: id, interaction }),
-            (_, Some(won)) if answer.is(&won) => Ok(Some(won)),
+            (_, Some(won)) if answer.equals(&won) => Ok(Some(won)),
             (_, Some(won)) => Err(LogError::InteractionClosed { interaction, answer: Box::new(won) }),
             // A settled question of an open run has its answer in a record: the store has lost it.
             (_, None) => Err(LogError::Unavailable(format!("the answer to `{interaction}` is not stored"))),

@@ -13,7 +13,7 @@ use super::StoreResult;
 use super::base_state::BaseState;
 use super::lease::Lease;
 use super::store::TxnStore;
-use crate::info::{NewRun, OrphanedRun, RunInfo, RunSummary, beginning};
+use crate::info::{NewRun, OrphanedRun, RunInfo, RunSummary, truncate_title};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 
@@ -286,7 +286,8 @@ impl RunHead {
     fn summary(&self) -> RunSummary {
         let mut summary = self.head.summary.clone();
         if self.first_seq.is_none() {
-            summary.message = self.request.message.as_deref().map(|message| beginning(message).to_owned());
+            summary.message =
+                self.request.message.as_deref().map(|message| truncate_title(message).to_owned());
         }
         summary
     }
