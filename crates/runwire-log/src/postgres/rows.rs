@@ -59,17 +59,17 @@ pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
 pub(super) fn number_of_lease(lease: Lease) -> i16 {
     match lease {
         Lease::None => 0,
-        Lease::Alive => 1,
+        Lease::Active => 1,
         Lease::Stopping => 2,
-        Lease::Asking(_) => 3,
+        Lease::AwaitingAnswer(_) => 3,
     }
 }
 
 fn lease_of(number: i16, until: u64) -> Lease {
     match number {
-        1 => Lease::Alive,
+        1 => Lease::Active,
         2 => Lease::Stopping,
-        3 => Lease::Asking(until),
+        3 => Lease::AwaitingAnswer(until),
         _ => Lease::None,
     }
 }

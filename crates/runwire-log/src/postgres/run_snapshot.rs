@@ -39,7 +39,7 @@ impl RunSnapshot {
     pub(super) fn is_enough_for(run: &RunHead) -> bool {
         !run.new
             && [run.stored_status, run.head.state.status] == [Status::Running; 2]
-            && [run.stored_lease.0, run.lease] == [Lease::Alive; 2]
+            && [run.stored_lease.0, run.lease] == [Lease::Active; 2]
             && run.head.summary.interactions.is_empty()
     }
 

@@ -289,7 +289,7 @@ impl TxnStore for PgTxnStore {
         visit(&self.connection, &mut names, thread, after, &mut |stored| show(&stored))
     }
 
-    fn due(&self, now: Timestamp) -> PgResult<Vec<i64>> {
+    fn expired_leases(&self, now: Timestamp) -> PgResult<Vec<i64>> {
         self.require_locks()?;
         // What another node is working on is left to it.
         // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.

@@ -58,8 +58,8 @@ impl LeaseTerms {
         let (lease, until) = run.stored_lease;
         let full = now.saturating_add(self.lease);
         // One that is longer than any can be is from before the clock was set back: it may have been moved since.
-        lease == Lease::Alive
-            && run.lease == Lease::Alive
+        lease == Lease::Active
+            && run.lease == Lease::Active
             && (full..=full.saturating_add(self.slack())).contains(&until)
     }
 }
@@ -166,7 +166,7 @@ impl PgWriter {
     /// Counts what a commit has written.
     fn count(&self, took: Duration) {
         let mut counts = CommitCounts::default();
-        for (_, stored) in self.txn.batch.pending.values().flat_map(|pending| &pending.records) {
+        for (_, stored) in self.txn.batch.records.values().flat_map(|pending| &pending.records) {
             counts.records += 1;
             counts.events += stored.record.entries.len() as u64;
             counts.bytes += stored.frame.as_ref().map_or(0, |frame| frame.len() as u64);
@@ -178,9 +178,9 @@ impl PgWriter {
     pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, took: Duration) {
         self.count(took);
         let followed = &self.listeners.followed;
-        let pending = &self.txn.batch.pending;
+        let pending = &self.txn.batch.records;
         followed.publish(pending.iter().filter_map(|(thread, pending)| pending.encoded(*thread).cloned()));
-        for (thread, pending) in self.txn.batch.pending.drain() {
+        for (thread, pending) in self.txn.batch.records.drain() {
             if let Some(tail) = self.listeners.tails.live(&pending.key) {
                 let records: Vec<_> = pending.records.into_iter().map(|(_, stored)| stored).collect();
                 followed.show_commit(thread, &tail, &records);

@@ -36,8 +36,8 @@ impl Leases {
             let lease = match (status.as_str(), deadline) {
                 ("suspended", _) | (_, None) if stopping => Lease::Stopping,
                 // Also a run that was being imported has a deadline, which is long.
-                (_, Some(deadline)) => Lease::Asking(deadline),
-                _ => Lease::Alive,
+                (_, Some(deadline)) => Lease::AwaitingAnswer(deadline),
+                _ => Lease::Active,
             };
             Ok((row.get(0)?, (lease, start)))
         })?;
@@ -65,9 +65,9 @@ impl Leases {
         let clock = Instant::now();
         let is_due = |(lease, since): &(Lease, Instant)| match lease {
             Lease::None => false,
-            Lease::Alive => *since + self.term <= clock,
+            Lease::Active => *since + self.term <= clock,
             Lease::Stopping => *since + self.grace <= clock,
-            Lease::Asking(until) => *until <= now.0,
+            Lease::AwaitingAnswer(until) => *until <= now.0,
         };
         self.runs.iter().filter(|(_, lease)| is_due(lease)).map(|(run, _)| *run).collect()
     }

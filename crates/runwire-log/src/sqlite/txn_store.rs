@@ -121,7 +121,7 @@ impl TxnStore for SqliteTxnStore {
         Ok(())
     }
 
-    fn due(&self, now: Timestamp) -> SqliteResult<Vec<i64>> {
+    fn expired_leases(&self, now: Timestamp) -> SqliteResult<Vec<i64>> {
         Ok(self.leases.due(now))
     }
 

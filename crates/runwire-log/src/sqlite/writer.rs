@@ -228,7 +228,7 @@ impl SqliteWriter {
 
     /// Lets the batch be committed, and what waits for it be released.
     fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
-        let records = self.txn.batch.pending.drain();
+        let records = self.txn.batch.records.drain();
         let release = Release {
             records: records.map(|(_, pending)| (pending.key, stored(pending.records))).collect(),
             deleted: self.txn.batch.deleted.drain(..).map(|(_, key)| key).collect(),
@@ -265,8 +265,8 @@ impl SqliteWriter {
             SqliteWriterMessage::Flush(what, reply) => {
                 let heads = &self.txn.heads;
                 match what {
-                    FlushScope::Thread(key) => self.flush_now.extend(heads.thread_at_hand(&key)),
-                    FlushScope::Run(key) => self.flush_now.extend(heads.thread_of_run_at_hand(&key)),
+                    FlushScope::Thread(key) => self.flush_now.extend(heads.loaded_thread(&key)),
+                    FlushScope::Run(key) => self.flush_now.extend(heads.thread_of_loaded_run(&key)),
                     FlushScope::Everything => self.flush_all = true,
                 }
                 self.reply(reply, Ok(()));
@@ -296,7 +296,7 @@ impl SqliteWriter {
         let pending_commits = &mut self.txn.store.pending_commits;
         let deleted = &self.txn.batch.deleted;
         let is_kept = |thread: i64| deleted.iter().all(|(gone, _)| *gone != thread);
-        for (thread, pending) in self.txn.batch.pending.iter().filter(|(thread, _)| is_kept(**thread)) {
+        for (thread, pending) in self.txn.batch.records.iter().filter(|(thread, _)| is_kept(**thread)) {
             let unflushed = pending_commits.of(*thread);
             let from = unflushed.body.len();
             for (run, stored) in &pending.records {

@@ -1,4 +1,4 @@
-//! Answering: a question has one answer, and the first commit wins.
+//! The command that answers interactions: each has one answer, and the first commit wins.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use crate::record::StoredRecord;
 use crate::run_history::RecordSource;
 
 impl<S: TxnStore> Txn<S> {
-    /// Takes answers together: all of them in one record, or none.
+    /// Writes answers together: all in one record, or none.
     pub(crate) fn answer(&mut self, key: &RunKey, answers: &[Answer]) -> CommandResult<S, Vec<Answered>> {
         let done = self.with_open_thread(key, |txn, thread, run| txn.take_answers(thread, run, answers))?;
         Ok(done.and_then(|taken| taken))
@@ -29,7 +29,7 @@ impl<S: TxnStore> Txn<S> {
         answers: &[Answer],
     ) -> CommandResult<S, Vec<Answered>> {
         self.expire(thread, run, answers)?;
-        // What each question has already; nothing while it is open.
+        // The answer that each interaction has already; `None` while it is open.
         let mut settled = Vec::with_capacity(answers.len());
         for answer in answers {
             match self.settled(thread, run, answer)? {
@@ -56,7 +56,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(answers.iter().zip(settled).map(answered).collect()))
     }
 
-    /// Does what the sweep is late for: it comes before an answer to a question that is due.
+    /// Expires interactions that are due before they are answered, if the sweep is late.
     fn expire(
         &mut self,
         thread: &mut ThreadHead,
@@ -75,7 +75,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(())
     }
 
-    /// Finds the answer that a question has already, and refuses another; an open one has none.
+    /// Returns the answer that an interaction has already, or `None` while it is open; refuses a different one.
     fn settled(
         &self,
         thread: &ThreadHead,
@@ -96,12 +96,12 @@ impl<S: TxnStore> Txn<S> {
             (None, _) => Err(LogError::InteractionUnknown { run: id, interaction }),
             (_, Some(won)) if answer.equals(&won) => Ok(Some(won)),
             (_, Some(won)) => Err(LogError::InteractionClosed { interaction, answer: Box::new(won) }),
-            // A settled question of an open run has its answer in a record: the store has lost it.
+            // A resolved interaction of an open run has its answer in a record: the store has lost it.
             (_, None) => Err(LogError::Unavailable(format!("the answer to `{interaction}` is not stored"))),
         })
     }
 
-    /// Finds the answer that a question has.
+    /// Returns the answer that an interaction has.
     fn resolution(
         &self,
         thread: &ThreadHead,
@@ -119,7 +119,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Where something of a run is looked for: in one record, or where an older store does not say which, in all.
+/// Searches the records of a run: one record, or all of them if an older store does not say which.
 pub(crate) struct RecordSearch<'a> {
     pub(crate) run: &'a str,
     pub(crate) first_seq: Option<u64>,
@@ -127,7 +127,7 @@ pub(crate) struct RecordSearch<'a> {
 }
 
 impl RecordSearch<'_> {
-    /// Looks for something in the records that a visit shows.
+    /// Returns the first match among the visited records.
     pub(crate) fn find<T>(
         &self,
         visit: impl FnOnce(u64, &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>),
@@ -149,7 +149,7 @@ impl RecordSearch<'_> {
     }
 }
 
-/// Picks the answer to a question out of an event.
+/// Returns the answer in an event, if it resolves the interaction.
 pub(crate) fn resolution_in(body: &Body, interaction: &str, at: Timestamp) -> Option<Resolution> {
     match body {
         Body::InteractionResolved(resolved) if resolved.interaction_id == interaction => {
@@ -159,7 +159,7 @@ pub(crate) fn resolution_in(body: &Body, interaction: &str, at: Timestamp) -> Op
     }
 }
 
-/// Picks a question out of an event.
+/// Returns the request in an event, if it requests the interaction.
 pub(crate) fn question_in(
     body: &Body,
     interaction: &str,

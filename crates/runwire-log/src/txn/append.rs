@@ -1,4 +1,4 @@
-//! Appending to a run: which frames are new, what they mean, and which records they become.
+//! The append command: skips duplicate frames, decodes the others, and makes records of them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::limits;
 use crate::record::StoredRecord;
 use crate::run_history::{RecordSource, RunHistory, StateCache};
 
-/// Where a record comes from.
+/// The origin of a record: a frame, or nothing for the server's own events.
 #[derive(Default)]
 struct Origin {
     dialect: Option<Dialect>,
@@ -57,7 +57,7 @@ impl<S: TxnStore> Txn<S> {
         let written = self.write_to_run(&mut thread, &mut run, append)?;
         let accepted = written.as_ref().map_or(0, |appended| appended.accepted);
         if accepted == 0 && run.first_seq.is_none() && self.heads.is_fresh_run(&run) {
-            // Nothing came of it: as if it had not been asked.
+            // Nothing was written: drop the new run.
             thread.open.retain(|open| *open != run.id);
             if !self.heads.is_fresh_thread(&thread) {
                 self.heads.put_thread(thread);
@@ -68,7 +68,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(written)
     }
 
-    /// Makes the run that frames are written to before it exists, and its thread where that does not.
+    /// Creates the run of an append, and its thread, if they do not exist.
     fn run_for_frames(
         &mut self,
         key: &RunKey,
@@ -89,7 +89,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok((thread, run)))
     }
 
-    /// Finds or makes the thread that a run is to join.
+    /// Returns the thread that a new run joins, created if missing.
     pub(crate) fn thread_to_join(
         &mut self,
         key: &ThreadKey,
@@ -107,7 +107,7 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Returns why a thread takes no further run, if it does not.
+    /// Returns why a thread refuses another run, if it does.
     pub(crate) fn refuse_another_run(&mut self, thread: &ThreadHead) -> StoreResult<S, Option<LogError>> {
         if thread.deleted {
             return Ok(Some(LogError::ThreadDeleted(thread.key.id.to_string())));
@@ -123,7 +123,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Some(busy))
     }
 
-    /// Makes a thread for a run that names none: it has the run's id, unless that is taken.
+    /// Creates a thread for a run that names none: under the run's id, unless that is taken.
     pub(crate) fn thread_of_its_own(
         &mut self,
         run: &RunKey,
@@ -190,7 +190,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(appended))
     }
 
-    /// Weaves a frame into a run, and adds the record that it becomes. On an error nothing has changed.
+    /// Decodes a frame into a run, and adds its record. On an error nothing has changed.
     pub(crate) fn weave(
         &mut self,
         thread: &mut ThreadHead,
@@ -203,7 +203,7 @@ impl<S: TxnStore> Txn<S> {
         self.begin(thread, run)?;
         let dialect = decoder.dialect_with(&opened);
         let mut checked = None;
-        // A run that has ended takes nothing, whatever its document says.
+        // A closed run refuses the frame whatever its document says.
         if checking.mode == CheckMode::Refuse && !run.head.state.status.is_closed() {
             match checking.refuse(run, dialect, frame) {
                 Ok(state) => checked = Some(Box::new(state)),
@@ -233,7 +233,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(()))
     }
 
-    /// Works on the state of a run with what the thread has stored, and gives the entries that it added.
+    /// Applies a change to the state of a run, with access to the stored records; returns the added entries.
     pub(crate) fn with_state<T, E>(
         &self,
         thread: &ThreadHead,
@@ -256,7 +256,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(worked.map(|result| (result, entries)))
     }
 
-    /// Returns a run that nothing was written to the state that follows from the thread's run before it.
+    /// Initialises the state of a run without records from the thread's previous run.
     pub(crate) fn begin(&mut self, thread: &ThreadHead, run: &mut RunHead) -> StoreResult<S, ()> {
         if run.first_seq.is_some() || run.head.state.status != Status::Pending {
             return Ok(());
@@ -292,7 +292,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(())
     }
 
-    /// Writes events of the server's own as one record, all or none; a closed run takes none.
+    /// Writes the server's own events as one record, all or none; a closed run refuses them.
     pub(crate) fn append_server_events(
         &mut self,
         thread: &mut ThreadHead,
@@ -317,16 +317,16 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Adds a record to what the next commit holds.
+    /// Makes a record of entries, and adds it to the batch.
     fn push(&mut self, thread: &mut ThreadHead, run: &mut RunHead, mut entries: Vec<Entry>, origin: Origin) {
         let at = self.now.max(thread.at);
         for entry in &mut entries {
             if let Body::RunStarted(started) = &mut entry.event.body {
-                // Runs that lie side by side are told apart by their sessions.
+                // Parallel runs are distinguished by their sessions.
                 if thread.parallel && !origin.names_session {
                     entry.event.extra.set(SESSION_ID, runwire_model::Json::string(&run.key.id));
                 }
-                // What created the run knows better than its producer what it is about, but not who speaks.
+                // The request wins over the producer, except for the agent.
                 let request = &run.request;
                 started.agent = started.agent.take().or_else(|| request.agent.clone());
                 prefer(&mut started.message, request.message.as_ref());
@@ -338,11 +338,16 @@ impl<S: TxnStore> Txn<S> {
         let Origin { dialect, time: source_time, name, frame, .. } = origin;
         let record = Record { seq: thread.seq + 1, at, source_time, dialect, entries };
         self.queue_outbox(run, &record);
-        self.keep(thread, run, Arc::new(StoredRecord { run: run.key.id.clone(), record, name, frame }));
+        self.add_record(thread, run, Arc::new(StoredRecord { run: run.key.id.clone(), record, name, frame }));
     }
 
-    /// Adds a record as it is to what the next commit holds.
-    pub(crate) fn keep(&mut self, thread: &mut ThreadHead, run: &mut RunHead, stored: Arc<StoredRecord>) {
+    /// Adds a record to the batch, and updates its run and thread.
+    pub(crate) fn add_record(
+        &mut self,
+        thread: &mut ThreadHead,
+        run: &mut RunHead,
+        stored: Arc<StoredRecord>,
+    ) {
         let at = stored.record.at;
         (thread.seq, thread.at) = (stored.record.seq, at);
         for entry in &stored.record.entries {
@@ -360,7 +365,7 @@ impl<S: TxnStore> Txn<S> {
         run.last_seq = thread.seq;
         (run.dirty, run.snapshot_dirty) = (true, true);
         let status = run.head.state.status;
-        run.deadline = (status == Status::Suspended).then(|| question_deadline(run, at));
+        run.deadline = (status == Status::Suspended).then(|| interaction_deadline(run, at));
         if !status.is_closed() {
             run.renew_lease();
         } else if run.ended_at.is_none() {
@@ -371,7 +376,7 @@ impl<S: TxnStore> Txn<S> {
         self.batch.push(thread, run.id, stored);
     }
 
-    /// Writes the frames of an append that are new, one by one, and counts them.
+    /// Writes the new frames of an append, one by one, and counts them.
     pub(crate) fn write_new_frames(
         &mut self,
         producer: &mut ProducerHead,
@@ -436,8 +441,8 @@ fn prefer<T: Clone>(said: &mut Option<T>, asked: Option<&T>) {
     }
 }
 
-/// Returns when the first of a run's open questions expires; one that waits without a question gets a week, too.
-pub(crate) fn question_deadline(run: &RunHead, at: Timestamp) -> u64 {
+/// Returns when the first open interaction of a run expires; a run that waits without one gets a week, too.
+pub(crate) fn interaction_deadline(run: &RunHead, at: Timestamp) -> u64 {
     let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());
     open.filter_map(|asked| asked.expires_at).min().unwrap_or(at.0 + limits::INTERACTION_MILLIS)
 }

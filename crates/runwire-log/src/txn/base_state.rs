@@ -1,11 +1,11 @@
-//! What was before the records of a thread that are kept.
+//! The messages and state of a thread before its oldest kept record.
 
 use runwire_model::record::{ChatMessage, Earlier};
 use runwire_model::run::RunState;
 use runwire_model::window::Window;
 use serde::{Deserialize, Serialize};
 
-/// The thread's messages and state before what is kept.
+/// The messages and state of a thread before its oldest kept record.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BaseState {
     pub(crate) messages: Vec<ChatMessage>,
@@ -17,13 +17,13 @@ pub(crate) struct BaseState {
 }
 
 impl BaseState {
-    /// Returns what a window holds.
+    /// Copies messages and state out of a window.
     pub(crate) fn of(window: &Window) -> Self {
         let state = window.state().map(|state| state.text().to_owned());
         Self { messages: window.messages(), state, guard: None }
     }
 
-    /// Begins a window.
+    /// Makes a window that starts from this state.
     pub(crate) fn window(self) -> Window {
         Window::after(self.messages, self.state.and_then(|state| runwire_model::Json::parse(&state).ok()))
     }

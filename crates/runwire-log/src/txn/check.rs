@@ -1,7 +1,7 @@
-//! Holding frames against their dialect's document.
+//! Checks frames against their dialect's document.
 //!
-//! What the check remembers is part of the run's head, so that a body may arrive in pieces and on different nodes. A
-//! frame that was written before is passed over before it comes here, so that nothing is counted twice.
+//! The state of the check is part of the run's head, so that a body may arrive in pieces and on different nodes.
+//! Duplicate frames are skipped before the check, so that nothing is counted twice.
 
 use runwire_check::{CheckState, Finding, Frame, Side};
 use runwire_model::dialect::Dialect;
@@ -12,12 +12,12 @@ use super::{StoreResult, Txn, TxnStore};
 use crate::append::{Append, CheckMode, FrameIn};
 use crate::error::{Breach, FrameProblem};
 
-/// How the frames of an append are checked and read.
+/// How the frames of an append are checked and decoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checking {
     pub(crate) mode: CheckMode,
     pub(crate) whole: WholePolicy,
-    /// A hash of who writes.
+    /// A hash of the producer and its epoch.
     writer: u64,
 }
 
@@ -27,7 +27,7 @@ impl Checking {
         Self { mode: append.check, whole: append.whole, writer }
     }
 
-    /// Refuses a frame that its document does not allow, and returns the state of the check after one that it does.
+    /// Refuses a frame that violates its document; else returns the state of the check after it.
     pub(crate) fn refuse(
         self,
         run: &RunHead,
@@ -46,9 +46,9 @@ impl Checking {
         Ok(state)
     }
 
-    /// Counts what a frame that was written breaks of its document.
+    /// Counts the violations of a written frame as warnings.
     pub(crate) fn warn(self, run: &mut RunHead, dialect: Dialect, frame: FrameIn<'_>, seq: u64) {
-        // A box that is there is used again: this is the way of every frame.
+        // The box is reused: every frame comes through here.
         let mut state = match run.head.check.take() {
             Some(mut state) => {
                 state.follow(dialect);
@@ -64,21 +64,21 @@ impl Checking {
     }
 
     fn findings(self, run: &RunHead, state: &mut CheckState, frame: FrameIn<'_>) -> Vec<Finding> {
-        // After an answer a producer may begin anew.
+        // After an answer a producer may start over.
         let settled = run.head.summary.interactions.iter().filter(|asked| !asked.is_open()).count();
         let writer = self.writer.wrapping_add(settled as u64);
         problems(state, frame, writer)
     }
 }
 
-/// Lists what a frame of a producer breaks of its document.
+/// Returns the violations of a frame.
 fn problems(state: &mut CheckState, frame: FrameIn<'_>, writer: u64) -> Vec<Finding> {
     let mut findings = state.check(Frame { name: frame.name, data: frame.data }, writer, Side::Producer);
     findings.retain(Finding::is_problem);
     findings
 }
 
-/// Refuses a frame for the first thing that it breaks.
+/// Refuses a frame for its first violation.
 fn breach(dialect: Dialect, findings: Vec<Finding>) -> Result<(), FrameProblem> {
     match findings.into_iter().next() {
         Some(finding) => Err(FrameProblem::Document(Box::new(Breach { dialect, finding }))),
@@ -86,7 +86,7 @@ fn breach(dialect: Dialect, findings: Vec<Finding>) -> Result<(), FrameProblem> 
     }
 }
 
-/// Begins the check of a run; frames that came before were not checked.
+/// Starts the check of a run; frames that came before were not checked.
 fn begin(run: &RunHead, dialect: Dialect) -> CheckState {
     match run.first_seq {
         None => CheckState::new(dialect),
@@ -95,7 +95,7 @@ fn begin(run: &RunHead, dialect: Dialect) -> CheckState {
 }
 
 impl<S: TxnStore> Txn<S> {
-    /// Refuses a frame that would begin a new run of a thread, before anything is done for it.
+    /// Refuses a frame that would begin a new run, before anything changes.
     pub(crate) fn refuse_to_begin(
         &mut self,
         thread: &ThreadHead,
@@ -120,7 +120,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Hashes who writes (FNV-1a): the same on every node, because it is stored.
+/// Hashes a producer and its epoch (FNV-1a): the same on every node, because it is stored.
 fn hash(name: &[u8], epoch: u64) -> u64 {
     let bytes = name.iter().copied().chain(epoch.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

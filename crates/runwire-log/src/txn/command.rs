@@ -1,4 +1,4 @@
-//! The requests that a writer takes, and how it keeps them until they are committed.
+//! The commands that a writer executes, each with the reply that its caller waits for.
 
 use tokio::sync::oneshot;
 
@@ -11,10 +11,10 @@ use crate::key::{RunKey, ThreadKey};
 use crate::transfer::{Imported, NumberedItem};
 use crate::{Cancel, Cancelled};
 
-/// A request, what came of it, and whoever waits for that.
+/// A command, its outcome, and the channel of its reply.
 pub(crate) struct Pending<C, T> {
     command: C,
-    /// In a box, because requests are moved about before there is one.
+    /// Boxed to keep the command small to move.
     outcome: Option<Box<Result<T, LogError>>>,
     reply: oneshot::Sender<Result<T, LogError>>,
 }
@@ -28,25 +28,25 @@ impl<C, T: Send + 'static> Pending<C, T> {
         self.outcome = Some(Box::new(outcome));
     }
 
-    /// Tells whoever pending why nothing came of it.
+    /// Replies with an error.
     fn refuse(self, error: LogError) {
         let _ = self.reply.send(Err(error));
     }
 
-    /// Lets go of the request; what is left tells whoever pending what came of it.
+    /// Drops the command; the returned function replies with its outcome.
     fn into_reply(self) -> Box<dyn FnOnce() + Send> {
         let (outcome, reply) = (self.outcome, self.reply);
         Box::new(move || {
-            // Without an outcome the reply is dropped, which tells that nobody knows.
+            // Without an outcome the sender is dropped, which reports an unknown outcome.
             if let Some(outcome) = outcome {
-                // Whoever pending may have gone; the log does not mind.
+                // The caller may be gone.
                 let _ = reply.send(*outcome);
             }
         })
     }
 }
 
-/// What a writer is pending to do with the log.
+/// A command for the log.
 pub(crate) enum Command {
     Append(Pending<Append, Appended>),
     /// An append whose frames name their threads.
@@ -62,7 +62,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Counts the bytes of frames that it brings.
+    /// Returns the bytes of its frames.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Append(pending) => pending.command.frames.bytes(),
@@ -72,7 +72,7 @@ impl Command {
         }
     }
 
-    /// Returns which threads and runs it names, so that a store with several writers can lock them beforehand.
+    /// Returns the threads and runs that it names, so that a store with several writers can lock them first.
     pub(crate) fn keys(&self) -> (Vec<ThreadKey>, Vec<RunKey>) {
         if let Self::Merge(pending) = self {
             return (pending.command.threads.clone(), pending.command.runs.clone());
@@ -81,7 +81,7 @@ impl Command {
         (thread.into_iter().collect(), run.into_iter().collect())
     }
 
-    /// Returns the one thread and the one run that a request names, unless its frames name them.
+    /// Returns the thread and the run that decide which writer executes it.
     pub(crate) fn routing_key(&self) -> (Option<ThreadKey>, Option<RunKey>) {
         match self {
             Self::Append(pending) => match &pending.command.target {
@@ -91,7 +91,7 @@ impl Command {
                 Target::Thread(thread) => (Some(thread.clone()), None),
                 Target::Tenant(tenant) => (Some(ThreadKey::of_tenant(tenant.clone())), None),
             },
-            // What is in one place for all producers of the tenant.
+            // The row that all producers of the tenant share.
             Self::Merge(pending) => (pending.command.threads.first().cloned(), None),
             Self::Import(pending) => (Some(pending.command.0.clone()), None),
             Self::CreateRun(pending) => {
@@ -111,7 +111,7 @@ impl Command {
         }
     }
 
-    /// Names the thread that a new run begins which names none: a thread of that name may be there.
+    /// Returns the key of the thread of a run created without one; it may already exist.
     pub(crate) fn default_thread(&self) -> Option<ThreadKey> {
         match self {
             Self::Append(pending) => match &pending.command.target {
@@ -127,7 +127,7 @@ impl Command {
         }
     }
 
-    /// Returns whether it goes on with a run that is there, most often.
+    /// Returns whether it usually continues an existing run.
     pub(crate) fn continues_run(&self) -> bool {
         matches!(
             self,
@@ -135,7 +135,7 @@ impl Command {
         )
     }
 
-    /// Tells whoever pending why nothing came of it.
+    /// Replies with an error.
     pub(crate) fn refuse(self, error: LogError) {
         match self {
             Self::Append(pending) => pending.refuse(error),
@@ -151,7 +151,7 @@ impl Command {
         }
     }
 
-    /// Lets go of the request; what is left is called after the commit, and tells whoever pending.
+    /// Drops the command; the returned function is called after the commit, and replies with the outcome.
     pub(crate) fn into_reply(self) -> Box<dyn FnOnce() + Send> {
         match self {
             Self::Append(pending) => pending.into_reply(),
@@ -169,7 +169,7 @@ impl Command {
 }
 
 impl<S: TxnStore> Txn<S> {
-    /// Works out a request. It can be worked out again where the batch was not committed.
+    /// Executes a command. It can be executed again if the batch was not committed.
     pub(crate) fn execute(&mut self, command: &mut Command) -> StoreResult<S, ()> {
         match command {
             Command::Append(pending) => pending.set_outcome(self.append(&pending.command)?),

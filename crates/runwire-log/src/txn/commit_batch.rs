@@ -1,4 +1,4 @@
-//! What comes of the requests that are committed together.
+//! The records, outbox messages and touched heads of commands that are committed together.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -14,20 +14,20 @@ use crate::key::ThreadKey;
 use crate::outbox::OutboxKind;
 use crate::record::StoredRecord;
 
-/// What a commit is to hold, beside what the touched heads say.
+/// What a commit writes, beside the touched heads.
 #[derive(Default)]
 pub(crate) struct CommitBatch {
     /// The new records, by the number of their thread.
-    pub(crate) pending: HashMap<i64, ThreadRecords>,
+    pub(crate) records: HashMap<i64, ThreadRecords>,
     pub(crate) touched_threads: HashSet<i64>,
     pub(crate) touched_runs: HashSet<i64>,
-    /// Threads that are deleted; their readers learn with the commit that they are gone.
+    /// Deleted threads; their readers are told after the commit.
     pub(crate) deleted: Vec<(i64, ThreadKey)>,
-    /// What subscribers are to be told.
+    /// New outbox messages.
     pub(crate) outbox: Vec<NewOutboxMessage>,
 }
 
-/// Records of a thread, each with the number of its run.
+/// New records of a thread, each with the number of its run.
 pub(crate) struct ThreadRecords {
     pub(crate) key: ThreadKey,
     pub(crate) records: Vec<(i64, Arc<StoredRecord>)>,
@@ -35,13 +35,13 @@ pub(crate) struct ThreadRecords {
 }
 
 impl ThreadRecords {
-    /// Packs the records, when all are there; they are written only once. Nothing where there are none.
+    /// Encodes the records once, when all of them are there; returns `None` if there are none.
     pub(crate) fn encoded(&self, thread: i64) -> Option<&EncodedBatch> {
         self.encoded.get_or_init(|| EncodedBatch::encode(thread, &self.records)).as_ref()
     }
 }
 
-/// An event that a subscriber is to be told of.
+/// An event for a subscriber.
 pub(crate) struct NewOutboxMessage {
     pub(crate) subscriber: String,
     pub(crate) run: i64,
@@ -56,17 +56,17 @@ impl CommitBatch {
     pub(super) fn push(&mut self, thread: &ThreadHead, run: i64, stored: Arc<StoredRecord>) {
         let begin =
             || ThreadRecords { key: thread.key.clone(), records: Vec::new(), encoded: OnceCell::new() };
-        self.pending.entry(thread.id).or_insert_with(begin).records.push((run, stored));
+        self.records.entry(thread.id).or_insert_with(begin).records.push((run, stored));
     }
 
     /// Lists the new records of a thread.
     pub(super) fn records_of(&self, thread: i64) -> &[(i64, Arc<StoredRecord>)] {
-        self.pending.get(&thread).map_or(&[], |pending| &pending.records)
+        self.records.get(&thread).map_or(&[], |pending| &pending.records)
     }
 }
 
 impl<S: TxnStore> Txn<S> {
-    /// Notes what subscribers are to be told of a record that is about to be kept.
+    /// Adds the outbox messages of a record that is about to be added.
     pub(super) fn queue_outbox(&mut self, run: &RunHead, record: &Record) {
         if self.subscribers.is_empty() {
             return;

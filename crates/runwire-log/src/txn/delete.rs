@@ -1,4 +1,4 @@
-//! Deleting a thread. What a store does with its rows, and when, is its own.
+//! The command that deletes a thread. How a store removes its rows is up to the store.
 
 use runwire_model::event::{Event, RunCancelled};
 

@@ -1,4 +1,5 @@
-//! What is at hand of threads, runs and producers: loaded when needed, written back at the commit.
+//! Heads: the state of threads, runs and producers that commands work on. They are loaded when needed, and written
+//! back at the commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::info::{NewRun, OrphanedRun, RunInfo, RunSummary, truncate_title};
 use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 
-/// A thread, as its writer knows it.
+/// The state of a thread in its writer.
 #[derive(Debug)]
 pub(crate) struct ThreadHead {
     pub(crate) id: i64,
@@ -28,23 +29,23 @@ pub(crate) struct ThreadHead {
     pub(crate) at: Timestamp,
     /// The first `seq` that is kept.
     pub(crate) oldest: u64,
-    /// What was before that, for a thread that comes without its beginning and has no row yet.
+    /// The state before its oldest record, for a new thread that was imported without its beginning.
     pub(crate) imported_base: Option<Box<ImportedBase>>,
     pub(crate) deleted: bool,
     /// Its open runs, oldest first.
     pub(crate) open: Vec<i64>,
     /// The run that began last.
     pub(crate) latest: Option<i64>,
-    /// The run that is snapshot_run in its row, where a store keeps such snapshots.
+    /// The run whose snapshot is in its row, if the store has such snapshots.
     pub(crate) snapshot_run: Option<i64>,
     pub(crate) producers: HashMap<String, ProducerHead>,
-    /// Whether the store has no row yet.
+    /// Whether it has no row yet.
     pub(crate) new: bool,
-    /// Whether it is found at hand by its key.
+    /// Whether it is indexed by its key.
     pub(crate) listed: bool,
 }
 
-/// What was before the records of a thread that comes without its beginning.
+/// The state before the oldest record of an imported thread.
 #[derive(Debug)]
 pub(crate) struct ImportedBase {
     pub(crate) base: BaseState,
@@ -52,7 +53,7 @@ pub(crate) struct ImportedBase {
     pub(crate) at: Timestamp,
 }
 
-/// A run, as its thread's writer knows it.
+/// The state of a run in its writer.
 #[derive(Debug)]
 pub(crate) struct RunHead {
     pub(crate) id: i64,
@@ -60,7 +61,7 @@ pub(crate) struct RunHead {
     pub(crate) thread: i64,
     pub(crate) thread_key: ThreadKey,
     pub(crate) request: RunRequest,
-    /// The agent that runs: the one that was asked for, else the one that the producer names.
+    /// The requested agent, else the one that the producer names.
     pub(crate) agent: Option<String>,
     pub(crate) created_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
@@ -69,23 +70,23 @@ pub(crate) struct RunHead {
     pub(crate) last_seq: u64,
     pub(crate) deadline: Option<u64>,
     pub(crate) lease: Lease,
-    /// Whether the lease begins with the commit at hand.
+    /// Whether the lease is renewed by this commit.
     pub(crate) leased: bool,
     pub(crate) trimmed: bool,
-    /// The node whose server starts an agent on it, where it is new.
+    /// The node whose server starts its agent, if the run is new.
     pub(crate) owner: Option<Arc<str>>,
     pub(crate) head: RunProgress,
-    /// The status that the store has.
+    /// The status in its row.
     pub(crate) stored_status: Status,
-    /// The lease that it has, and when that runs out, where the store tells.
+    /// The lease in its row, and when that expires, if the store has it.
     pub(crate) stored_lease: (Lease, u64),
     pub(crate) producers: HashMap<String, ProducerHead>,
     pub(crate) new: bool,
-    /// Whether its row is behind.
+    /// Whether its row is stale.
     pub(crate) dirty: bool,
-    /// Whether its snapshot is behind, too.
+    /// Whether its snapshot is stale, too.
     pub(crate) snapshot_dirty: bool,
-    /// Whether it is found at hand by its key.
+    /// Whether it is indexed by its key.
     pub(crate) listed: bool,
 }
 
@@ -94,12 +95,12 @@ pub(crate) struct RunHead {
 pub(crate) struct RunProgress {
     pub(crate) state: RunState,
     pub(crate) summary: RunSummary,
-    /// What the check of its producers' frames remembers.
+    /// The state of the check of its frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Box<CheckState>>,
 }
 
-/// What created a run.
+/// The request that created a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,13 +114,13 @@ pub(crate) struct RunRequest {
     /// As JSON text, so that numbers keep their digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
-    /// Whether a request created it, rather than the first frame.
+    /// Whether a request created it, rather than its first frame.
     #[serde(default)]
     pub(crate) asked: bool,
     /// Whether the server that created it starts the agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) started: bool,
-    /// The attempt that created it, where it had a name.
+    /// The attempt that created it, if it was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<String>,
 }
@@ -138,12 +139,12 @@ impl RunRequest {
         }
     }
 
-    /// Returns whether the same attempt made another request.
+    /// Returns whether both requests are of the same attempt.
     pub(crate) fn is_same_attempt(&self, other: &Self) -> bool {
         self.attempt.is_some() && self.attempt == other.attempt
     }
 
-    /// Returns whether two requests ask for the same run; how their JSON is laid out does not matter.
+    /// Returns whether both requests are for the same run; the layout of their JSON does not matter.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let words = |request: &Self| {
             let Self { thread_id, agent, message, message_id, asked, .. } = request.clone();
@@ -159,28 +160,28 @@ impl RunRequest {
     }
 }
 
-/// A producer, as the writer of its run or thread knows it.
+/// The state of a producer in its writer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProducerHead {
     pub(crate) epoch: u64,
     pub(crate) next: u64,
     pub(crate) state: ProducerState,
-    /// Whether its row is behind.
+    /// Whether its row is stale.
     pub(crate) dirty: bool,
-    /// Whether its snapshot is behind, too.
+    /// Whether its snapshot is stale, too.
     pub(crate) snapshot_dirty: bool,
 }
 
-/// What a producer speaks, and where its frames go.
+/// The decoder of a producer, and the runs that its frames go to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProducerState {
     pub(crate) decoder: Option<Decoder>,
-    /// For a thread that is written as a whole: the runs its frames go to, the last one at the end.
+    /// For a whole thread: the runs that its frames go to, the last used at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) routes: Vec<Route>,
 }
 
-/// Where frames of a source's session or run go.
+/// The run that frames of a source's session or run go to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Route {
     pub(crate) thread: Option<String>,
@@ -189,7 +190,7 @@ pub(crate) struct Route {
 }
 
 impl ThreadHead {
-    /// Makes a thread that nothing was written to.
+    /// Makes a thread without records.
     pub(crate) fn new(id: i64, key: ThreadKey, parallel: bool, created_at: Timestamp) -> Self {
         Self {
             id,
@@ -212,7 +213,7 @@ impl ThreadHead {
 }
 
 impl RunHead {
-    /// Makes a run that nothing was written to.
+    /// Makes a run without records.
     pub(crate) fn new(
         id: i64,
         key: RunKey,
@@ -265,7 +266,7 @@ impl RunHead {
         }
     }
 
-    /// Returns a run whose server is gone.
+    /// Returns the run as an orphan, with the request that created it.
     pub(crate) fn orphaned(&self) -> OrphanedRun {
         let request = self.request.clone();
         let asked = NewRun {
@@ -282,7 +283,7 @@ impl RunHead {
         OrphanedRun { tenant: asked.tenant.clone(), run: self.info(), asked }
     }
 
-    /// What is counted; before the first record, what the person asked is known from the request alone.
+    /// Returns the counters; before the first record the user message is only in the request.
     fn summary(&self) -> RunSummary {
         let mut summary = self.head.summary.clone();
         if self.first_seq.is_none() {
@@ -293,13 +294,13 @@ impl RunHead {
     }
 }
 
-/// A head that was looked for.
+/// A loaded head, if it exists.
 type Loaded<S, T> = StoreResult<S, Option<Box<T>>>;
 
-/// The heads at hand.
+/// The heads of the current transaction, by number and by key.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// In boxes, because they are taken out and brought back with every append.
+    /// Boxed, because every append takes them out and puts them back.
     threads: HashMap<i64, Box<ThreadHead>>,
     thread_ids: HashMap<ThreadKey, i64>,
     runs: HashMap<i64, Box<RunHead>>,
@@ -307,7 +308,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Takes a thread out to work on it; [`Heads::put_thread`] brings it back.
+    /// Takes a thread out, loaded if needed; [`Heads::put_thread`] puts it back.
     pub(crate) fn take_thread<S: TxnStore>(&mut self, store: &S, key: &ThreadKey) -> Loaded<S, ThreadHead> {
         if let Some(id) = self.thread_ids.get(key) {
             return Ok(self.threads.remove(id));
@@ -329,7 +330,7 @@ impl Heads {
         self.threads.insert(thread.id, thread);
     }
 
-    /// Takes a run out to work on it; [`Heads::put_run`] brings it back.
+    /// Takes a run out, loaded if needed; [`Heads::put_run`] puts it back.
     pub(crate) fn take_run<S: TxnStore>(&mut self, store: &S, key: &RunKey) -> Loaded<S, RunHead> {
         if let Some(id) = self.run_ids.get(key) {
             return Ok(self.runs.remove(id));
@@ -351,32 +352,32 @@ impl Heads {
         self.runs.insert(run.id, run);
     }
 
-    /// Returns whether the request at hand has made a thread: nobody else knows of it yet.
+    /// Returns whether the current command has created the thread.
     pub(crate) fn is_fresh_thread(&self, thread: &ThreadHead) -> bool {
         thread.new && !self.thread_ids.contains_key(&thread.key)
     }
 
-    /// Returns whether the request at hand has made a run: nobody else knows of it yet.
+    /// Returns whether the current command has created the run.
     pub(crate) fn is_fresh_run(&self, run: &RunHead) -> bool {
         run.new && !self.run_ids.contains_key(&run.key)
     }
 
-    /// Finds a thread that is at hand, to write it back.
+    /// Returns a loaded thread.
     pub(crate) fn thread_mut(&mut self, id: i64) -> Option<&mut ThreadHead> {
         self.threads.get_mut(&id).map(|thread| &mut **thread)
     }
 
-    /// Finds a thread that is at hand.
+    /// Returns a loaded thread.
     pub(crate) fn thread(&self, id: i64) -> Option<&ThreadHead> {
         self.threads.get(&id).map(|thread| &**thread)
     }
 
-    /// Finds a run that is at hand.
+    /// Returns a loaded run.
     pub(crate) fn run(&self, id: i64) -> Option<&RunHead> {
         self.runs.get(&id).map(|run| &**run)
     }
 
-    /// Finds a run that is at hand, to write it back.
+    /// Returns a loaded run.
     pub(crate) fn run_mut(&mut self, id: i64) -> Option<&mut RunHead> {
         self.runs.get_mut(&id).map(|run| &mut **run)
     }
@@ -397,22 +398,22 @@ impl Heads {
         Ok(self.runs.values().any(|run| begins(run)) || store.has_run_from(thread, first_seq)?)
     }
 
-    /// Returns whether there is too much at hand.
+    /// Returns whether too many heads are cached.
     pub(crate) fn is_crowded(&self) -> bool {
         self.runs.len() > limits::CACHED_HEADS || self.threads.len() > limits::CACHED_HEADS
     }
 
-    /// Finds the thread of a key that is at hand.
-    pub(crate) fn thread_at_hand(&self, key: &ThreadKey) -> Option<i64> {
+    /// Returns the number of a loaded thread.
+    pub(crate) fn loaded_thread(&self, key: &ThreadKey) -> Option<i64> {
         self.thread_ids.get(key).copied()
     }
 
-    /// Finds the thread of a run that is at hand.
-    pub(crate) fn thread_of_run_at_hand(&self, key: &RunKey) -> Option<i64> {
+    /// Returns the number of the thread of a loaded run.
+    pub(crate) fn thread_of_loaded_run(&self, key: &RunKey) -> Option<i64> {
         self.run_ids.get(key).and_then(|id| self.runs.get(id)).map(|run| run.thread)
     }
 
-    /// Forgets what can be loaded again, when there is too much of it. Only after a commit that sealed all.
+    /// Drops clean heads when there are too many. Only valid after a commit that flushed all.
     pub(crate) fn shrink(&mut self) {
         if self.is_crowded() {
             self.runs.retain(|_, run| run.dirty);
@@ -422,14 +423,14 @@ impl Heads {
         }
     }
 
-    /// Returns all threads and all runs that are at hand.
+    /// Returns all threads and runs.
     pub(crate) fn into_parts(
         self,
     ) -> (impl Iterator<Item = Box<ThreadHead>>, impl Iterator<Item = Box<RunHead>>) {
         (self.threads.into_values(), self.runs.into_values())
     }
 
-    /// Drops a deleted thread and its runs from what is at hand.
+    /// Drops a deleted thread and its runs.
     pub(crate) fn forget_thread(&mut self, id: i64) {
         self.runs.retain(|_, run| run.thread != id);
         self.run_ids.retain(|_, run| self.runs.contains_key(run));

@@ -1,7 +1,7 @@
-//! Importing: a thread that moves here from another log, item by item.
+//! The command that imports a thread from another log.
 //!
-//! Each record goes through the guard as if it were written now, with its own time: so the states of the runs are
-//! made anew, and what no log could hold is refused. What is there already is compared and passed over.
+//! Each record goes through the guard as if it were written now, with its own time: that rebuilds the states of the
+//! runs, and refuses what no log could hold. Items that exist already are compared and skipped.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use runwire_model::Timestamp;
 use runwire_model::event::{Body, Event};
 use runwire_model::run::Status;
 
-use super::append::question_deadline;
+use super::append::interaction_deadline;
 use super::heads::{ImportedBase, RunHead, RunRequest, ThreadHead};
 use super::lease::Lease;
 use super::{BaseState, CommandResult, StoreResult, Txn, TxnStore};
@@ -24,7 +24,7 @@ use crate::transfer::{
     ImportFault, ImportProblem, Imported, NumberedItem, TransferItem, TransferRun, TransferThread, TrimmedRun,
 };
 
-/// Beyond any `seq`, index or time that a log can come to, and within what the store can hold.
+/// Upper bound for any `seq`, index or time; stores can hold it.
 pub(crate) const MAX_NUMBER: u64 = 1 << 53;
 
 pub(crate) type ImportResult<S> = StoreResult<S, Result<(), ImportProblem>>;
@@ -75,7 +75,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(imported))
     }
 
-    /// Returns the first run of a thread whose beginning did not move here the state that follows from there.
+    /// Initialises the first run of a thread that was imported without its beginning.
     pub(crate) fn begin_after_import(
         &mut self,
         thread: &ThreadHead,
@@ -94,9 +94,9 @@ impl<S: TxnStore> Txn<S> {
         Ok(())
     }
 
-    /// Returns whether a thread that is there is the one that is to be imported.
+    /// Checks that an existing thread is the imported one.
     fn is_same_thread(&self, thread: &ThreadHead, facts: &TransferThread) -> ImportResult<S> {
-        // What retention has removed since cannot be compared, but that it was here can be seen.
+        // Records that retention has removed since cannot be compared; that they existed can be seen.
         let reaches = thread.oldest == facts.oldest
             || (thread.oldest > facts.oldest
                 && self.heads.has_run_from(&self.store, thread.id, facts.oldest)?);
@@ -172,12 +172,12 @@ impl<S: TxnStore> Txn<S> {
         }
         let mut run = self.new_run(key, thread, request, facts.created_at)?;
         thread.open.push(run.id);
-        self.hold(&mut run);
+        self.extend_lease(&mut run);
         self.put_run(run);
         Ok(Ok(()))
     }
 
-    /// Makes the row of a run whose events are gone: its id stays used up, and how it ended is known.
+    /// Creates the row of a run whose events are gone: its id stays used, and its outcome known.
     fn import_trimmed(
         &mut self,
         thread: &mut ThreadHead,
@@ -202,7 +202,7 @@ impl<S: TxnStore> Txn<S> {
         if let Some(guard) = guard {
             run.head.state.clone_from(guard);
         }
-        // A run that has ended asks nothing any more.
+        // A closed run has no open interactions.
         run.head.state.questions.clear();
         let (thread_id, run_id) = (thread.key.id.to_string(), run.key.id.to_string());
         (run.head.state.thread_id, run.head.state.run_id) = (thread_id, run_id);
@@ -215,7 +215,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(()))
     }
 
-    /// Compares a record with the one that is there; `known` holds those that were read ahead.
+    /// Compares a record with the existing one; `known` caches records that were read ahead.
     fn is_same_record(
         &self,
         thread: &ThreadHead,
@@ -255,7 +255,7 @@ impl<S: TxnStore> Txn<S> {
             let problem = "its time is before that of the record before it, or beyond all times";
             return Ok(Err(ImportProblem::Bad(problem.into())));
         }
-        if record.entries.iter().any(|entry| asks_by_long_id(&entry.event)) {
+        if record.entries.iter().any(|entry| has_long_interaction_id(&entry.event)) {
             return Ok(Err(ImportProblem::Bad("the id of its question is too long".into())));
         }
         let key = RunKey { tenant: thread.key.tenant.clone(), id: stored.run.clone() };
@@ -272,8 +272,8 @@ impl<S: TxnStore> Txn<S> {
         let replayed = self.with_state(thread, &mut run, |state, look, _, _| state.replay(record, look))?;
         let taken = match replayed {
             Ok(_) => {
-                self.keep(thread, &mut run, stored.clone());
-                self.hold(&mut run);
+                self.add_record(thread, &mut run, stored.clone());
+                self.extend_lease(&mut run);
                 Ok(())
             }
             Err(unfit) => Err(unfit.into()),
@@ -282,16 +282,16 @@ impl<S: TxnStore> Txn<S> {
         Ok(taken)
     }
 
-    /// Returns a run of a thread that is being imported the time that takes.
-    fn hold(&self, run: &mut RunHead) {
+    /// Gives an open run a lease that is long enough for the import.
+    fn extend_lease(&self, run: &mut RunHead) {
         if !run.head.state.status.is_closed() {
             let deadline = self.now.0 + limits::IMPORT_MILLIS;
             run.deadline = Some(deadline);
-            run.set_lease(Lease::Asking(deadline));
+            run.set_lease(Lease::AwaitingAnswer(deadline));
         }
     }
 
-    /// Lets the open runs of the thread go on as if they had been written here.
+    /// Gives the open runs of the thread a normal lease.
     fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> ImportResult<S> {
         if head > thread.seq {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));
@@ -300,7 +300,7 @@ impl<S: TxnStore> Txn<S> {
             let at = thread.at;
             self.with_run(open, |_, run| {
                 let suspended = run.head.state.status == Status::Suspended;
-                run.deadline = suspended.then(|| question_deadline(run, at));
+                run.deadline = suspended.then(|| interaction_deadline(run, at));
                 (run.dirty, run.snapshot_dirty) = (true, true);
                 run.lease = Lease::None;
                 run.renew_lease();
@@ -316,22 +316,22 @@ impl<S: TxnStore> Txn<S> {
 
 /// Bytes of the id of a run or a producer.
 const ID_BYTES: usize = 256;
-/// Bytes of the id of a question: stores keep an index of them.
-const QUESTION_ID_BYTES: usize = 1024;
+/// Bytes of the id of an interaction: stores index it.
+const INTERACTION_ID_BYTES: usize = 1024;
 
-/// Returns whether a run or a producer can be called so: no store need hold more.
+/// Returns whether an id of a run or a producer is valid.
 pub(crate) fn is_id(id: &str) -> bool {
     (1..=ID_BYTES).contains(&id.len()) && !id.contains(char::is_control)
 }
 
-fn asks_by_long_id(event: &Event) -> bool {
-    matches!(&event.body, Body::InteractionRequested(asked) if asked.interaction_id.len() > QUESTION_ID_BYTES)
+fn has_long_interaction_id(event: &Event) -> bool {
+    matches!(&event.body, Body::InteractionRequested(asked) if asked.interaction_id.len() > INTERACTION_ID_BYTES)
 }
 
-/// Records that are read ahead when they are compared.
+/// Records that are read ahead for the comparison.
 const READ_AHEAD: usize = 256;
 
-/// Makes a thread whose beginning is gone.
+/// Initialises a thread whose beginning is gone.
 fn begin_trimmed(thread: &mut ThreadHead, facts: &TransferThread) {
     let state = facts.state.as_ref().map(|state| state.text().to_owned());
     let base = BaseState { messages: facts.messages.clone(), state, guard: facts.guard.clone() };

@@ -1,4 +1,4 @@
-//! What an import brings beside records: what decoders know of a run, and how far producers are.
+//! Imports what is stored beside records: the guard's state, and the decoders and positions of producers.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::transfer::{ImportProblem, TransferProducer, TransferState};
 
 impl<S: TxnStore> Txn<S> {
     pub(crate) fn import_state(&mut self, thread: &mut ThreadHead, state: &TransferState) -> ImportResult<S> {
-        // The one without a name has an empty one.
+        // The anonymous producer has an empty name.
         let is_wrong = |producer: &TransferProducer| {
             let is_named = producer.name.is_empty() || is_id(&producer.name);
             !is_named || producer.epoch >= MAX_NUMBER || producer.next >= MAX_NUMBER
@@ -22,7 +22,7 @@ impl<S: TxnStore> Txn<S> {
             )));
         }
         let Some(run_id) = &state.run_id else {
-            // A thread that has gone on since knows better.
+            // A thread that was written since is newer.
             if thread.seq == state.last_seq {
                 for producer in &state.producers {
                     let head = self.producer_of(thread, producer)?;
@@ -52,7 +52,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Ok(()))
     }
 
-    /// Finds the runs that a producer of the whole thread writes to; those that did not move are left out.
+    /// Converts a producer of the whole thread; its routes to runs that were not imported are dropped.
     fn producer_of(&mut self, thread: &ThreadHead, state: &TransferProducer) -> StoreResult<S, ProducerHead> {
         let mut routes = Vec::new();
         for route in state.routes.iter().take(super::route::ROUTES).filter(|route| is_id(&route.to)) {
@@ -71,7 +71,7 @@ fn head_of(producer: &TransferProducer, state: ProducerState) -> ProducerHead {
     ProducerHead { epoch: producer.epoch, next: producer.next, state, dirty: true, snapshot_dirty: true }
 }
 
-/// Keeps a producer's place, unless a newer one is known.
+/// Stores a producer's position, unless a newer one is known.
 fn keep_newer(producers: &mut HashMap<String, ProducerHead>, name: &str, head: ProducerHead) {
     let place = |head: &ProducerHead| (head.epoch, head.next);
     if producers.get(name).is_none_or(|known| place(known) <= place(&head))

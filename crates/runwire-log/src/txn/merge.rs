@@ -1,7 +1,7 @@
-//! Writing to a tenant as a whole: each frame goes to the thread and the run that it names.
+//! Appends to a whole tenant: each frame goes to the thread and the run that it names.
 //!
-//! How far a producer is, is kept in one row of the tenant ([`ThreadKey::of_tenant`]); which runs its frames go to, in
-//! the row of each thread. All of an append is one commit, so that a retry finds all of it written, or none.
+//! The position of a producer is kept in one row of the tenant ([`ThreadKey::of_tenant`]); the runs that its frames
+//! go to, in the row of each thread. An append is one commit, so that a retry finds all of it written, or none.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -257,7 +257,7 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Tells that the session that a frame names cannot be a thread's id.
+/// Makes the error for a session that cannot be the id of a thread.
 fn unusable(dialect: Dialect) -> DecodeError {
     let field = match dialect {
         Dialect::Agio => "metadata.thread_id",

@@ -1,12 +1,12 @@
-//! The verbs of the log, the same for every store: decode, guard, order, dedupe.
+//! Executes the commands of the log in a transaction, the same for every store: decode, guard, order, deduplicate.
 //!
-//! A store's writer takes requests ([`Command`]) and has [`Txn`] work them out one after the other. They read and change
-//! heads: what is known of a thread, a run, a producer. What comes of them is gathered in a [`CommitBatch`]: records,
-//! notices, and which heads were touched. Then the writer stores the batch and the heads, commits, and only then
-//! replies.
+//! A store's writer executes commands ([`Command`]) in a [`Txn`], one after the other. They read and change heads:
+//! the cached state of a thread, a run or a producer. Their results are collected in a [`CommitBatch`]: records,
+//! outbox messages, and which heads were touched. Then the writer stores the batch and the heads, commits, and only
+//! then replies.
 //!
-//! Nothing here touches the store but through [`TxnStore`], and only to look something up. So work that cannot be
-//! committed can be dropped with all heads, and the requests can be worked out again.
+//! Nothing here accesses the store but through [`TxnStore`], and only to load something. So a transaction that cannot
+//! be committed can be dropped with all heads, and its commands can be executed again.
 
 mod answer;
 mod append;
@@ -51,18 +51,18 @@ use crate::error::LogError;
 use crate::key::{RunKey, ThreadKey};
 use crate::outbox::Subscriber;
 
-/// A result that only the store can spoil.
+/// A result whose error is a failure of the store.
 pub(crate) type StoreResult<S, T> = Result<T, <S as TxnStore>::Error>;
 
-/// What comes out of a verb: a fault of the store, a refusal, or a result.
+/// The result of a command. Outer error: the store failed. Inner error: the command was refused.
 pub(crate) type CommandResult<S, T> = StoreResult<S, Result<T, LogError>>;
 
-/// Works out requests, one after the other.
+/// The context in which commands are executed until they are committed together.
 pub(crate) struct Txn<S> {
     pub(crate) store: S,
     pub(crate) heads: Heads,
     pub(crate) batch: CommitBatch,
-    /// Who is to be told of which events.
+    /// Subscribers of events.
     pub(crate) subscribers: Vec<Subscriber>,
     /// This node, where a store has several.
     pub(crate) node: Option<Arc<str>>,
@@ -71,7 +71,7 @@ pub(crate) struct Txn<S> {
 }
 
 impl<S: TxnStore> Txn<S> {
-    /// Begins with nothing at hand.
+    /// Makes an empty context.
     pub(crate) fn new(store: S, now: Timestamp) -> Self {
         Self {
             store,
@@ -83,31 +83,31 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Drops what is at hand: the batch was not committed, or others may write before the next one.
+    /// Drops all heads and the batch: it was not committed, or other nodes may write before the next one.
     pub(crate) fn forget(&mut self) {
         self.heads = Heads::default();
         self.batch = CommitBatch::default();
     }
 
-    /// Brings back a run and its thread, which were worked on.
+    /// Returns a changed run and its thread to the heads.
     fn put(&mut self, thread: Box<ThreadHead>, run: Box<RunHead>) {
         self.put_thread(thread);
         self.put_run(run);
     }
 
-    /// Brings back a thread that was worked on.
+    /// Returns a changed thread to the heads.
     fn put_thread(&mut self, thread: Box<ThreadHead>) {
         self.batch.touched_threads.insert(thread.id);
         self.heads.put_thread(thread);
     }
 
-    /// Brings back a run that was worked on.
+    /// Returns a changed run to the heads.
     fn put_run(&mut self, run: Box<RunHead>) {
         self.batch.touched_runs.insert(run.id);
         self.heads.put_run(run);
     }
 
-    /// Works on a run by its number.
+    /// Applies a change to a run by its number.
     fn with_run<T>(
         &mut self,
         id: i64,
@@ -119,7 +119,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(Some(result))
     }
 
-    /// Works on a run and its thread, unless that is gone.
+    /// Applies a change to a run and its thread, unless the thread is deleted.
     fn with_open_thread<T>(
         &mut self,
         key: &RunKey,
@@ -138,7 +138,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(result)
     }
 
-    /// Takes out the thread of a run, which cannot be missing.
+    /// Takes the thread of a run out of the heads; it must exist.
     fn thread_of(&mut self, run: &RunHead) -> StoreResult<S, Box<ThreadHead>> {
         let thread = self.heads.take_thread_by_id(&self.store, run.thread)?;
         Ok(thread.ok_or(MissingRow("the thread of a run"))?)
@@ -164,13 +164,13 @@ impl<S: TxnStore> Txn<S> {
     }
 }
 
-/// Returns the time by the machine's clock.
+/// Returns the time of the machine's clock.
 pub(crate) fn clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Makes an id that is new.
+/// Makes a new unique id.
 pub(crate) fn mint() -> String {
     uuid::Uuid::now_v7().to_string()
 }

@@ -1,4 +1,4 @@
-//! Producers: which of their frames are new, and what they speak.
+//! Producers: deduplicates their frames, and finds their decoder.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ pub(crate) fn is_end_mark(frame: FrameIn<'_>) -> bool {
     frame.data == b"[DONE]"
 }
 
-/// Returns the name of who writes; the one without a name has an empty one.
+/// Returns the producer's name; the anonymous one has an empty name.
 pub(crate) fn name_of(append: &Append) -> &str {
     append.stamp.as_ref().map_or("", |stamp| &stamp.producer)
 }
 
-/// Copies the head of a producer to work on; it is put back when something came of it.
+/// Copies the head of a producer, or makes one; [`keep`] stores it.
 pub(crate) fn head_of(
     producers: &HashMap<String, ProducerHead>,
     name: &str,
@@ -118,7 +118,7 @@ fn detect_among(append: &Append, skip: usize) -> Result<Option<Decoder>, Undecid
     }
 }
 
-/// Keeps what has become of a producer.
+/// Stores the head of a producer, if it has changed.
 pub(crate) fn keep(producers: &mut HashMap<String, ProducerHead>, name: &str, mut producer: ProducerHead) {
     let nobody = ProducerHead::default();
     let before = producers.get(name).unwrap_or(&nobody);

@@ -1,8 +1,7 @@
-//! A run's head as it is written many thousand times a second: short, without names.
+//! The compact encoding of a run's progress, which is written many thousand times a second: without field names.
 //!
-//! The questions, the error and the warnings, which most runs have not, stand as JSON beside it. What the check of frames
-//! remembers comes after all that. What the person asked is told by the first record, which also writes the run's row,
-//! and does not change: it stays there.
+//! Interactions, error and warnings, which most runs do not have, are JSON beside it, followed by the state of the
+//! frame check. The user message is not in it: the first record writes it to the run's row, where it stays.
 
 use runwire_model::run::RunState;
 use serde::{Deserialize, Serialize};
@@ -10,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::heads::RunProgress;
 use crate::info::{InteractionInfo, RunError, RunSummary, Warnings};
 
-/// A note cannot be written, or is none.
+/// Progress cannot be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgressError {
-    #[error("the note of a run is damaged: {0}")]
+    #[error("the progress of a run is damaged: {0}")]
     Form(#[from] postcard::Error),
-    #[error("the note of a run is longer than it may be")]
+    #[error("the progress of a run has trailing bytes")]
     TooLong,
-    #[error("the note of a run is damaged: {0}")]
+    #[error("the progress of a run is damaged: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Reads something that takes up all of its bytes: more were written by whoever knows more.
+/// Decodes a value that must use up all bytes: more were written by a newer version.
 pub(crate) fn decode_all<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ProgressError> {
     match postcard::take_from_bytes(bytes)? {
         (value, []) => Ok(value),
@@ -38,7 +37,7 @@ struct EncodedProgress<S> {
     rare: Option<String>,
 }
 
-/// What most runs have not; it is written as a list, without names.
+/// What most runs do not have; it is a JSON array, without names.
 #[derive(Default, Deserialize)]
 struct Rare {
     interactions: Vec<InteractionInfo>,
@@ -47,7 +46,7 @@ struct Rare {
 }
 
 impl RunProgress {
-    /// Adds the note of a head to what was written before.
+    /// Appends the encoded progress.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), ProgressError> {
         let RunSummary {
             records,
@@ -90,7 +89,7 @@ impl RunProgress {
         Ok(())
     }
 
-    /// Reads the note of a head; what the person asked is not in it.
+    /// Decodes progress; the user message is not in it.
     pub(crate) fn decode(encoded: &[u8]) -> Result<Self, ProgressError> {
         let (encoded, rest): (EncodedProgress<RunState>, _) = postcard::take_from_bytes(encoded)?;
         let check = decode_all(rest)?;

@@ -1,4 +1,4 @@
-//! The records of a thread as the verbs see them: those in the store, and of the batch at hand.
+//! The records of a thread as commands see them: the stored ones, then those of the current batch.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -11,17 +11,17 @@ use super::{StoreResult, Txn, TxnStore};
 use crate::record::StoredRecord;
 use crate::run_history::RecordSource;
 
-/// The records of a thread as the verbs see them.
+/// The stored and pending records of a thread.
 pub(super) struct ThreadRecordSource<'a, S: TxnStore> {
     store: &'a S,
     thread: i64,
-    /// Those of the batch at hand, each with the number of its run.
+    /// The records of the current batch, each with the number of its run.
     pending: &'a [(i64, Arc<StoredRecord>)],
     failed: RefCell<Option<S::Error>>,
 }
 
 impl<S: TxnStore> Txn<S> {
-    /// The records of a thread, those of the batch included.
+    /// Returns the records of a thread, including those of the batch.
     pub(super) fn source(&self, thread: &ThreadHead) -> ThreadRecordSource<'_, S> {
         let pending = self.batch.records_of(thread.id);
         ThreadRecordSource { store: &self.store, thread: thread.id, pending, failed: RefCell::new(None) }
@@ -29,7 +29,7 @@ impl<S: TxnStore> Txn<S> {
 }
 
 impl<S: TxnStore> ThreadRecordSource<'_, S> {
-    /// Returns a lookup that failed: what was made of it must not be written.
+    /// Returns the error of a failed read: what was made of it must not be written.
     pub(super) fn check(self) -> StoreResult<S, ()> {
         self.failed.into_inner().map_or(Ok(()), Err)
     }
@@ -58,7 +58,7 @@ impl<S: TxnStore> RecordSource for ThreadRecordSource<'_, S> {
     }
 
     fn before(&self, _first_seq: u64) -> Window {
-        // Decoding asks for nothing of earlier runs.
+        // Decoding needs nothing of earlier runs.
         Window::default()
     }
 }

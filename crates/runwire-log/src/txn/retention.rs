@@ -1,4 +1,4 @@
-//! What retention removes: whole closed runs at the beginning of a thread, oldest first.
+//! Plans what retention removes: whole closed runs at the beginning of a thread, oldest first.
 
 use runwire_model::Timestamp;
 
@@ -15,7 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) ended_at: Option<Timestamp>,
 }
 
-/// What retention removes from a thread.
+/// The runs that retention removes from a thread.
 pub(crate) struct ThreadTrim {
     pub(crate) thread: i64,
     pub(crate) key: ThreadKey,
@@ -24,17 +24,17 @@ pub(crate) struct ThreadTrim {
     pub(crate) oldest: u64,
 }
 
-/// A point where a thread can be cut: how many of its runs lie before it, and when the last of them ended.
+/// A position where a thread can be cut: the number of runs before it, and when the last of them ended.
 struct CutPoint {
     runs: usize,
     last_seq: u64,
     ended_at: Timestamp,
 }
 
-/// Chooses where threads are cut.
+/// Plans which runs of each thread are removed.
 ///
-/// The candidates come thread by thread, in the order they began. `kept_bytes` counts the bytes of all records that
-/// are kept, `bytes_between` those of a thread after one `seq` and not after another.
+/// The candidates are ordered by thread, then by their beginning. `kept_bytes` counts the bytes of all kept records,
+/// `bytes_between` those of a thread after one `seq` and up to another.
 pub(crate) fn plan_trims<E>(
     runs: &[Candidate],
     retention: RetentionLimits,
@@ -43,7 +43,7 @@ pub(crate) fn plan_trims<E>(
 ) -> Result<Vec<ThreadTrim>, E> {
     let threads: Vec<&[Candidate]> = runs.chunk_by(|one, next| one.thread == next.thread).collect();
     let cut_points: Vec<Vec<CutPoint>> = threads.iter().map(|runs| cut_points(runs)).collect();
-    // For each thread, how many of its cut_points are passed.
+    // For each thread, the number of cut points that are passed.
     let is_old = |point: &CutPoint| retention.ended_before.is_some_and(|moment| point.ended_at < moment);
     let mut passed: Vec<usize> = cut_points
         .iter()
@@ -84,7 +84,7 @@ pub(crate) fn plan_trims<E>(
     Ok(cuts)
 }
 
-/// Finds where the closed runs at the beginning of a thread share no record with what follows.
+/// Returns the positions where the closed runs at the beginning of a thread share no record with what follows.
 fn cut_points(runs: &[Candidate]) -> Vec<CutPoint> {
     let mut cut_points = Vec::new();
     let (mut last_seq, mut latest) = (0, Timestamp(0));

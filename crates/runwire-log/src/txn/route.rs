@@ -1,4 +1,4 @@
-//! Writing to a thread as a whole: which run each frame belongs to.
+//! Appends to a whole thread: routes each frame to the run that it belongs to.
 
 use runwire_model::dialect::{Decoder, Dialect, Envelope, Weave};
 use runwire_model::run::{Authority, EndOfInput, RunState, Status};

@@ -1,4 +1,4 @@
-//! What the verbs need of a store while they work.
+//! What commands load from a store.
 
 use std::ops::ControlFlow;
 
@@ -9,20 +9,20 @@ use super::heads::{RunHead, ThreadHead};
 use crate::key::{RunKey, ThreadKey};
 use crate::record::StoredRecord;
 
-/// Something that the store must hold is not there.
+/// A row that must exist is missing.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("{0} is missing")]
 pub(crate) struct MissingRow(pub(crate) &'static str);
 
-/// What the verbs look up in a store.
+/// What commands load from a store.
 ///
-/// Only what is not at hand is asked for. It is asked for while a batch is worked out, so whoever implements this
-/// blocks; and what it tells must stay true until the batch is committed, or the commit must fail: a store with
-/// several writers locks a thread before it hands out its head or that of one of its runs.
+/// Only what is not loaded yet is asked for. Implementations block, because commands are executed synchronously. What
+/// they return must stay true until the batch is committed, or the commit must fail: a store with several writers
+/// locks a thread before it returns its head or that of one of its runs.
 ///
-/// Nothing here changes the store: what is to be written is in the [`CommitBatch`](super::CommitBatch) and in the heads.
+/// Nothing here changes the store: writes are in the [`CommitBatch`](super::CommitBatch) and in the heads.
 pub(crate) trait TxnStore {
-    /// A fault of the store. The work of the batch is dropped then, with all heads.
+    /// A failure of the store. The batch is dropped then, with all heads.
     type Error: From<MissingRow>;
 
     /// Loads a thread, with its producers.
@@ -43,10 +43,10 @@ pub(crate) trait TxnStore {
     /// Returns whether a run of a thread begins with a `seq`.
     fn has_run_from(&self, thread: i64, first_seq: u64) -> Result<bool, Self::Error>;
 
-    /// Returns what was before the records of a thread, where its beginning is gone.
+    /// Returns the base state of a thread whose beginning is gone.
     fn base(&self, thread: i64) -> Result<Option<BaseState>, Self::Error>;
 
-    /// Shows the stored records of a thread after a `seq`, in order, until it is told to stop.
+    /// Calls `show` with the stored records of a thread after a `seq`, in order, until it breaks.
     fn visit(
         &self,
         thread: i64,
@@ -54,15 +54,15 @@ pub(crate) trait TxnStore {
         show: &mut dyn FnMut(&StoredRecord) -> ControlFlow<()>,
     ) -> Result<(), Self::Error>;
 
-    /// Lists the runs whose stored lease ran out.
-    fn due(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;
+    /// Lists the runs whose stored lease has expired.
+    fn expired_leases(&self, now: Timestamp) -> Result<Vec<i64>, Self::Error>;
 
-    /// Takes note that a run whose lease ran out cannot be closed: a store may leave it out the next time.
+    /// Marks a run with an expired lease as unreadable; a store may skip it the next time.
     fn skip_unreadable(&self, _run: i64, _error: &Self::Error) {}
 
-    /// Returns a number to a thread; each is given once.
+    /// Returns a new number for a thread.
     fn new_thread_id(&mut self) -> Result<i64, Self::Error>;
 
-    /// Returns a number to a run; each is given once.
+    /// Returns a new number for a run.
     fn new_run_id(&mut self) -> Result<i64, Self::Error>;
 }

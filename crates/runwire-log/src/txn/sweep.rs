@@ -10,10 +10,10 @@ use super::{StoreResult, Txn, TxnStore};
 use crate::info::InteractionInfo;
 
 impl<S: TxnStore> Txn<S> {
-    /// Closes the runs whose lease ran out.
+    /// Closes the runs whose lease has expired, and returns their number.
     pub(crate) fn sweep(&mut self) -> StoreResult<S, usize> {
         let mut closed = 0;
-        for id in self.store.due(self.now)? {
+        for id in self.store.expired_leases(self.now)? {
             match self.close_if_expired(id) {
                 Ok(is_closed) => closed += usize::from(is_closed),
                 Err(error) => {
@@ -25,7 +25,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(closed)
     }
 
-    /// Closes a run if its lease ran out; returns whether it is closed.
+    /// Closes a run if its lease has expired; returns whether it is closed.
     fn close_if_expired(&mut self, id: i64) -> StoreResult<S, bool> {
         let Some(mut run) = self.heads.take_run_by_id(&self.store, id)? else { return Ok(false) };
         if !run.is_due(self.now) {
@@ -34,11 +34,11 @@ impl<S: TxnStore> Txn<S> {
         }
         let mut thread = self.thread_of(&run)?;
         let events = match run.lease {
-            Lease::None | Lease::Alive => vec![producer_lost(&run)],
+            Lease::None | Lease::Active => vec![producer_lost(&run)],
             Lease::Stopping => vec![Event::new(RunCancelled::default())],
-            Lease::Asking(_) => expiry_events(&run, self.now),
+            Lease::AwaitingAnswer(_) => expiry_events(&run, self.now),
         };
-        // Only a closed run refuses, and that has no lease.
+        // Only a closed run refuses, and it has no lease.
         if self.append_server_events(&mut thread, &mut run, events)?.is_err() {
             run.set_lease(Lease::None);
         }
@@ -53,7 +53,7 @@ fn producer_lost(run: &RunHead) -> Event {
     Event::new(RunFailed { error, ..Default::default() })
 }
 
-/// Returns why a run has lost its producer; one that nobody ever wrote may wait for an agent that is none.
+/// Explains why a run has lost its producer; one without a record may wait for an agent that does not exist.
 fn producer_lost_reason(run: &RunHead) -> String {
     if run.head.state.status != Status::Pending {
         return "the producer was silent for longer than its lease".to_owned();
@@ -67,8 +67,8 @@ fn producer_lost_reason(run: &RunHead) -> String {
     }
 }
 
-/// Returns what becomes of a run whose time to wait for an answer is over: the questions that have expired are
-/// resolved, and a run that waits without a question has lost its producer.
+/// Returns the events for a suspended run whose lease has expired: its expired interactions are resolved, and a run
+/// that waits without an interaction has lost its producer.
 pub(crate) fn expiry_events(run: &RunHead, now: Timestamp) -> Vec<Event> {
     let is_due = |asked: &&InteractionInfo| asked.expires_at.is_none_or(|at| at <= now.0);
     let open = run.head.summary.interactions.iter().filter(|asked| asked.is_open());

@@ -113,7 +113,7 @@ impl WriteSet {
                 set.producers.add("thread", *id, name, producer)?;
             }
         }
-        for (thread, pending) in &txn.batch.pending {
+        for (thread, pending) in &txn.batch.records {
             if let Some(batch) = pending.encoded(*thread).filter(|_| !set.deleted.contains(thread)) {
                 set.chunks.add(batch);
             }

@@ -55,9 +55,9 @@ impl RunRows {
         self.now = whole_number(now);
         let until = match run.lease {
             Lease::None => 0,
-            Lease::Alive => now.saturating_add(terms.lease).saturating_add(terms.slack()),
+            Lease::Active => now.saturating_add(terms.lease).saturating_add(terms.slack()),
             Lease::Stopping => now.saturating_add(terms.grace),
-            Lease::Asking(until) => until,
+            Lease::AwaitingAnswer(until) => until,
         };
         let moves = run.leased && !terms.are_met(run, now);
         let rows = if run.new { &mut self.new } else { &mut self.changed };
