@@ -84,7 +84,7 @@ impl PgReader {
 
 impl PgReader {
     /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
-    pub(super) fn questions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
+    pub(super) fn open_interactions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \

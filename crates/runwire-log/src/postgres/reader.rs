@@ -283,6 +283,6 @@ impl ReadStore for PgReader {
     }
 
     fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError> {
-        Ok(self.questions(query)?)
+        Ok(self.open_interactions(query)?)
     }
 }

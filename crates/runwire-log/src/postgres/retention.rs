@@ -41,9 +41,13 @@ impl PgReader {
             if excess == 0 && !retention.ended_before.is_some_and(is_old) {
                 break;
             }
-            for cut in self.plan(&ended, retention, excess)? {
-                excess = excess.saturating_sub(self.bytes_between(cut.thread, 0, cut.oldest - 1)?);
-                removed += self.trim(&cut)?;
+            for thread_trim in self.plan(&ended, retention, excess)? {
+                excess = excess.saturating_sub(self.bytes_between(
+                    thread_trim.thread,
+                    0,
+                    thread_trim.oldest - 1,
+                )?);
+                removed += self.trim(&thread_trim)?;
             }
             from = ended.upto;
         }
@@ -78,15 +82,15 @@ impl PgReader {
     }
 
     /// Removes what was planned, and returns how many runs.
-    fn trim(&mut self, cut: &ThreadTrim) -> Result<usize, LogError> {
-        let window = match self.in_snapshot(|reader| before(reader, &cut.key, cut.oldest))? {
+    fn trim(&mut self, thread_trim: &ThreadTrim) -> Result<usize, LogError> {
+        let window = match self.in_snapshot(|reader| before(reader, &thread_trim.key, thread_trim.oldest))? {
             // It was deleted meanwhile.
             Err(LogError::ThreadDeleted(_)) => return Ok(0),
             window => window?,
         };
         let base = serde_json::to_string(&BaseState::of(&window)).map_err(PgError::from)?;
         self.connection.run("BEGIN")?;
-        let done = self.trim_thread(cut, &base).and_then(|runs| {
+        let done = self.trim_thread(thread_trim, &base).and_then(|runs| {
             self.connection.run("COMMIT")?;
             Ok(runs)
         });
@@ -96,20 +100,20 @@ impl PgReader {
         Ok(done?)
     }
 
-    fn trim_thread(&self, cut: &ThreadTrim, base: &str) -> PgResult<usize> {
+    fn trim_thread(&self, thread_trim: &ThreadTrim, base: &str) -> PgResult<usize> {
         // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
-        let oldest = whole_number(cut.oldest);
+        let oldest = whole_number(thread_trim.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
-        if self.connection.execute(sql, &[&cut.thread, &oldest, &base])? == 0 {
+        if self.connection.execute(sql, &[&thread_trim.thread, &oldest, &base])? == 0 {
             return Ok(0);
         }
         let sql = "UPDATE run SET trimmed = true WHERE thread = $1 AND name = ANY($2)";
-        self.connection.execute(sql, &[&cut.thread, &cut.runs])?;
+        self.connection.execute(sql, &[&thread_trim.thread, &thread_trim.runs])?;
         let sql = "DELETE FROM checkpoint WHERE run IN \
                    (SELECT id FROM run WHERE thread = $1 AND name = ANY($2))";
-        self.connection.execute(sql, &[&cut.thread, &cut.runs])?;
-        Ok(cut.runs.len())
+        self.connection.execute(sql, &[&thread_trim.thread, &thread_trim.runs])?;
+        Ok(thread_trim.runs.len())
     }
 
     /// Lists the runs at the beginning of threads, thread by thread in the order they began.

@@ -1,9 +1,9 @@
-//! Two threads share the writing connection: while one waits for the disk, the other decodes what comes next.
+//! The hand-off of the write connection between two threads: while the committer waits for the disk, the writer
+//! executes the next commands.
 //!
-//! The writer works out what requests mean; most need nothing of the store for that. The committer has the
-//! connection while it commits, then releases the acknowledgements and the readers. [`ConnectionSlot`] is the place where
-//! the writer finds the connection again: whoever needs it waits until it is returned, and begins the next
-//! transaction.
+//! Most commands need nothing of the store. The committer has the connection while it commits, then releases
+//! acknowledgements and readers. [`ConnectionSlot`] is where the writer gets the connection back:
+//! [`ConnectionSlot::begin`] waits for it, and begins the next transaction.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::record::StoredRecord;
 use crate::stats::{CommitCounts, WriteCounters};
 use crate::tail::Tails;
 
-/// The connection, or the place it comes returned to. Using it begins a transaction.
+/// The write connection: in a transaction, idle, or lent to the committer.
 pub(super) struct ConnectionSlot {
-    /// In a transaction.
+    /// Set while a transaction is open.
     begun: OnceCell<Connection>,
-    /// Between two transactions.
+    /// Set between two transactions.
     idle: RefCell<Option<Connection>>,
-    /// Where it comes returned to, while the committer has it.
+    /// The channel that returns it, while the committer has it.
     lent: RefCell<Option<Receiver<Returned>>>,
     failed: RefCell<Option<rusqlite::Error>>,
 }
@@ -39,12 +39,12 @@ impl ConnectionSlot {
         Self { begun: OnceCell::new(), idle, lent: RefCell::default(), failed: RefCell::default() }
     }
 
-    /// Returns whether the committer has the connection, as far as the writer has looked.
+    /// Returns whether the committer has the connection, as far as the writer has checked.
     pub(super) fn is_with_committer(&self) -> bool {
         self.lent.borrow().is_some()
     }
 
-    /// Waits a while for the connection.
+    /// Waits up to `timeout` for the connection.
     pub(super) fn wait_for(&self, timeout: Duration) {
         let returned = self.lent.borrow().as_ref().map(|lent| lent.recv_timeout(timeout));
         match returned {
@@ -72,12 +72,12 @@ impl ConnectionSlot {
         self.idle.replace(Some(connection));
     }
 
-    /// Returns a commit that failed, or a transaction that could not begin.
+    /// Returns the error of a failed commit, or of a transaction that could not begin.
     pub(super) fn check(&self) -> SqliteResult<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Commits here and now what was begun.
+    /// Commits the open transaction on this thread.
     pub(super) fn commit_now(&mut self) -> SqliteResult<()> {
         self.check()?;
         let Some(connection) = self.begun.take() else { return Ok(()) };
@@ -93,12 +93,12 @@ impl ConnectionSlot {
         self.begun.get_or_init(|| self.start())
     }
 
-    /// Hands out the connection after everything is committed.
+    /// Returns the idle connection, after everything is committed.
     pub(super) fn idle(&self) -> Option<Connection> {
         self.idle.take()
     }
 
-    /// Takes the connection out to commit what was begun; none where nothing was.
+    /// Takes the connection to commit its transaction; returns `None` if none is open.
     pub(super) fn take(&mut self) -> Option<(Connection, Sender<Returned>)> {
         let connection = self.begun.take()?;
         let (out, returned) = channel();
@@ -108,8 +108,8 @@ impl ConnectionSlot {
 
     fn start(&self) -> Connection {
         self.wait();
-        let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is here or lent"));
-        // Nothing has happened yet, so another program that holds the file is waited for.
+        let connection = self.idle.take().unwrap_or_else(|| unreachable!("the connection is idle or lent"));
+        // Nothing has happened yet, so it is safe to wait for another program that holds the file.
         loop {
             match connection.execute_batch("BEGIN IMMEDIATE") {
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
@@ -125,21 +125,21 @@ impl ConnectionSlot {
     }
 }
 
-/// The committer has taken the connection with it, so nothing can be written again; what is watching the writer's
-/// thread says so to the process.
+/// Panics: the committer has ended with the connection, so nothing can be written again. The watch on the writer's
+/// thread reports it.
 fn panic_without_committer() -> ! {
     panic!("the thread that commits has ended")
 }
 
-/// What is let go of when a commit has made it durable.
+/// What is released once a commit is durable: records to readers, replies to callers.
 pub(super) struct Release {
     pub(super) records: Vec<(ThreadKey, Vec<Arc<StoredRecord>>)>,
-    /// Threads whose readers learn that they are gone.
+    /// Deleted threads, whose readers are told.
     pub(super) deleted: Vec<ThreadKey>,
     pub(super) replies: Vec<Box<dyn FnOnce() + Send>>,
-    /// Whether the pending_commits holds something that is nowhere else.
+    /// Whether pending commits are not flushed to the tables.
     pub(super) unflushed: bool,
-    /// Whether there is something new to tell subscribers.
+    /// Whether the commit has added outbox messages.
     pub(super) outbox_changed: bool,
 }
 
@@ -155,7 +155,7 @@ impl Release {
         counts
     }
 
-    /// Lets go: first of what tells readers where to look, then of the records, then of the acknowledgements.
+    /// Releases everything: first the flag that tells readers to flush, then the records, then the acknowledgements.
     pub(super) fn publish(self, tails: &Tails, unflushed: &AtomicBool, outbox_changed: &watch::Sender<()>) {
         unflushed.store(self.unflushed, Ordering::Release);
         for (thread, records) in self.records {
@@ -177,14 +177,14 @@ impl Release {
     }
 }
 
-/// A transaction that is to be committed.
+/// A transaction to commit.
 pub(super) struct Commit {
     pub(super) connection: Connection,
     pub(super) returned: Sender<Returned>,
     pub(super) release: Release,
 }
 
-/// Commits one transaction after the other.
+/// The committer thread: commits one transaction after the other.
 pub(super) struct Committer {
     pub(super) tails: Arc<Tails>,
     pub(super) unflushed: Arc<AtomicBool>,
@@ -193,7 +193,7 @@ pub(super) struct Committer {
     pub(super) fatal: Arc<FatalHandler>,
 }
 
-/// What is done when the store failed: once, whoever finds it out.
+/// Calls the handler for a failed store, once.
 pub(super) struct FatalHandler {
     done: AtomicBool,
     what: Arc<dyn Fn(&str) + Send + Sync>,
@@ -204,7 +204,7 @@ impl FatalHandler {
         Self { done: AtomicBool::new(false), what }
     }
 
-    /// Says that the store failed.
+    /// Reports that the store failed.
     pub(super) fn call(&self, reason: &str) {
         if !self.done.swap(true, Ordering::SeqCst) {
             let reason = format!("the store failed: {reason}");
@@ -213,7 +213,7 @@ impl FatalHandler {
         }
     }
 
-    /// Makes a panic of this thread a failure of the store, for as long as the watch is kept.
+    /// Reports a panic of this thread as a failure of the store, until the returned guard is dropped.
     pub(super) fn watch_thread(self: &Arc<Self>) -> impl Drop + use<> {
         struct Watch(Arc<FatalHandler>);
         impl Drop for Watch {
@@ -235,7 +235,7 @@ impl Committer {
             let committed = connection.execute_batch("COMMIT");
             match &committed {
                 Ok(()) => {
-                    // The connection first, so that the writer need not wait for the readers to be woken.
+                    // The connection first, so that the writer need not wait until the readers are woken.
                     let _ = returned.send((connection, committed));
                     self.write_counters.record(release.counts(), begun.elapsed());
                     release.publish(&self.tails, &self.unflushed, &self.outbox_changed);
@@ -243,7 +243,7 @@ impl Committer {
                 Err(error) => {
                     self.fatal.call(&error.to_string());
                     let _ = returned.send((connection, committed));
-                    // Whoever waits is told by this that nobody knows.
+                    // Dropping the senders reports an unknown outcome to waiting callers.
                     drop(release);
                 }
             }

@@ -1,4 +1,4 @@
-//! The inbox: one row for each question that is open, so that listing them touches no other run.
+//! The inbox: one row for each open interaction, so that listing them touches no other run.
 
 use runwire_model::Timestamp;
 use rusqlite::{Connection, params};
@@ -8,8 +8,12 @@ use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 use crate::txn::RunProgress;
 
-/// Brings the rows of a run's open questions up to date; the run has its own.
-pub(super) fn save_questions(connection: &Connection, run: i64, head: &RunProgress) -> rusqlite::Result<()> {
+/// Updates the rows of a run's open interactions; the run's own row exists.
+pub(super) fn save_interactions(
+    connection: &Connection,
+    run: i64,
+    head: &RunProgress,
+) -> rusqlite::Result<()> {
     if head.summary.interactions.is_empty() {
         return Ok(());
     }
@@ -40,7 +44,7 @@ pub(super) fn save_questions(connection: &Connection, run: i64, head: &RunProgre
 
 impl SqliteReader {
     /// Reads one row more than the page has, to know whether there is a next one.
-    pub(super) fn questions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
+    pub(super) fn open_interactions(&self, query: &InteractionQuery) -> rusqlite::Result<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);
         let sql = "SELECT interaction.id, run.name, run.thread, thread.name, run.agent, interaction.name, interaction.seq, \

@@ -1,4 +1,4 @@
-//! Lists of runs, and what a list of threads tells of their runs.
+//! Lists runs, and finds the title and latest run of a thread.
 
 use runwire_model::Timestamp;
 use runwire_model::run::Status;
@@ -10,7 +10,7 @@ use super::rows::{RUN_COLUMNS, run_of_row};
 use crate::error::LogError;
 use crate::info::{LatestRun, RunInfo, RunQuery};
 
-/// Conditions, each with what it compares with.
+/// Conditions of a query, with their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -25,8 +25,8 @@ impl Conditions {
     }
 }
 
-/// Chooses the index of a list. Each gives the newest run first, so that reading ends when the page is full; only
-/// the runs of one thread, and those that are open, are few enough to be put in message.
+/// Chooses the index of a list. Each returns the newest run first, so that the query ends when the page is full; only
+/// the runs of one thread, and open runs, are few enough to be sorted.
 fn index_for(query: &RunQuery) -> &'static str {
     let open = query.statuses.iter().all(|status| !status.is_closed());
     match &query.statuses[..] {
@@ -47,7 +47,7 @@ impl SqliteReader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Makes the statement of a list, in which only what is asked for stands; none where there can be no run.
+    /// Makes the statement of a list with the given filters; returns `None` if no run can match.
     fn runs_statement(&self, query: &RunQuery) -> Result<Option<(String, Vec<Value>)>, LogError> {
         let mut conditions = Conditions::default();
         conditions.add("run.tenant = ?", query.tenant.clone());
@@ -89,7 +89,7 @@ impl SqliteReader {
         Ok(Some((sql, conditions.values)))
     }
 
-    /// Returns what the person asked first in a thread.
+    /// Returns the first user message of a thread.
     pub(super) fn title_of(&self, thread: i64) -> Result<Option<String>, LogError> {
         let sql = "SELECT head ->> '$.summary.message' FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq LIMIT 1";
@@ -97,7 +97,7 @@ impl SqliteReader {
         Ok(statement.query_row([thread], |row| row.get(0)).optional()?.flatten())
     }
 
-    /// Returns the run of a thread that began last.
+    /// Returns the latest run of a thread.
     pub(super) fn latest_run_of(&self, thread: i64) -> Result<Option<LatestRun>, LogError> {
         let sql = "SELECT name, agent, status, coalesce(ended_at, started_at, created_at) FROM run \
                    WHERE thread = ?1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
 
-    /// Returns how the store finds what a list is made of.
+    /// Returns the query plan of a list.
     fn plan(query: &RunQuery) -> String {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();

@@ -1,7 +1,7 @@
-//! The embedded store: one SQLite file, one thread that writes it, a few connections that read it.
+//! The embedded store: one SQLite file, one writer thread, and a pool of read connections.
 //!
-//! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. The file can be opened
-//! with any SQLite tool; a lock file beside it keeps a second server away.
+//! WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged or seen. Any SQLite tool can open the
+//! file; a lock file beside it keeps a second server away.
 
 mod connection_slot;
 mod inbox;
@@ -56,16 +56,16 @@ use schema::SchemaState;
 use wal_checkpointer::WalCheckpointer;
 use writer::{FlushScope, SqliteWriter, SqliteWriterMessage, WriterQueue};
 
-/// How the store behaves.
+/// Options of the store.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// How long a run may be silent.
+    /// Duration of a run's lease.
     pub lease: Duration,
-    /// How long a producer has to end a run that was asked to stop.
+    /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
-    /// Returns the time; the machine's clock does, but in tests that cannot wait for a week.
+    /// The clock: the machine's, except in tests that cannot wait for a week.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Called when the store failed; the process should end rather than guess what was written.
+    /// Called when the store has failed; the process should end rather than guess what was written.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -109,7 +109,7 @@ pub enum SqliteOpenError {
     },
 }
 
-/// Opens a file, whose tables are then of this version.
+/// Opens a file and migrates its tables to this version.
 fn migrated(path: &Path) -> Result<(Connection, Migrated), SqliteOpenError> {
     let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
     let mut connection = Connection::open(path).map_err(|error| unusable(error.to_string()))?;
@@ -122,7 +122,7 @@ fn migrated(path: &Path) -> Result<(Connection, Migrated), SqliteOpenError> {
     }
 }
 
-/// Connections that read.
+/// Number of read connections.
 const READERS: usize = 4;
 
 /// A log in one SQLite file.
@@ -130,7 +130,7 @@ pub struct SqliteLog {
     path: PathBuf,
     requests: mpsc::Sender<SqliteWriterMessage>,
     tails: Arc<Tails>,
-    /// Whether the pending_commits holds something that is nowhere else.
+    /// Whether pending commits are not flushed to the tables.
     unflushed: Arc<AtomicBool>,
     outbox_changed: Arc<watch::Sender<()>>,
     write_counters: Arc<WriteCounters>,
@@ -147,20 +147,19 @@ impl std::fmt::Debug for SqliteLog {
 }
 
 impl SqliteLog {
-    /// Makes the tables of a store, or brings them to this version. Blocks.
+    /// Creates or migrates the tables of a store. Blocks.
     pub fn migrate(path: &Path) -> Result<Migrated, SqliteOpenError> {
         let _lock = lock(path)?;
         Ok(migrated(path)?.1)
     }
 
-    /// Opens a store, or makes one. Blocks while it recovers what a crash has left.
+    /// Opens or creates a store. Blocks while it recovers from a crash.
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Self, SqliteOpenError> {
         let unusable = |problem: String| SqliteOpenError::Unusable { path: path.to_owned(), problem };
         let lock = lock(path)?;
         let (mut connection, _) = migrated(path)?;
         schema::prepare(&connection).map_err(|error| unusable(error.to_string()))?;
-        // What a failed flush may have left in the write-ahead log is written and flushed anew before anyone
-        // sees it.
+        // What a failed fsync may have left in the write-ahead log is written and synced again before anyone sees it.
         schema::checkpoint_wal(&connection).map_err(|error| unusable(error.to_string()))?;
         let tails = Arc::new(Tails::default());
         let unflushed = Arc::new(AtomicBool::new(false));
@@ -212,7 +211,7 @@ impl SqliteLog {
         answer.await.map_err(|_| gone())?
     }
 
-    /// Has one of the log's verbs performed.
+    /// Submits a command to the writer, and waits for its reply.
     async fn submit<C, T: Send + 'static>(
         &self,
         request: C,
@@ -221,7 +220,7 @@ impl SqliteLog {
         self.send(|reply| SqliteWriterMessage::Command(command(Pending::new(request, reply)))).await
     }
 
-    /// Has rows brought up to date that are about to be read.
+    /// Flushes pending commits so that reads see them.
     async fn flush(&self, what: FlushScope) -> Result<(), LogError> {
         if self.unflushed.load(Ordering::Acquire) {
             self.send(|reply| SqliteWriterMessage::Flush(what, reply)).await?;
@@ -229,7 +228,7 @@ impl SqliteLog {
         Ok(())
     }
 
-    /// Reads on a thread where waiting for the disk stops nobody.
+    /// Reads on a blocking thread, with a pooled connection.
     async fn reading<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut SqliteReader) -> Result<T, LogError> + Send + 'static,
@@ -261,9 +260,9 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Keeps a second server away from the store.
+/// Locks the store against a second server.
 fn lock(path: &Path) -> Result<File, SqliteOpenError> {
-    // A link to a store is that store, so the lock stands beside the file that the link names.
+    // A link to a store is that store, so the lock file is beside the file that the link names.
     let mut name = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(".lock");
     let unusable = |error: std::io::Error| SqliteOpenError::Unusable {
@@ -351,7 +350,7 @@ impl Log for SqliteLog {
     }
 
     async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError> {
-        // Each is given once, so whoever asks next waits.
+        // Concurrent calls wait, so that each orphan is returned once.
         let mut orphans = self.orphans.clone().lock_owned().await;
         if orphans.is_done() || agents.is_empty() || limit == 0 {
             return Ok(Vec::new());
@@ -429,11 +428,11 @@ impl Log for SqliteLog {
     }
 
     async fn read(&self, thread: &ThreadKey, after: u64) -> Result<RecordPage, LogError> {
-        // Looked at before the rows: what is flushed between the two would be missed.
+        // Loaded before the rows are read: a flush between the two would be missed.
         let unflushed = self.unflushed.load(Ordering::Acquire);
         let key = thread.clone();
         let page = self.reading(move |reader| query::page(reader, &key, after)).await;
-        // Where the rows end, the pending_commits may know more.
+        // Beyond the rows there may be pending commits.
         match page {
             Ok((page, true)) => return Ok(page),
             Ok(_) | Err(LogError::CursorBeyondEnd { .. }) if unflushed => {}
@@ -495,12 +494,12 @@ impl Log for SqliteLog {
     }
 
     async fn close(&self) {
-        // Readers go first: the writer's end then leaves one file that nobody has open.
+        // Readers are closed first: then the writer leaves one file that nobody has open.
         let reads = self.readers.acquire_many(READERS as u32).await;
         self.readers.close();
         drop(reads);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // The writer lets go of its requests after everything else.
+        // The writer drops its queue last.
         let _ = self.requests.send(SqliteWriterMessage::Close).await;
         self.requests.closed().await;
     }

@@ -1,4 +1,4 @@
-//! Runs that an earlier server has orphans: those that were open when the store was opened.
+//! Orphaned runs: those that an earlier server left open when it ended.
 
 use rusqlite::{Connection, params_from_iter};
 
@@ -8,28 +8,28 @@ use crate::error::LogError;
 use crate::info::OrphanedRun;
 use crate::txn::RunHead;
 
-/// How far what was orphans has been claimed_up_to out.
+/// The cursor through the orphaned runs.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    /// The last run that was claimed_up_to.
+    /// The last claimed run.
     claimed_up_to: i64,
-    /// The last run that was there when the store was opened.
+    /// The last run that existed when the store was opened.
     last: i64,
 }
 
 impl Orphans {
-    /// Finds out what is there before anybody can add to it.
+    /// Finds the range of runs before any is added.
     pub(super) fn find(connection: &Connection) -> rusqlite::Result<Self> {
         let last = connection.query_row("SELECT coalesce(max(id), 0) FROM run", [], |row| row.get(0))?;
         Ok(Self { claimed_up_to: 0, last })
     }
 
-    /// Returns whether all of it was claimed_up_to.
+    /// Returns whether all orphans were claimed.
     pub(super) fn is_done(&self) -> bool {
         self.claimed_up_to >= self.last
     }
 
-    /// Returns what comes next.
+    /// Claims the next orphans.
     pub(super) fn claim(
         &mut self,
         reader: &SqliteReader,
@@ -38,8 +38,8 @@ impl Orphans {
     ) -> Result<Vec<OrphanedRun>, LogError> {
         let from = self.claimed_up_to;
         let names = vec!["?"; agents.len()].join(", ");
-        // Stores of an earlier version do not say whether a server has started an agent. Whoever asks finds that out
-        // for runs that were written to; others count as started only where it is said.
+        // Stores of an earlier version do not say whether a server has started an agent. The caller finds that out
+        // for runs with records; others count as started only if their request says so.
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM run JOIN thread ON thread.id = run.thread \
              WHERE run.id > ? AND run.id <= ? AND thread.deleted_at IS NULL \

@@ -1,4 +1,4 @@
-//! OutboxRows: one row for each event that a subscriber has not been told of, written with the event itself.
+//! The outbox table: one row for each undelivered message, written with its event.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage, Subscriber};
 use crate::txn::mint;
 
 impl SqliteWriter {
-    /// Takes up who is to be told of what, and forgets what waits for others.
+    /// Sets the subscribers, and removes messages of others.
     pub(super) fn subscribe(&mut self, subscribers: Vec<Subscriber>) -> SqliteResult<()> {
         let names: Vec<String> = {
             let mut names =
@@ -27,7 +27,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Writes the notices of this commit, once the rows of their runs are there.
+    /// Writes the outbox messages of this commit, once the rows of their runs exist.
     pub(super) fn save_outbox(&mut self) -> SqliteResult<()> {
         let now = self.txn.now;
         for message in self.txn.batch.outbox.drain(..) {
@@ -69,7 +69,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Forgets what waits to be told of a thread that is deleted; what this commit adds is told all the same.
+    /// Removes the messages of a deleted thread; those that this commit adds are delivered all the same.
     pub(super) fn clear_outbox(&self, thread: i64) -> SqliteResult<()> {
         let sql = "DELETE FROM outbox WHERE run IN (SELECT id FROM run WHERE thread = ?1)";
         self.txn.store.connection.begin().prepare_cached(sql)?.execute([thread])?;
@@ -78,7 +78,7 @@ impl SqliteWriter {
 }
 
 impl SqliteReader {
-    /// Lists what a subscriber is to be told, what is due first, first.
+    /// Lists undelivered messages of a subscriber, in the order they are due.
     pub(super) fn outbox(
         &self,
         subscriber: &str,

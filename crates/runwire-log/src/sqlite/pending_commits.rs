@@ -1,14 +1,15 @@
-//! The pending_commits: how a commit of many small appends stays one small write.
+//! The write-behind table: makes a commit of many small appends one small write.
 //!
-//! Records, and the run rows and producers that change with every record, go into one `pending_commits` row a commit;
-//! their own tables are touched later, for many records of a thread at once. That is *sealing*: a thread is
-//! flushed when it has gathered enough, when the pending_commits grows too long, when someone reads it from the store,
-//! and when the store is closed. What a crash leaves in the pending_commits is flushed when the store is opened.
+//! Records, and the run rows and producers that change with every record, go into one row of `pending_commits` for
+//! each commit; their own tables are written later, for many records of a thread at once. That is a *flush*: a thread
+//! is flushed when it has gathered enough, when too much is pending, when it is read from the store, and when the
+//! store is closed. What a crash leaves is flushed when the store is opened.
 //!
 //! A row is a list of entries, all numbers little-endian:
+//!
 //! - `1`, thread i64, length u32, records (see `record.rs`)
-//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, head as postcard (`EncodedProgress`)
-//! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, decoder as JSON
+//! - `2`, run i64, last seq u64, deadline i64 (-1: none), length u32, progress as postcard (`EncodedProgress`)
+//! - `3`, run i64, last seq u64, epoch u64, next u64, length u32, name, length u32, producer state as JSON
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use bytes::{Buf, Bytes};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
-use super::inbox::save_questions;
+use super::inbox::save_interactions;
 use super::rows::json_error;
 use super::writer::SqliteResult;
 use crate::record::{RecordDecoder, StoredRecord};
@@ -27,30 +28,30 @@ const RECORDS: u8 = 1;
 const RUN: u8 = 2;
 const PRODUCER: u8 = 3;
 
-/// What a thread has in the pending_commits and not in its own rows.
+/// The part of a thread that is not flushed to its own rows.
 #[derive(Default)]
 pub(super) struct UnflushedThread {
-    /// The oldest row of the pending_commits that holds something of it.
+    /// The oldest pending row with a part of it.
     pub(super) since: i64,
     /// The records, each with the number of its run.
     pub(super) records: Vec<(i64, Arc<StoredRecord>)>,
-    /// The records as they go into a row, and where each ends.
+    /// The encoded records, and where each ends.
     pub(super) body: Vec<u8>,
     pub(super) ends: Vec<usize>,
-    /// The runs whose rows are behind.
+    /// Runs whose rows are stale.
     pub(super) runs: HashSet<i64>,
 }
 
-/// The pending_commits, and what is in it and nowhere else.
+/// The pending commits, and the threads that they belong to.
 #[derive(Default)]
 pub(super) struct PendingCommits {
     pub(super) threads: HashMap<i64, UnflushedThread>,
     /// The threads in the message of their oldest row; those that were flushed meanwhile are passed over.
     message: VecDeque<(i64, i64)>,
-    /// The row that the commit at hand writes.
+    /// The row of the current commit.
     row: Vec<u8>,
     next_row: i64,
-    /// Bytes in rows that are not removed.
+    /// Bytes of all pending rows.
     bytes: usize,
 }
 
@@ -60,7 +61,7 @@ impl PendingCommits {
         Ok(Self { next_row: 1, ..Self::default() })
     }
 
-    /// Finds what a thread has in the pending_commits, or begins it.
+    /// Returns the unflushed part of a thread, created if missing.
     pub(super) fn of(&mut self, thread: i64) -> &mut UnflushedThread {
         let (since, message) = (self.next_row, &mut self.message);
         self.threads.entry(thread).or_insert_with(|| {
@@ -69,7 +70,7 @@ impl PendingCommits {
         })
     }
 
-    /// Notes the records of a thread from a place in its body on.
+    /// Appends the records of a thread, from an offset in its body on, to the row.
     pub(super) fn push_records(&mut self, thread: i64, from: usize) {
         let Some(unflushed) = self.threads.get(&thread) else { return };
         self.row.push(RECORDS);
@@ -77,7 +78,7 @@ impl PendingCommits {
         put_bytes(&mut self.row, &unflushed.body[from..]);
     }
 
-    /// Notes the part of a run that changes with every record, and its producers that have changed.
+    /// Appends the progress of a run, and its changed producers, to the row.
     pub(super) fn push_run(&mut self, run: &mut RunHead) -> SqliteResult<()> {
         if std::mem::take(&mut run.snapshot_dirty) {
             self.row.push(RUN);
@@ -100,7 +101,7 @@ impl PendingCommits {
         Ok(())
     }
 
-    /// Writes the row of the commit, if there is anything in it.
+    /// Writes the row of the commit, if it is not empty.
     pub(super) fn write(&mut self, connection: &Connection) -> SqliteResult<()> {
         if self.row.is_empty() {
             return Ok(());
@@ -113,7 +114,7 @@ impl PendingCommits {
         Ok(())
     }
 
-    /// Returns which thread has waited longest, while the pending_commits is longer than it should be.
+    /// Returns the longest waiting thread, while more than `most` bytes are pending.
     pub(super) fn overdue(&mut self, most: usize) -> Option<i64> {
         if self.bytes <= most {
             return None;
@@ -131,7 +132,7 @@ impl PendingCommits {
         None
     }
 
-    /// Removes the rows of which everything is flushed.
+    /// Removes the rows that are flushed completely.
     pub(super) fn remove_flushed(&mut self, connection: &Connection) -> SqliteResult<()> {
         let kept_from = self.oldest().map_or(self.next_row, |(since, _)| since);
         let sql = "DELETE FROM pending_commits WHERE id < ?1 RETURNING length(body)";
@@ -161,7 +162,7 @@ fn put_json(out: &mut Vec<u8>, value: &impl Serialize) -> SqliteResult<()> {
     put_measured(out, |out| serde_json::to_writer(out, value).map_err(json_error))
 }
 
-/// Puts something with its length before it.
+/// Writes a value, preceded by its length.
 fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> SqliteResult<()>) -> SqliteResult<()> {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -171,7 +172,7 @@ fn put_measured(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>) -> SqliteResul
     Ok(())
 }
 
-/// Seals what a crash has left in the pending_commits.
+/// Flushes what a crash has left.
 fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let mut statement = connection.prepare("SELECT body FROM pending_commits ORDER BY id")?;
@@ -196,7 +197,7 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
                                WHERE id = ?1 AND last_seq <= ?3 AND head IS NOT NULL";
                     let values = params![run, head, last_seq, deadline];
                     if connection.prepare_cached(sql)?.execute(values)? > 0 {
-                        save_questions(connection, run, &known)?;
+                        save_interactions(connection, run, &known)?;
                     }
                 }
                 PRODUCER => {
@@ -215,7 +216,7 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
                         .prepare_cached(sql)?
                         .execute(params![run, name, epoch, next, state, last_seq])?;
                 }
-                _ => return Err(damaged("an entry of the pending_commits is of an unknown kind")),
+                _ => return Err(damaged("pending commits: unknown kind of entry")),
             }
         }
     }
@@ -224,13 +225,13 @@ fn recover(connection: &Connection) -> SqliteResult<()> {
     connection.execute_batch("DELETE FROM pending_commits; COMMIT")
 }
 
-/// Returns what the person asked, from the row of a run.
+/// Returns the user message from the row of a run.
 fn message_of(connection: &Connection, run: i64) -> SqliteResult<Option<String>> {
     let sql = "SELECT head ->> '$.summary.message' FROM run WHERE id = ?1";
     Ok(connection.prepare_cached(sql)?.query_row([run], |row| row.get(0)).optional()?.flatten())
 }
 
-/// Adds the records that their thread's own rows do not have yet.
+/// Adds the records that the thread's own rows do not have yet.
 fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteResult<()> {
     let sql = "SELECT max(head, coalesce((SELECT max(last) FROM chunk WHERE thread = ?1), 0)) FROM thread \
                WHERE id = ?1 AND deleted_at IS NULL";
@@ -239,9 +240,7 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
     let Some(flushed) = flushed else { return Ok(()) };
     let (mut first, mut last, mut fresh) = (None, 0, Vec::new());
     let mut records = RecordDecoder::new(body);
-    while let Some(read) =
-        records.next(flushed).map_err(|_| damaged("a record in the pending_commits is damaged"))?
-    {
+    while let Some(read) = records.next(flushed).map_err(|_| damaged("pending commits: damaged record"))? {
         let seq = read.record.seq;
         first.get_or_insert(seq);
         last = seq;
@@ -257,7 +256,7 @@ fn recover_records(connection: &Connection, thread: i64, body: Bytes) -> SqliteR
 
 fn take(body: &mut Bytes, count: usize) -> SqliteResult<Bytes> {
     if body.len() < count {
-        return Err(damaged("the pending_commits ends too early"));
+        return Err(damaged("pending commits: truncated row"));
     }
     Ok(body.split_to(count))
 }
@@ -268,7 +267,7 @@ fn take_long(body: &mut Bytes) -> SqliteResult<Bytes> {
 }
 
 fn text(bytes: Bytes) -> SqliteResult<String> {
-    String::from_utf8(bytes.into()).map_err(|_| damaged("the pending_commits has text that is none"))
+    String::from_utf8(bytes.into()).map_err(|_| damaged("pending commits: invalid UTF-8"))
 }
 
 fn damaged(what: &'static str) -> rusqlite::Error {

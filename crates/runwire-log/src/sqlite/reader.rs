@@ -1,4 +1,4 @@
-//! Reading the store: every read is short, and no transaction is held across a wait.
+//! Reads from the store: every read is short, and holds no transaction across a wait.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -19,13 +19,13 @@ use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::{DamagedRecord, RecordDecoder, StoredRecord};
 use crate::txn::{ProducerHead, ProducerState, RunHead};
 
-/// A connection that reads, and the names of runs that it has met.
+/// A read connection, with a cache of the names of runs.
 pub(super) struct SqliteReader {
     pub(super) connection: Connection,
     pub(super) names: HashMap<u64, Arc<str>>,
 }
 
-/// Names that a reader remembers.
+/// Maximum number of cached names.
 const NAMES: usize = 4096;
 
 impl SqliteReader {
@@ -33,7 +33,7 @@ impl SqliteReader {
         Self { connection, names: HashMap::new() }
     }
 
-    /// Reads in one transaction, so that nothing changes between two looks at the store.
+    /// Reads in one transaction, so that all queries see one snapshot.
     pub(super) fn in_snapshot<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
@@ -262,11 +262,11 @@ impl ReadStore for SqliteReader {
     }
 
     fn inbox_rows(&self, query: &InteractionQuery) -> Result<Vec<InboxRow>, LogError> {
-        Ok(self.questions(query)?)
+        Ok(self.open_interactions(query)?)
     }
 }
 
-/// Makes a number that the store can hold; no `seq` or count comes near the largest.
+/// Converts to a number that SQLite can hold; no `seq` or count comes near its maximum.
 pub(super) fn whole_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -284,7 +284,7 @@ pub(super) fn last_record(
     Ok(record.map(|read| (read.record.seq, read.record.at)))
 }
 
-/// Shows the stored records of a thread after a `seq`, until it is told to stop.
+/// Calls `show` with the stored records of a thread after a `seq`, until it breaks.
 pub(super) fn visit(
     connection: &Connection,
     names: &mut HashMap<u64, Arc<str>>,

@@ -1,7 +1,7 @@
-//! Removing: threads that are deleted, and runs that retention does not keep.
+//! Removes deleted threads, and runs that retention does not keep.
 //!
-//! Both only mark what is gone. The rows go later, some with each commit, so that no writer waits for long; a
-//! restart goes on with it.
+//! Both are only marked at first. Their rows are removed later, some with each commit, so that no writer waits for
+//! long; a restart continues.
 
 use runwire_model::Timestamp;
 use rusqlite::params;
@@ -18,14 +18,14 @@ use crate::{RetentionLimits, limits};
 /// Stands for all rows of a thread.
 const EVERYTHING: u64 = i64::MAX as u64;
 
-/// What retention removes from a thread, and the messages and the state before what is left of it.
+/// The runs that retention removes from a thread, and the base state of what remains.
 pub(super) struct TrimCommand {
-    cut: ThreadTrim,
+    thread_trim: ThreadTrim,
     base: String,
 }
 
 impl SqliteWriter {
-    /// Goes on with what a restart has interrupted.
+    /// Finds removals that a restart has interrupted.
     pub(super) fn find_purges(&mut self) -> SqliteResult<()> {
         let sql = "SELECT id, CASE WHEN deleted_at IS NULL THEN oldest - 1 ELSE ?1 END FROM thread \
                    WHERE (deleted_at IS NOT NULL AND purged = 0) OR (deleted_at IS NULL AND oldest > 1 AND \
@@ -36,7 +36,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Marks threads as deleted, and forgets what is at hand of them; the rows of their runs are written.
+    /// Marks threads as deleted, and drops their heads; the rows of their runs are written.
     pub(super) fn mark_deleted(&mut self) -> SqliteResult<()> {
         for (id, _) in &self.txn.batch.deleted {
             let sql = "UPDATE thread SET deleted_at = ?2, base = NULL WHERE id = ?1";
@@ -52,23 +52,23 @@ impl SqliteWriter {
 
     pub(super) fn trim(&mut self, trim: &TrimCommand) -> SqliteResult<usize> {
         let Txn { heads, store, .. } = &mut self.txn;
-        let TrimCommand { cut, base } = trim;
-        let Some(mut thread) = heads.take_thread_by_id(store, cut.thread)? else { return Ok(0) };
-        // The row says from now on how far the thread is, so nothing may be missing beside it.
-        self.flush_now.insert(cut.thread);
-        let takes = !thread.deleted && thread.oldest < cut.oldest;
+        let TrimCommand { thread_trim, base } = trim;
+        let Some(mut thread) = heads.take_thread_by_id(store, thread_trim.thread)? else { return Ok(0) };
+        // From now on the row has the head of the thread, so nothing may be pending.
+        self.flush_now.insert(thread_trim.thread);
+        let takes = !thread.deleted && thread.oldest < thread_trim.oldest;
         if takes {
-            thread.oldest = cut.oldest;
+            thread.oldest = thread_trim.oldest;
             let sql = "UPDATE thread SET oldest = ?2, base = ?3, head = ?4, head_at = ?5 WHERE id = ?1";
-            let values = params![cut.thread, cut.oldest, base, thread.seq, thread.at.0];
+            let values = params![thread_trim.thread, thread_trim.oldest, base, thread.seq, thread.at.0];
             store.connection.begin().prepare_cached(sql)?.execute(values)?;
         }
         heads.put_thread(thread);
         if !takes {
             return Ok(0);
         }
-        for name in &cut.runs {
-            let run = RunKey::new(cut.key.tenant.clone(), name.as_str());
+        for name in &thread_trim.runs {
+            let run = RunKey::new(thread_trim.key.tenant.clone(), name.as_str());
             if let Some(mut run) = heads.take_run(store, &run)? {
                 run.trimmed = true;
                 store.connection.begin().execute("UPDATE run SET trimmed = 1 WHERE id = ?1", [run.id])?;
@@ -76,8 +76,8 @@ impl SqliteWriter {
                 heads.put_run(run);
             }
         }
-        self.purges.push_back((cut.thread, cut.oldest - 1));
-        Ok(cut.runs.len())
+        self.purges.push_back((thread_trim.thread, thread_trim.oldest - 1));
+        Ok(thread_trim.runs.len())
     }
 
     /// Removes some rows of what was deleted or trimmed.
@@ -102,7 +102,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Removes what is left of a deleted thread but the ids, so that they stay used up.
+    /// Removes everything of a deleted thread but the ids, which stay used.
     fn empty_thread(&self, thread: i64) -> SqliteResult<()> {
         let runs = "SELECT id FROM run WHERE thread = ?1";
         for sql in [
@@ -119,28 +119,28 @@ impl SqliteWriter {
     }
 }
 
-/// Finds out what retention removes.
+/// Plans what retention removes.
 pub(super) fn plan(
     reader: &mut SqliteReader,
     retention: RetentionLimits,
 ) -> Result<Vec<TrimCommand>, LogError> {
     let runs = candidates(reader)?;
-    let cuts = plan_trims(
+    let thread_trims = plan_trims(
         &runs,
         retention,
         || kept_bytes(reader),
         |thread, after, upto| bytes_between(reader, thread, after, upto),
     )?;
-    let mut trims = Vec::with_capacity(cuts.len());
-    for cut in cuts {
-        let window = before(reader, &cut.key, cut.oldest)?;
+    let mut trims = Vec::with_capacity(thread_trims.len());
+    for thread_trim in thread_trims {
+        let window = before(reader, &thread_trim.key, thread_trim.oldest)?;
         let base = serde_json::to_string(&BaseState::of(&window)).map_err(json_error)?;
-        trims.push(TrimCommand { cut, base });
+        trims.push(TrimCommand { thread_trim, base });
     }
     Ok(trims)
 }
 
-/// Lists the runs that are kept, thread by thread in the message they began.
+/// Lists kept runs by thread, in the order they began.
 fn candidates(reader: &SqliteReader) -> Result<Vec<Candidate>, LogError> {
     let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, run.ended_at \
                FROM thread JOIN run ON run.thread = thread.id \
@@ -160,14 +160,14 @@ fn candidates(reader: &SqliteReader) -> Result<Vec<Candidate>, LogError> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Counts the bytes of all records; those that wait for being purged are gone already.
+/// Counts the bytes of all records, without those that wait to be removed.
 fn kept_bytes(reader: &SqliteReader) -> Result<u64, LogError> {
     let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk JOIN thread ON thread.id = chunk.thread \
                WHERE thread.deleted_at IS NULL AND chunk.last >= thread.oldest";
     Ok(reader.connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// Counts the bytes of the rows of a thread that end after one `seq` and not after another.
+/// Counts the bytes of a thread's rows that end after one `seq` and up to another.
 fn bytes_between(reader: &SqliteReader, thread: i64, after: u64, upto: u64) -> Result<u64, LogError> {
     let sql = "SELECT coalesce(sum(length(body)), 0) FROM chunk JOIN thread ON thread.id = chunk.thread \
                WHERE chunk.thread = ?1 AND last > ?2 AND last <= ?3 AND last >= oldest";

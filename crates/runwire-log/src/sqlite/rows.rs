@@ -1,4 +1,4 @@
-//! The rows of threads, runs and producers, and the heads that they stand for.
+//! Maps rows of threads, runs and producers to heads and back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use runwire_model::Timestamp;
 use runwire_model::run::RunState;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::inbox::save_questions;
+use super::inbox::save_interactions;
 use super::reader::last_record;
 use super::schema::REVISION;
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
-/// Writes a thread, if it is new, and what has changed of its producers.
+/// Inserts a new thread, and writes its changed producers.
 pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> rusqlite::Result<()> {
     if std::mem::take(&mut thread.new) {
         let beginning = thread.imported_base.take();
@@ -36,7 +36,7 @@ pub(super) fn save_thread(connection: &Connection, thread: &mut ThreadHead) -> r
     save_producers(connection, "thread", thread.id, &mut thread.producers)
 }
 
-/// Writes what has changed of a run and its producers.
+/// Writes the changes of a run and its producers.
 pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::Result<()> {
     run.snapshot_dirty = false;
     if std::mem::take(&mut run.dirty) {
@@ -85,7 +85,7 @@ pub(super) fn save_run(connection: &Connection, run: &mut RunHead) -> rusqlite::
             ])?;
         }
         run.stored_status = status;
-        save_questions(connection, run.id, &run.head)?;
+        save_interactions(connection, run.id, &run.head)?;
     }
     save_producers(connection, "run", run.id, &mut run.producers)
 }
@@ -160,7 +160,7 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      run.created_at, run.started_at, run.ended_at, run.first_seq, run.last_seq, run.deadline, run.trimmed, run.head, \
      thread.deleted_at, run.status, run.agent";
 
-/// Reads a run's row, without its producers and its lease.
+/// Converts a run's row, without its producers and its lease.
 pub(super) fn run_of_row(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     let tenant: Arc<str> = row.get::<_, String>(1)?.into();
     let request: String = row.get(5)?;
@@ -236,7 +236,7 @@ pub(super) fn load_producers(
     rows.collect()
 }
 
-/// A state that cannot be written or read is a fault of the store.
+/// Converts a failed (de)serialisation of a state to a failure of the store.
 pub(super) fn json_error(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }

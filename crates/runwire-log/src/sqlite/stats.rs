@@ -1,4 +1,4 @@
-//! What the store holds, counted where it lies.
+//! Counts runs, interactions and outbox messages in the store.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::LogError;
 use crate::stats::{LogStats, SubscriberBacklog};
 
 impl SqliteReader {
-    /// Counts what is open and what waits. A run's row tells its status as soon as that changes.
+    /// Counts open runs, open interactions and the outbox. A run's row is updated as soon as its status changes.
     pub(super) fn stats(&self, path: &Path) -> Result<LogStats, LogError> {
         let mut stats = LogStats { store_bytes: size_of_store(path), ..LogStats::default() };
         let sql = "SELECT status, count(*) FROM run WHERE status IN ('pending', 'running', 'suspended') \
@@ -37,7 +37,7 @@ fn waiting(row: &Row<'_>) -> rusqlite::Result<SubscriberBacklog> {
     Ok(SubscriberBacklog { subscriber: row.get(0)?, messages: row.get(1)?, retried: row.get(2)? })
 }
 
-/// Adds up the file and its write-ahead log.
+/// Returns the size of the file and its write-ahead log.
 fn size_of_store(path: &Path) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

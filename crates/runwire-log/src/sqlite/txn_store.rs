@@ -1,4 +1,4 @@
-//! The tables and the pending_commits, as the verbs look things up in them.
+//! What commands load from the tables and the pending commits of SQLite.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,19 +19,19 @@ use crate::key::{RunKey, ThreadKey};
 use crate::record::StoredRecord;
 use crate::txn::{BaseState, MissingRow, RunHead, ThreadHead, TxnStore};
 
-/// The store of the one writer.
+/// The store of the writer.
 pub(super) struct SqliteTxnStore {
     pub(super) connection: ConnectionSlot,
     pub(super) pending_commits: PendingCommits,
     pub(super) leases: Leases,
-    /// Names of runs that were met.
+    /// Cached names of runs.
     names: RefCell<HashMap<u64, Arc<str>>>,
     next_thread: i64,
     next_run: i64,
 }
 
 impl SqliteTxnStore {
-    /// Opens the tables, and seals what a crash has left in the pending_commits.
+    /// Opens the tables, and flushes what a crash has left in `pending_commits`.
     pub(super) fn open(connection: Connection, options: &SqliteOptions) -> SqliteResult<Self> {
         let pending_commits = PendingCommits::open(&connection)?;
         let last = |table: &str| {

@@ -1,12 +1,12 @@
-//! Folds the write-ahead log into the file while commits go on.
+//! Checkpoints the write-ahead log while commits go on.
 //!
-//! A commit that finds the log long would fold it in its own time, and everyone would wait for it. So a thread of
-//! its own folds as the log grows, with a connection of its own, which takes nothing from the one that writes. It
-//! never quite catches up with a busy writer, and only a log that is checkpointed to its end begins anew. The last piece
-//! is therefore the commit's own, once the log is so long that this must be; by then little is left of it.
+//! A commit that finds the log long would checkpoint it itself, and all callers would wait. So a thread does it as
+//! the log grows, over a connection of its own, which takes nothing from the one that writes. It never quite catches
+//! up with a busy writer, and only a completely checkpointed log restarts. The last part is therefore left to the
+//! commit, once the log is very long; by then little remains.
 //!
-//! A flush that fails may have lost what was checkpointed before it, and SQLite would not fold that again while the process
-//! lives. So it ends, and the next one folds everything anew.
+//! An fsync that fails may have lost what was checkpointed before it, and SQLite would not write that again while the
+//! process lives. So the process ends, and the next one checkpoints everything again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use rusqlite::{Connection, ErrorCode};
 use super::connection_slot::FatalHandler;
 use super::schema;
 
-/// Pages by which the log grows before it is checkpointed.
+/// Pages by which the log grows between two checkpoints.
 const CHECKPOINT_PAGES: i32 = 1000;
-/// Pages of the log with which the commit folds what is left.
+/// Pages of the log at which the commit itself does the checkpoint.
 const MAX_WAL_PAGES: i32 = 8000;
-/// Time without another attempt after one that failed.
+/// Pause after a failed checkpoint.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The thread that folds. It ends when the connection that writes is gone, and is waited for.
+/// The checkpoint thread. It ends when the write connection is gone, and dropping this waits for it.
 pub(super) struct WalCheckpointer(Option<JoinHandle<()>>);
 
 impl WalCheckpointer {
-    /// Begins to fold whenever what this connection commits makes it worth while.
+    /// Starts to checkpoint whenever this connection's commits make it worthwhile.
     pub(super) fn watch(
         path: &Path,
         writing: &mut Connection,
@@ -58,7 +58,7 @@ impl Drop for WalCheckpointer {
     }
 }
 
-/// Looks at the length of the log after each commit.
+/// Makes the hook that checks the length of the log after each commit.
 fn hook(
     signal: SyncSender<()>,
     fatal: Arc<FatalHandler>,
@@ -66,12 +66,12 @@ fn hook(
     let mut checkpointed = 0;
     move |log, pages| {
         if pages < checkpointed {
-            // It began anew.
+            // The log has restarted.
             checkpointed = 0;
         }
         if pages - checkpointed >= CHECKPOINT_PAGES {
             checkpointed = pages;
-            // One that is still at work finds these pages too, or the next will.
+            // A running checkpoint includes these pages, or the next one does.
             let _ = signal.try_send(());
         }
         if pages >= MAX_WAL_PAGES
@@ -92,12 +92,12 @@ fn run(connection: &Connection, signal: &Receiver<()>, fatal: &FatalHandler) {
     }
 }
 
-/// Returns a log that could not be checkpointed: that the disk is full may pass, and that another is connection does.
+/// Reports a failed checkpoint: a full disk may pass, and a concurrent checkpoint does.
 fn report(error: &rusqlite::Error, fatal: &FatalHandler) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {}
         Some(ErrorCode::DiskFull) => {
-            tracing::warn!(%error, "the write-ahead log grows, because it cannot be checkpointed into the store");
+            tracing::warn!(%error, "the write-ahead log grows, because it cannot be checkpointed");
         }
         _ => fatal.call(&error.to_string()),
     }

@@ -1,8 +1,8 @@
-//! The one writer: takes whatever has queued up, has it committed as one transaction, and then the
-//! acknowledgements and the readers are released together (`desk.rs`).
+//! The writer thread: executes all queued commands, has them committed as one transaction, and releases
+//! acknowledgements and readers together (`connection_slot.rs`).
 //!
-//! There is no timer. While a commit waits for the disk, requests queue up; the next commit takes them all. So
-//! the disk sets the pace, a lone request never waits for company, and many share one flush.
+//! There is no timer. While a commit waits for the disk, commands queue up; the next commit takes them all. So the
+//! disk sets the pace, a lone command never waits for others, and many share one fsync.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -27,19 +27,19 @@ use crate::record::{self, StoredRecord};
 use crate::txn::{Command, Txn};
 use crate::{OutputFormat, limits};
 
-/// A result that only the store can spoil; then the process must not go on.
+/// A result whose error is a failure of the store; then the process must not continue.
 pub(super) type SqliteResult<T> = rusqlite::Result<T>;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
-/// What the writer is asked to do.
+/// A message to the writer.
 pub(super) enum SqliteWriterMessage {
-    /// One of the log's verbs.
+    /// A command of the log.
     Command(Command),
     Trim(TrimCommand, Reply<usize>),
     Subscribe(Vec<Subscriber>, Reply<()>),
     MarkDelivered(u64, DeliveryOutcome, Reply<()>),
-    /// Brings rows up to date, for whoever reads them.
+    /// Flushes pending commits so that reads see them.
     Flush(FlushScope, Reply<()>),
     Checkpoint {
         run: RunKey,
@@ -52,7 +52,7 @@ pub(super) enum SqliteWriterMessage {
 }
 
 impl SqliteWriterMessage {
-    /// Counts the bytes of frames that it brings.
+    /// Returns the bytes of its frames.
     fn bytes(&self) -> usize {
         match self {
             Self::Command(command) => command.bytes(),
@@ -61,15 +61,15 @@ impl SqliteWriterMessage {
     }
 }
 
-/// What is brought up to date.
+/// What is flushed.
 pub(super) enum FlushScope {
     Thread(ThreadKey),
     Run(RunKey),
     Everything,
 }
 
-/// Where requests come in. Whatever is sent in the moment it goes away is dropped too, never left lying: whoever
-/// waits for an answer learns that there is none.
+/// The queue of the writer. Dropping it drops what is sent at the same moment, too, so that every waiting caller gets
+/// an error.
 pub(super) struct WriterQueue(pub(super) mpsc::Receiver<SqliteWriterMessage>);
 
 impl Drop for WriterQueue {
@@ -84,13 +84,13 @@ pub(super) struct SqliteWriter {
     options: SqliteOptions,
     pub(super) flush_now: HashSet<i64>,
     flush_all: bool,
-    /// Threads whose rows are still to be removed: up to which `seq`.
+    /// Threads whose rows are to be removed, each up to a `seq`.
     pub(super) purges: VecDeque<(i64, u64)>,
-    /// Whether there is anything that subscribers are to be told of this commit.
+    /// Whether this commit adds outbox messages.
     pub(super) outbox_changed: bool,
     commits: u64,
     replies: Vec<Box<dyn FnOnce() + Send>>,
-    /// After the connection: it waits for that to go.
+    /// Dropped after the connection: it waits for that.
     _checkpointer: WalCheckpointer,
     /// Held as long as anything may be written.
     _lock: File,
@@ -98,19 +98,19 @@ pub(super) struct SqliteWriter {
 
 /// Bytes of records in one row.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Bytes of records with which a thread is flushed.
+/// Bytes of pending records at which a thread is flushed.
 const FLUSH_BYTES: usize = 32 << 10;
-/// Bytes of the pending_commits beyond which the threads that have waited longest are flushed.
+/// Bytes of pending commits beyond which the longest waiting threads are flushed.
 const PENDING_BYTES: usize = 4 << 20;
-/// Threads that are flushed in one commit because the pending_commits is too long, so that no commit takes long.
+/// Threads that are flushed in one commit because too much is pending, so that no commit takes long.
 const FLUSH_THREADS: usize = 16;
-/// Time after which the queue is looked at again while a commit is waited for.
+/// Interval of polling the queue while a commit is waited for.
 const QUEUE_POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// Under load, one commit in so many also removes rows.
+/// Under load, one commit in this many also removes rows.
 const PURGE_EVERY: u64 = 32;
 
 impl SqliteWriter {
-    /// Begins to write. The checkpointer comes first, so that it goes last where this fails.
+    /// Opens the writer. The checkpointer is the first argument, so that it is dropped last if this fails.
     pub(super) fn open(
         checkpointer: WalCheckpointer,
         connection: Connection,
@@ -135,7 +135,7 @@ impl SqliteWriter {
         Ok(writer)
     }
 
-    /// Works until it is told to close, or the store fails. Then the requests are the last thing to go.
+    /// Runs until it is closed, or the store fails. The queue is dropped last.
     pub(super) fn run(mut self, mut requests: WriterQueue, committer: Committer) {
         let (commits, receiver) = std::sync::mpsc::channel();
         let fatal = committer.fatal.clone();
@@ -151,19 +151,19 @@ impl SqliteWriter {
         }
         drop(commits);
         self.txn.store.connection.wait();
-        // Whoever still waits is told by this that nobody knows.
+        // Dropping the senders reports an unknown outcome to waiting callers.
         drop(self);
         if let Ok(committing) = committing {
             let _ = committing.join();
         }
     }
 
-    /// Performs requests and commits them, batch by batch.
+    /// Executes commands and commits them, batch by batch.
     ///
-    /// A batch takes what has queued up. While the one before it is being committed it goes on growing, so the
-    /// slower the disk, the more share a flush. Once nothing is queued, the commit is waited for, and not the next
-    /// request: whatever comes meanwhile could not be committed sooner, and need not wake anyone. The queue is only
-    /// looked at now and then, so that most is decoded when the commit is done.
+    /// A batch takes what is queued. While the one before is being committed it keeps growing, so the slower the
+    /// disk, the more commands share an fsync. Once nothing is queued, the thread waits for the commit, and not for
+    /// the next command: a later command could not be committed sooner, and need not wake it. The queue is polled in
+    /// between, so that most commands are executed when the commit is done.
     fn commit_batches(
         &mut self,
         requests: &mut mpsc::Receiver<SqliteWriterMessage>,
@@ -207,7 +207,7 @@ impl SqliteWriter {
             self.flush_all |= closing;
             self.write_batch()?;
             self.commits += 1;
-            // Rows of a thread that this commit deletes are there only after the flush.
+            // Rows of a thread that this commit deletes exist only after the batch is written.
             if count == 0 || self.commits.is_multiple_of(PURGE_EVERY) {
                 self.purge()?;
             }
@@ -217,7 +217,7 @@ impl SqliteWriter {
             if over {
                 self.txn.store.connection.wait();
                 self.txn.store.connection.check()?;
-                // The write-ahead log is folded into the file, so that what is left is one file.
+                // Checkpoint the write-ahead log, so that one file remains.
                 if closing && let Some(connection) = self.txn.store.connection.idle() {
                     let _ = super::schema::checkpoint_wal(&connection);
                 }
@@ -226,7 +226,7 @@ impl SqliteWriter {
         }
     }
 
-    /// Lets the batch be committed, and what waits for it be released.
+    /// Hands the batch to the committer, with what is released after the commit.
     fn submit_commit(&mut self, commits: &std::sync::mpsc::Sender<Commit>) {
         let records = self.txn.batch.records.drain();
         let release = Release {
@@ -236,10 +236,11 @@ impl SqliteWriter {
             unflushed: !self.txn.store.pending_commits.threads.is_empty(),
             outbox_changed: std::mem::take(&mut self.outbox_changed),
         };
-        // Also what changed nothing is released in its turn: it may tell of what the batch before it changed.
+        // Commands that changed nothing are released in order, too: they may report what the batch before has
+        // changed.
         self.txn.store.connection.begin();
         if let Some((connection, returned)) = self.txn.store.connection.take() {
-            // A committer that is gone lets go of the replies, which tells whoever waits.
+            // If the committer is gone the replies are dropped, which reports an error to the callers.
             let _ = commits.send(Commit { connection, returned, release });
         }
     }
@@ -284,12 +285,12 @@ impl SqliteWriter {
     }
 
     fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, result: Result<T, LogError>) {
-        // Whoever asked may have gone; the log does not mind.
+        // The caller may be gone.
         self.replies.push(Box::new(move || drop(reply.send(result))));
     }
 
-    /// Writes what the requests have changed: into the pending_commits what changes with every record, into its rows
-    /// what is new or tells how far a run is.
+    /// Writes the batch: what changes with every record into `pending_commits`, and new rows and changes of status
+    /// into their tables.
     fn write_batch(&mut self) -> SqliteResult<()> {
         self.save_heads()?;
         self.mark_deleted()?;
@@ -305,7 +306,7 @@ impl SqliteWriter {
                 unflushed.records.push((*run, stored.clone()));
             }
             if unflushed.body.len() >= FLUSH_BYTES {
-                // Enough for a row of its own: no need to write it twice.
+                // Enough for a row of its own: it need not be written twice.
                 self.flush_now.insert(*thread);
             } else {
                 pending_commits.push_records(*thread, from);
@@ -317,7 +318,7 @@ impl SqliteWriter {
         self.flush()
     }
 
-    /// Writes the heads that the requests have changed: threads first, because runs refer to them.
+    /// Writes the changed heads: threads first, because runs refer to them.
     fn save_heads(&mut self) -> SqliteResult<()> {
         let Txn { heads, batch, store, .. } = &mut self.txn;
         let SqliteTxnStore { connection, pending_commits, leases, .. } = store;
@@ -331,7 +332,7 @@ impl SqliteWriter {
             leases.save(run);
             if run.new || run.stored_status != run.head.state.status {
                 if run.head.state.status.is_closed() {
-                    // Rows that end where runs do can be removed with them.
+                    // Rows that end with a run can be removed with it.
                     self.flush_now.insert(run.thread);
                 }
                 save_run(connection.begin(), run)?;
@@ -343,7 +344,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Brings the rows of threads up to date that are asked for, or have waited for long.
+    /// Flushes threads that were asked for, or have waited for long.
     fn flush(&mut self) -> SqliteResult<()> {
         if self.flush_all || self.txn.heads.is_crowded() {
             self.flush_all = false;
