@@ -250,7 +250,7 @@ pub trait Log: Send + Sync + 'static {
     async fn claim_orphans(&self, agents: &[&str], limit: usize) -> Result<Vec<OrphanedRun>, LogError>;
 
     /// Returns whether this node is the leader: one node at a time delivers webhooks and removes old data.
-    fn on_duty(&self) -> bool {
+    fn is_leader(&self) -> bool {
         true
     }
 

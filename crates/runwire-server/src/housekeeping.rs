@@ -52,7 +52,7 @@ async fn trim(wire: Arc<Wire>) {
     let mut ticks = ticks(limits::TRIM_TIME);
     loop {
         ticks.tick().await;
-        if !wire.log.on_duty() {
+        if !wire.log.is_leader() {
             continue;
         }
         let kept = wire.config.retention;

@@ -123,7 +123,7 @@ macro_rules! log_conformance {
             leases::every_lease_gets_a_full_term_after_reopening,
             orphans::a_run_is_given_once_and_only_after_its_server_is_gone,
             orphans::what_no_server_has_started_and_what_has_ended_is_not_given,
-            orphans::a_store_that_is_open_alone_is_on_duty,
+            orphans::a_store_that_is_open_alone_is_the_leader,
             answers::the_first_answer_wins_and_the_next_is_told_which,
             answers::the_same_answer_of_the_same_person_is_told_again,
             answers::of_many_who_answer_at_once_one_wins,

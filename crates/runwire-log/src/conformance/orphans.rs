@@ -74,8 +74,8 @@ pub async fn what_no_server_has_started_and_what_has_ended_is_not_given(bed: &dy
 }
 
 /// Somebody must tell webhooks.
-pub async fn a_store_that_is_open_alone_is_on_duty(bed: &dyn Bed) {
+pub async fn a_store_that_is_open_alone_is_the_leader(bed: &dyn Bed) {
     let fixture = Fixture::open(bed).await;
-    assert!(fixture.log.on_duty());
-    assert!(fixture.reopen().await.log.on_duty());
+    assert!(fixture.log.is_leader());
+    assert!(fixture.reopen().await.log.is_leader());
 }

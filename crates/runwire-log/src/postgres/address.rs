@@ -1,4 +1,4 @@
-//! The address of a store: what tokio-postgres reads of it, and how the way there is secured.
+//! The address of a Postgres store: connection settings, timeouts and TLS.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,20 +13,20 @@ use super::connection_counters::ConnectionCounters;
 use super::tls::{ServerVerification, Tls};
 use crate::limits;
 
-/// Where a store is, and how it is reached.
+/// A parsed address.
 #[derive(Clone)]
 pub(super) struct PgAddress {
     pub(super) config: Config,
     pub(super) tls: Tls,
-    /// What is counted of the connections there.
+    /// Counters of all connections to it.
     pub(super) counters: Arc<ConnectionCounters>,
 }
 
-/// How long the way to a server may be broken before the system gives up a connection.
+/// TCP timeout after which the system drops a broken connection.
 const SILENCE: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
 
 impl PgAddress {
-    /// Reads an address; what is wrong with it is told without secrets.
+    /// Parses an address; errors contain no secrets.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let (rest, security) = Security::take_from(url)?;
         let mut config =
@@ -47,7 +47,7 @@ impl PgAddress {
         if config.get_keepalives_interval().is_none() {
             config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 4).keepalives_retries(3);
         }
-        // What a standby tells is old; where the address names several servers, the one that writes is meant.
+        // A standby is behind; if the address names several servers, use the primary.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
             config.application_name("runwire");
@@ -56,22 +56,22 @@ impl PgAddress {
         Ok(Self { config, tls, counters: Arc::default() })
     }
 
-    /// Returns the way to the store with time limits of the server's own. What the address itself says of them wins.
+    /// Returns the configuration with server-side timeouts. Those in the address win.
     pub(super) fn with_limits(&self) -> Config {
         self.with_settings(&[])
     }
 
-    /// Returns the way to the store for a writer, all of whose statements find rows by their keys.
+    /// Returns the configuration for a writer, whose statements find all rows by key.
     ///
-    /// The server does not know that of tables that are young, small, or were not analysed for long: it would walk them
-    /// from end to end, with every version of every row that is not vacuumed yet, and make a new plan each time.
+    /// The planner does not know that of tables that are young, small, or were not analysed for long: it would scan
+    /// them from end to end, with every row version that is not vacuumed yet, and plan each statement again.
     pub(super) fn for_writing(&self) -> Config {
         self.with_settings(&[
             "plan_cache_mode=force_generic_plan",
             "enable_seqscan=off",
             "enable_hashjoin=off",
             "enable_mergejoin=off",
-            // What has to be walked all the same, as the one row of `store`, seems dear enough to be compiled.
+            // A scan that remains, of the one row of `store`, would be costly enough for JIT.
             "jit=off",
         ])
     }
@@ -83,7 +83,7 @@ impl PgAddress {
             ("idle_in_transaction_session_timeout", limits::STORE_IDLE_TRANSACTION_MILLIS),
         ];
         let mut options: Vec<_> = limits.map(|(name, millis)| format!("-c {name}={millis}")).into();
-        // A node that is cut off while Postgres sends to it holds no locks for long.
+        // A node that is cut off while Postgres sends to it must not hold locks for long.
         let silence = [
             format!("tcp_user_timeout={}", limits::STORE_ANSWER_MILLIS),
             "tcp_keepalives_idle=10".into(),
@@ -100,16 +100,16 @@ impl PgAddress {
     }
 }
 
-/// What an address says of TLS, as libpq has it.
+/// The TLS options of an address, as in libpq.
 struct Security {
     mode: SslMode,
     trust: ServerVerification,
 }
 
 impl Security {
-    /// Takes `sslmode` and `sslrootcert` out of an address.
+    /// Removes `sslmode` and `sslrootcert` from an address.
     fn take_from(url: &str) -> Result<(String, Self), String> {
-        // What stands before the first `@` are credentials, whatever is in them: so it is read later, too.
+        // Everything before the first `@` is credentials, as the parser of the driver assumes, too.
         let place = url.find('@').unwrap_or(0);
         let (place, query) = match url[place..].find('?') {
             Some(mark) => (&url[..place + mark], &url[place + mark + 1..]),
@@ -131,7 +131,7 @@ impl Security {
         let mode = mode.as_deref().unwrap_or(if roots_are_systems { "verify-full" } else { "prefer" });
         let (mode, trust) = match (mode, file) {
             ("disable", _) => (SslMode::Disable, ServerVerification::None),
-            // Where roots are named, they count.
+            // As in libpq, named roots are verified.
             ("require", Some(file)) => (SslMode::Require, ServerVerification::Ca(Some(file))),
             ("require", None) if !roots_are_systems => (SslMode::Require, ServerVerification::None),
             ("allow" | "prefer", _) => (SslMode::Prefer, ServerVerification::None),

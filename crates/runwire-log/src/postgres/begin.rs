@@ -1,4 +1,4 @@
-//! The beginning of a transaction: locks what it is known to need, and loads what is not at hand, all at once.
+//! Begins a transaction: locks the threads that it needs, and loads heads that are not cached, in one round trip.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -18,14 +18,14 @@ use super::txn_store::{NOW, PgTxnStore};
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::ProducerHead;
 
-/// How a transaction locks threads.
+/// How a transaction locks threads, and which heads it loads.
 #[derive(Debug)]
 pub(super) enum LockMode {
-    /// Waits for all of them. Heads at hand are used where they are not old.
+    /// Waits for all locks. Cached heads are used if they are current.
     Cached,
-    /// Waits for all of them. What is at hand is most likely old: everything is loaded with the locks.
+    /// Waits for all locks. Cached heads are most likely stale: all are loaded with the locks.
     Reload,
-    /// The same, but waits only for some; others are locked if they are free. All numbers must be known.
+    /// Like `Reload`, but skips locked threads, except for these. All numbers must be known.
     SkipLocked { except: Vec<i64> },
 }
 
@@ -33,11 +33,11 @@ pub(super) enum LockMode {
 pub(super) struct BegunTransaction {
     /// The store's time.
     pub(super) now: Timestamp,
-    /// Its number.
+    /// Its transaction id.
     pub(super) transaction: String,
 }
 
-/// What a transaction is known to need: by number where that is known, else by name.
+/// The threads and runs that a transaction needs: by number where known, else by name.
 #[derive(Default)]
 struct LockTargets<'a> {
     threads: Vec<i64>,
@@ -79,7 +79,7 @@ impl<'a> LockTargets<'a> {
         self.thread_names.len() + self.run_names.len()
     }
 
-    /// What the statements for threads and those for runs are given.
+    /// Returns the parameters of the statements for threads, and of those for runs.
     fn named(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
         [
             vec![&self.thread_tenants, &self.thread_names, &self.run_tenants, &self.run_names, &self.threads],
@@ -87,15 +87,16 @@ impl<'a> LockTargets<'a> {
         ]
     }
 
-    /// The same where all numbers are known.
+    /// The same if all numbers are known.
     fn numbered(&self) -> [Vec<&(dyn ToSql + Sync)>; 2] {
         [vec![&self.threads], vec![&self.runs]]
     }
 }
 
-/// Writes a query for numbers of what has known names, in a table with an index of tenant and name.
+/// Makes a query for the numbers of named rows, in a table with an index on tenant and name.
 ///
-/// It can only go by that index. Of a table that was never analysed the server would take any that begins with the tenant.
+/// Its shape forces that index. Of a table that was never analysed the planner would take any that begins with the
+/// tenant.
 fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
     format!(
         "SELECT found.{column} FROM unnest({tenants}::text[], {names}::text[]) AS known (tenant, name) \
@@ -109,17 +110,17 @@ fn named(column: &str, table: &str, tenants: &str, names: &str) -> String {
 /// The statements that lock threads and load heads.
 struct Statements {
     lock: String,
-    /// Locks threads that nobody else has locked.
+    /// Locks threads that are not locked.
     lock_unlocked: String,
-    /// Threads, their producers, runs, their producers.
+    /// Load threads, their producers, runs, their producers.
     loads: [String; 4],
 }
 
 impl Statements {
-    /// Those for arrays of numbers.
+    /// Makes the statements for arrays of numbers.
     fn new(threads: &str, runs: &str) -> Self {
         let lock = format!("SELECT id, version FROM thread WHERE id = ANY({threads}) ORDER BY id FOR UPDATE");
-        // Asked for owner by owner; with `owner = ANY(…)` the server may go by the scope alone, and read all.
+        // One lookup for each owner; with `owner = ANY(…)` the planner may use the scope alone, and read all rows.
         let producers = |scope: &str, owners: &str| {
             format!(
                 "SELECT producer.* FROM unnest({owners}) AS known (owner) CROSS JOIN LATERAL \
@@ -142,14 +143,14 @@ impl Statements {
         }
     }
 
-    /// The statements that load heads, with what each is given.
+    /// Returns the statements that load heads, with their parameters.
     fn loads<'a>(&'a self, [threads, runs]: &'a [Vec<&(dyn ToSql + Sync)>; 2]) -> [(&'a str, Params<'a>); 4] {
         let [one, two, three, four] = &self.loads;
         [(one, threads), (two, threads), (three, runs), (four, runs)]
     }
 }
 
-static NAMED: LazyLock<Statements> = LazyLock::new(|| {
+static BY_NAME: LazyLock<Statements> = LazyLock::new(|| {
     let (of_threads, by_runs) = (named("id", "thread", "$1", "$2"), named("thread", "run", "$3", "$4"));
     let of_runs = named("id", "run", "$1", "$2");
     Statements::new(
@@ -157,11 +158,11 @@ static NAMED: LazyLock<Statements> = LazyLock::new(|| {
         &format!("ARRAY({of_runs} UNION ALL SELECT unnest($3::bigint[]))"),
     )
 });
-/// They are much cheaper.
-static NUMBERED: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
+/// Used if all numbers are known: no name has to be resolved.
+static BY_NUMBER: LazyLock<Statements> = LazyLock::new(|| Statements::new("$1::bigint[]", "$1::bigint[]"));
 
 impl PgTxnStore {
-    /// Begins a transaction, and locks what it is known to need: in one order, so that no two wait for each other.
+    /// Begins a transaction, and locks threads in the order of their numbers, so that no two transactions deadlock.
     pub(super) fn begin(
         &mut self,
         threads: &[&ThreadKey],
@@ -174,36 +175,36 @@ impl PgTxnStore {
         needed.threads.extend(wanted);
         let loads_all = !matches!(locking, LockMode::Cached) || needed.names() > 0;
         let (statements, needs) = match needed.names() {
-            0 => (&*NUMBERED, needed.numbered()),
-            _ => (&*NAMED, needed.named()),
+            0 => (&*BY_NUMBER, needed.numbered()),
+            _ => (&*BY_NAME, needed.named()),
         };
         let late: Params<'_> = match locking {
             LockMode::SkipLocked { except } => &[except],
             LockMode::Cached | LockMode::Reload => &[],
         };
-        let mut asked: Vec<(&str, Params<'_>)> = match locking {
-            // Whoever waits holds only what it has waited for.
+        let mut statements_to_run: Vec<(&str, Params<'_>)> = match locking {
+            // A transaction that waits holds only locks that it has waited for.
             LockMode::SkipLocked { .. } => {
                 vec![(&statements.lock, late), (&statements.lock_unlocked, &needs[0])]
             }
             LockMode::Cached | LockMode::Reload => vec![(&statements.lock, &needs[0])],
         };
-        let locks = asked.len();
-        // The time is told after all others have let go.
+        let locks = statements_to_run.len();
+        // The time is read after all locks are held.
         let begun = format!("SELECT {NOW}, pg_current_xact_id()::text");
-        asked.push((&begun, &[]));
+        statements_to_run.push((&begun, &[]));
         let new = i64::try_from(needed.names()).unwrap_or(i64::MAX);
         let numbers = "SELECT nextval('thread_id'), nextval('run_id') FROM generate_series(1, $1::bigint)";
         let numbered: Params<'_> = &[&new];
         if new > 0 {
-            asked.push((numbers, numbered));
+            statements_to_run.push((numbers, numbered));
         }
         if loads_all {
-            // Each of them sees what was there when all locks were held.
-            asked.extend(statements.loads(&needs));
+            // Each sees what was committed when all locks were held.
+            statements_to_run.extend(statements.loads(&needs));
         }
         let sent = SentAt::now();
-        let answers = self.connection.run_pipelined(Some("BEGIN"), &asked, None)?;
+        let answers = self.connection.run_pipelined(Some("BEGIN"), &statements_to_run, None)?;
         let mut answers = answers.into_iter();
         for row in answers.by_ref().take(locks).flatten() {
             let (thread, version) = (row.get(0), row.get(1));
@@ -223,7 +224,7 @@ impl PgTxnStore {
         }
         if loads_all {
             let loaded = [next()?, next()?, next()?, next()?];
-            self.take_in(&loaded)?;
+            self.cache_loaded(&loaded)?;
             self.note_absent(threads, runs, &loaded);
         } else {
             self.load_stale(&needed)?;
@@ -231,7 +232,7 @@ impl PgTxnStore {
         Ok(begun)
     }
 
-    /// Loads what was named and is not at hand, because another node has written there.
+    /// Loads heads that another node has changed.
     fn load_stale(&self, needed: &LockTargets<'_>) -> PgResult<()> {
         let (mut stale, cache) = (LockTargets::default(), self.cache.borrow());
         stale.threads.extend(needed.threads.iter().filter(|id| !cache.has_thread(**id)));
@@ -240,11 +241,11 @@ impl PgTxnStore {
         if stale.threads.is_empty() && stale.runs.is_empty() {
             return Ok(());
         }
-        self.take_in(&self.connection.query_all(&NUMBERED.loads(&stale.numbered()))?)
+        self.cache_loaded(&self.connection.query_all(&BY_NUMBER.loads(&stale.numbered()))?)
     }
 
-    /// Takes in what was loaded of threads that are locked.
-    fn take_in(&self, loaded: &[Vec<Row>]) -> PgResult<()> {
+    /// Caches loaded heads of locked threads.
+    fn cache_loaded(&self, loaded: &[Vec<Row>]) -> PgResult<()> {
         let [threads, thread_producers, runs, run_producers] = loaded else {
             return Err(PgError::Damaged("an answer is missing".into()));
         };
@@ -252,7 +253,7 @@ impl PgTxnStore {
         let mut of_threads = by_owner(thread_producers)?;
         for row in threads {
             let mut thread = thread_of_row(row);
-            // Whoever made it since the locks were taken may go on writing to it.
+            // Another node that created it after the locks were taken may still write to it.
             let Some(version) = locked.get(&thread.id) else { continue };
             if !cache.has_thread(thread.id) {
                 thread.producers = of_threads.remove(&thread.id).unwrap_or_default();
@@ -271,7 +272,7 @@ impl PgTxnStore {
         Ok(())
     }
 
-    /// Notes which names mean nothing, now that all locks are held. What came since is none of them.
+    /// Remembers which names do not exist, now that all locks are held; a later one is none of them.
     fn note_absent(&mut self, threads: &[&ThreadKey], runs: &[&RunKey], loaded: &[Vec<Row>; 4]) {
         let names = |rows: &'_ [Row]| -> HashSet<(String, String)> {
             rows.iter().map(|row| (row.get(1), row.get(2))).collect()

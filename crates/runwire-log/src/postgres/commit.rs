@@ -1,7 +1,9 @@
-//! Commits requests, come what may: other nodes that are faster, a store that is away, an answer that is lost.
+//! Commits groups of commands, with retries: after conflicts with other nodes, during outages, and after lost
+//! answers.
 //!
-//! What certainly was not written is tried again until its time is up, and then refused. Where the answer to a COMMIT
-//! was lost, the store is asked what became of it; only where that cannot be found out, nobody is store_time either.
+//! A command that was certainly not written is retried until its time is up, and then refused. If the answer to a
+//! COMMIT was lost, the store is asked for the outcome; only if that cannot be found out, the caller gets an unknown
+//! outcome.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -22,18 +24,18 @@ use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::txn::Command;
 
-/// A request that waits to be committed.
+/// A command in the queue of a writer.
 pub(super) struct QueuedCommand {
     pub(super) command: Command,
     since: Instant,
-    /// Why it could not be committed so far.
+    /// Why it was not committed so far.
     retry_reason: Option<String>,
-    /// Threads that it could not begin with, and must: it has met them while it was worked out.
+    /// Threads to lock first on the next attempt: it has met them while it was executed.
     pub(super) wanted: Vec<i64>,
-    /// Whether its thread was not free once.
+    /// Whether it was deferred once.
     pub(super) was_deferred: bool,
     ticket: Ticket,
-    /// The queue_bytes that it takes until it is answered, and the place of its run.
+    /// Its share of the byte semaphore, and the assignment of its run, until it is answered.
     _held: (OwnedSemaphorePermit, Option<Assignment>),
 }
 
@@ -55,7 +57,7 @@ impl QueuedCommand {
         }
     }
 
-    /// Begins with it, unless nobody waits for it any more.
+    /// Starts the command; returns `false` if its caller has given up.
     pub(super) fn begin(&self) -> bool {
         self.ticket.take()
     }
@@ -69,11 +71,11 @@ impl QueuedCommand {
     }
 }
 
-/// How a try failed.
+/// How an attempt to commit failed.
 pub(super) enum AttemptError {
     /// Nothing was written.
     Failed(PgError),
-    /// It is not known whether it was committed.
+    /// The outcome of the commit is unknown.
     OutcomeUnknown(Box<CommitAttempt>, PgError),
 }
 
@@ -83,14 +85,14 @@ impl From<PgError> for AttemptError {
     }
 }
 
-/// Requests that are committed together.
+/// Commands that are committed together.
 type Group = Vec<QueuedCommand>;
 
 impl PgWriter {
-    /// Commits requests together; where that fails and not the store, one by one, so that none suffers for others.
+    /// Commits commands together; after a failure that is not an outage one by one, so that none suffers for others.
     pub(super) fn commit(&mut self, requests: Group) {
         let mut queue = VecDeque::from([requests]);
-        let mut pause = CommitBackoff::default();
+        let mut backoff = CommitBackoff::default();
         while let Some(group) = queue.pop_front() {
             let mut group = self.refuse_expired(group);
             if group.is_empty() {
@@ -103,7 +105,7 @@ impl PgWriter {
                     continue;
                 }
                 Ok(()) => {
-                    (self.away, pause) = (None, CommitBackoff::default());
+                    (self.away, backoff) = (None, CommitBackoff::default());
                     self.release(group, begun.elapsed());
                     continue;
                 }
@@ -118,7 +120,7 @@ impl PgWriter {
                     CommitOutcome::Unknown(why) => {
                         tracing::error!(%failure, why, "it is not known whether a commit happened");
                         self.txn.forget();
-                        // Whoever waited meanwhile need not wait for as long again.
+                        // Commands that waited meanwhile must not wait as long again.
                         self.away = Some(why.clone());
                         for request in group {
                             request.command.refuse(LogError::Uncertain(format!("{failure}, and {why}")));
@@ -129,13 +131,13 @@ impl PgWriter {
             };
             self.address.counters.retried();
             self.txn.forget();
-            if failure.is_away() {
+            if failure.is_unavailable() {
                 if self.away.is_none() {
                     tracing::warn!(%failure, "the store is away");
                 }
                 self.away = Some(failure.to_string());
                 queue.push_front(group);
-                pause.wait();
+                backoff.wait();
             } else if group.len() > 1 {
                 for mut request in group.into_iter().rev() {
                     request.retry_reason = failure.is_conflict().then(|| contended(&failure));
@@ -144,7 +146,7 @@ impl PgWriter {
             } else if failure.is_conflict() {
                 group.iter_mut().for_each(|request| request.retry_reason = Some(contended(&failure)));
                 requeue_behind(group, &mut queue);
-                pause.wait();
+                backoff.wait();
             } else {
                 tracing::error!(%failure, "the store refuses what it was given");
                 for request in group {
@@ -159,7 +161,7 @@ impl PgWriter {
         }
     }
 
-    /// Refuses requests whose time is up, where trying on has no prospect.
+    /// Refuses commands whose time is up, if retrying has no prospect.
     fn refuse_expired(&self, group: Group) -> Group {
         let (mut queue, away) = (Vec::with_capacity(group.len()), self.away.as_deref());
         for request in group {
@@ -171,7 +173,7 @@ impl PgWriter {
         queue
     }
 
-    /// Works requests out and commits them, but for those that are put off. Where that fails all of it can be tried again.
+    /// Executes and commits commands, except for deferred ones. On failure all of it can be retried.
     fn attempt(&mut self, group: &mut Group) -> Result<(), AttemptError> {
         self.txn.forget();
         self.txn.store.connection.poll_closed();
@@ -220,15 +222,15 @@ impl PgWriter {
         }
         for request in group {
             self.txn.store.next();
-            let performed = self.txn.execute(&mut request.command);
+            let executed = self.txn.execute(&mut request.command);
             request.wanted.extend(self.txn.store.wanted.take());
-            performed?;
+            executed?;
         }
         let attempt = CommitAttempt::new(begun.transaction, WriteSet::gather(&mut self.txn, self.terms)?);
         self.commit_attempt(attempt)
     }
 
-    /// Commits what is gathered, and keeps the heads that it leaves.
+    /// Commits a write set, and caches its heads.
     pub(super) fn commit_attempt(&mut self, attempt: CommitAttempt) -> Result<(), AttemptError> {
         let sent = SentAt::now();
         let store_time = match attempt.commit(&self.txn.store.connection) {
@@ -250,7 +252,7 @@ fn contended(failure: &PgError) -> String {
     format!("other nodes keep writing there ({failure})")
 }
 
-/// Puts a request behind all that have nothing to do with it; the order of those that have stays.
+/// Requeues a group behind all that share no thread or run with it; those that share one keep their order.
 fn requeue_behind(group: Group, queue: &mut VecDeque<Group>) {
     let (mut threads, mut runs) = (HashSet::<ThreadKey>::new(), HashSet::<RunKey>::new());
     let mut is_behind = |group: &Group, is_first: bool| {
@@ -278,7 +280,7 @@ fn requeue_behind(group: Group, queue: &mut VecDeque<Group>) {
     queue.extend(behind);
 }
 
-/// The pauses between tries: they grow, and differ from those of other nodes.
+/// The backoff between attempts, with jitter against other nodes.
 pub(super) struct CommitBackoff {
     next: Duration,
 }

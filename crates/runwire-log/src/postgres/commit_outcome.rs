@@ -1,10 +1,10 @@
-//! What became of a commit whose answer was lost.
+//! Finds out the outcome of a commit whose answer was lost.
 //!
-//! The store remembers what became of each transaction. But after a crash it may give the number of one that was lost
-//! to another. So that a transaction is said to be committed counts only where something is found that it has written.
+//! Postgres remembers the outcome of each transaction id. But after a crash it may reuse the id of a lost one. So
+//! "committed" counts only if something is found that the transaction has written.
 //!
-//! One that was worked out ahead may not even have begun, and has no number. But it holds only for the versions that its
-//! threads had: where these are still the same they are changed, so that it can never be committed.
+//! An optimistic transaction may not even have begun, and has no known id. But it is valid only for the versions that
+//! its threads had: if these are unchanged they are changed now, so that it can never commit.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -21,26 +21,26 @@ use super::writer::PgWriter;
 use crate::limits;
 use crate::txn::Heads;
 
-/// A transaction that is committed, or not.
+/// A transaction that is being committed, with what proves its outcome.
 pub(super) struct CommitAttempt {
     proof: OutcomeProof,
     write_set: WriteSet,
 }
 
-/// What tells which of both.
+/// What proves the outcome of a commit.
 enum OutcomeProof {
-    /// Its number.
+    /// Its transaction id.
     Number(String),
     /// The versions that its threads had before.
     Versions(ExpectedVersions),
 }
 
-/// What became of it.
+/// The outcome of a commit.
 pub(super) enum CommitOutcome {
     Committed,
     /// Nothing was written.
     Aborted,
-    /// It cannot be found out, and why.
+    /// It cannot be found out, for this reason.
     Unknown(String),
 }
 
@@ -49,12 +49,12 @@ impl CommitAttempt {
         Self { proof: OutcomeProof::Number(transaction), write_set }
     }
 
-    /// A transaction that is worked out before anything is locked.
+    /// Makes an optimistic transaction.
     pub(super) fn optimistic(versions: HashMap<i64, i64>, write_set: WriteSet) -> Self {
         Self { proof: OutcomeProof::Versions(ExpectedVersions::new(versions)), write_set }
     }
 
-    /// Writes what it is about, and commits it; returns the store's time where it begins with that.
+    /// Writes and commits; returns the store's time if the transaction begins with it.
     pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<Option<Timestamp>> {
         match &self.proof {
             OutcomeProof::Number(_) => self.write_set.commit(connection).map(|()| None),
@@ -62,12 +62,12 @@ impl CommitAttempt {
         }
     }
 
-    /// Keeps the heads that it has left, once it is committed.
+    /// Caches the heads after the commit.
     pub(super) fn cache_heads(&self, store: &PgTxnStore, heads: Heads) {
         store.cache_heads(heads, &self.write_set.changed(), self.write_set.version);
     }
 
-    /// Looks what became of it; nothing while it is still under way.
+    /// Queries the outcome; returns `None` while the transaction is in progress.
     fn query_outcome(&self, connection: &PgConnection) -> PgResult<Option<CommitOutcome>> {
         let transaction = match &self.proof {
             OutcomeProof::Number(transaction) => transaction,
@@ -82,7 +82,7 @@ impl CommitAttempt {
         let sql = "SELECT pg_xact_status($1::text::xid8)";
         let status = match connection.one(sql, &[transaction]) {
             Ok(row) => row.get::<_, Option<String>>(0),
-            // A number that was not given yet: where it was, the store has lost all that followed.
+            // An id that was not assigned yet: Postgres has lost the transaction, and all that followed.
             Err(PgError::Postgres(error)) if error.code().is_some_and(|code| code.code() == "22023") => {
                 return Ok(Some(CommitOutcome::Aborted));
             }
@@ -101,28 +101,28 @@ impl CommitAttempt {
 }
 
 impl PgWriter {
-    /// Finds out what became of a transaction.
+    /// Finds out the outcome of a commit.
     pub(super) fn resolve_outcome(&mut self, attempt: &CommitAttempt) -> CommitOutcome {
         if attempt.write_set.is_empty() {
             return match attempt.proof {
                 OutcomeProof::Number(_) => CommitOutcome::Committed,
-                // Whether it still held is not known.
+                // Whether its versions were current is not known.
                 OutcomeProof::Versions(_) => CommitOutcome::Aborted,
             };
         }
         let until = Instant::now() + Duration::from_millis(limits::STORE_OUTCOME_MILLIS);
-        let mut pause = CommitBackoff::default();
+        let mut backoff = CommitBackoff::default();
         loop {
-            let resolved = self.reconnect().and_then(|()| self.poll_outcome(attempt, until, &mut pause));
+            let resolved = self.reconnect().and_then(|()| self.poll_outcome(attempt, until, &mut backoff));
             let failure = match resolved {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
-            let may_pass = failure.is_away() || failure.is_conflict();
+            let may_pass = failure.is_unavailable() || failure.is_conflict();
             if !may_pass || Instant::now() >= until {
                 return CommitOutcome::Unknown(failure.to_string());
             }
-            pause.wait();
+            backoff.wait();
         }
     }
 
@@ -130,7 +130,7 @@ impl PgWriter {
         &self,
         attempt: &CommitAttempt,
         until: Instant,
-        pause: &mut CommitBackoff,
+        backoff: &mut CommitBackoff,
     ) -> PgResult<CommitOutcome> {
         loop {
             if let Some(outcome) = attempt.query_outcome(&self.txn.store.connection)? {
@@ -139,7 +139,7 @@ impl PgWriter {
             if Instant::now() >= until {
                 return Ok(CommitOutcome::Unknown("the store is still busy with it".into()));
             }
-            pause.wait();
+            backoff.wait();
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A connection that is used from one thread at a time, which waits for it.
+//! A blocking connection to Postgres, used from one thread at a time.
 //!
-//! The verbs and the reads are synchronous. So a connection brings the runtime that drives it, and no other thread
-//! has to be woken for an answer. Nothing waits for ever: a server that does not answer in time costs the connection.
+//! Commands and reads are synchronous. So a connection brings the runtime that drives it, and no other thread has to
+//! be woken for an answer. Every answer has a timeout, which costs the connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,17 +20,17 @@ use super::connection_counters::ConnectionCounters;
 use super::error::{PgError, PgResult};
 use crate::limits;
 
-/// How long it takes to read what has arrived.
+/// Time to read an answer that has arrived already.
 const LATE_ANSWER_GRACE: Duration = Duration::from_millis(100);
 
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(limits::STORE_ANSWER_MILLIS);
 
-/// What a statement is given.
+/// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 pub(super) struct PgConnection {
-    /// Always there, until the connection is dropped.
+    /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     client: Client,
     statements: RefCell<HashMap<String, Statement>>,
@@ -45,12 +45,12 @@ enum State {
     Healthy,
     /// It has ended.
     Broken,
-    /// An answer did not come in time. It may come yet, so nothing else can be asked.
+    /// An answer is overdue. It may still come, so nothing else can be sent.
     TimedOut,
 }
 
 impl PgConnection {
-    /// Connects, and waits for it.
+    /// Connects. Blocks.
     pub(super) fn open(address: &PgAddress) -> PgResult<Self> {
         Self::connect(address, &address.with_limits(), Some(ANSWER_TIMEOUT))
     }
@@ -60,12 +60,12 @@ impl PgConnection {
         Self::connect(address, &address.for_writing(), Some(ANSWER_TIMEOUT))
     }
 
-    /// Connects for questions that are worthless when they take long.
+    /// Connects for queries with a timeout of their own.
     pub(super) fn open_within(address: &PgAddress, limit: Duration) -> PgResult<Self> {
         Self::connect(address, &address.with_limits(), Some(limit))
     }
 
-    /// Connects for work that may take as long as it takes.
+    /// Connects without timeouts.
     pub(super) fn open_without_timeout(address: &PgAddress) -> PgResult<Self> {
         Self::connect(address, &address.config, None)
     }
@@ -95,12 +95,12 @@ impl PgConnection {
         })
     }
 
-    /// Returns whether it can be used no more.
+    /// Returns whether it is broken or closed.
     pub(super) fn is_closed(&self) -> bool {
         self.state.get() != State::Healthy || self.client.is_closed()
     }
 
-    /// Looks whether the other side has ended it since it was used last: nobody listens in between.
+    /// Checks whether the server has closed it since it was last used: nothing polls it in between.
     pub(super) fn poll_closed(&self) {
         // The first ticket finds out what has come, the next ones take it.
         let turns = async {
@@ -113,17 +113,17 @@ impl PgConnection {
         }
     }
 
-    /// Returns whether it was given up because no answer came.
+    /// Returns whether an answer has timed out.
     pub(super) fn has_timed_out(&self) -> bool {
         self.state.get() == State::TimedOut
     }
 
-    /// Runs statements that give nothing.
+    /// Runs statements without results.
     pub(super) fn run(&self, sql: &str) -> PgResult<()> {
         self.wait(self.client.batch_execute(sql))
     }
 
-    /// Runs a statement, and counts the rows that it has changed.
+    /// Runs a statement, and returns the number of changed rows.
     pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> PgResult<u64> {
         let statement = self.prepared(sql)?;
         self.wait(self.client.execute(&statement, params))
@@ -135,28 +135,30 @@ impl PgConnection {
         self.wait(self.client.query(&statement, params))
     }
 
-    /// Reads with several statements that are sent at once.
-    pub(super) fn query_all(&self, asked: &[(&str, Params<'_>)]) -> PgResult<Vec<Vec<Row>>> {
-        self.run_pipelined(None, asked, None)
+    /// Runs several queries in one round trip.
+    pub(super) fn query_all(&self, queries: &[(&str, Params<'_>)]) -> PgResult<Vec<Vec<Row>>> {
+        self.run_pipelined(None, queries, None)
     }
 
-    /// Runs statements, and before and after them maybe one that gives nothing, all sent at once; returns the rows of each.
+    /// Runs queries in one round trip, optionally between two statements without results; returns the rows of each.
     ///
-    /// They are done one after the other. Within a transaction, after one has failed all others do.
+    /// They run in order. Within a transaction, all that follow a failed one fail.
     pub(super) fn run_pipelined(
         &self,
         first: Option<&str>,
-        asked: &[(&str, Params<'_>)],
+        queries: &[(&str, Params<'_>)],
         last: Option<&str>,
     ) -> PgResult<Vec<Vec<Row>>> {
-        let statements = self.all_prepared(asked)?;
-        let asked =
-            statements.iter().zip(asked).map(|(statement, (_, params))| self.client.query(statement, params));
+        let statements = self.all_prepared(queries)?;
+        let queries = statements
+            .iter()
+            .zip(queries)
+            .map(|(statement, (_, params))| self.client.query(statement, params));
         let [first, last] =
             [first, last].map(|sql| OptionFuture::from(sql.map(|sql| self.client.batch_execute(sql))));
         self.wait(async {
-            // What is polled in order is sent in order.
-            let (begun, read, ended) = join3(first, join_all(asked), last).await;
+            // Futures that are polled in order send in order.
+            let (begun, read, ended) = join3(first, join_all(queries), last).await;
             begun.transpose()?;
             let read = read.into_iter().collect::<Result<_, _>>()?;
             ended.transpose()?;
@@ -164,18 +166,18 @@ impl PgConnection {
         })
     }
 
-    /// Reads the first row, if there is one.
+    /// Returns the first row, if there is one.
     pub(super) fn first(&self, sql: &str, params: Params<'_>) -> PgResult<Option<Row>> {
         Ok(self.query(sql, params)?.into_iter().next())
     }
 
-    /// Reads a row that must be there.
+    /// Returns a row that must exist.
     pub(super) fn one(&self, sql: &str, params: Params<'_>) -> PgResult<Row> {
         self.first(sql, params)?.ok_or_else(|| PgError::Damaged("a row is missing".into()))
     }
 
-    fn all_prepared(&self, asked: &[(&str, Params<'_>)]) -> PgResult<Vec<Statement>> {
-        asked.iter().map(|(sql, _)| self.prepared(sql)).collect()
+    fn all_prepared(&self, queries: &[(&str, Params<'_>)]) -> PgResult<Vec<Statement>> {
+        queries.iter().map(|(sql, _)| self.prepared(sql)).collect()
     }
 
     fn prepared(&self, sql: &str) -> PgResult<Statement> {
@@ -211,7 +213,7 @@ impl PgConnection {
     }
 }
 
-/// Waits for an answer so long, and a moment more: where this process was paused, it is there and was not read yet.
+/// Waits for an answer, with some grace: if this process was paused, the answer is there and was not read.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     match timeout(limit, &mut work).await {
@@ -223,7 +225,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> 
 impl Drop for PgConnection {
     fn drop(&mut self) {
         self.counters.closed(self.is_closed());
-        // Also where waiting is not allowed.
+        // Works also in async contexts, where blocking is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -1,10 +1,10 @@
-//! Counts what becomes of the connections to a store, and how often work is begun anew.
+//! Counters of the connections of a node, and of failed commits.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::health::ConnectionStats;
 
-/// What all connections of a node count together.
+/// Counters that all connections of a node share.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionCounters {
     opened: AtomicU64,
@@ -18,19 +18,19 @@ impl ConnectionCounters {
         self.opened.fetch_add(1, Relaxed);
     }
 
-    /// Counts a connection that is no more; whoever has lost it did not mean to close it.
+    /// Counts a closed connection; a lost one was not closed on purpose.
     pub(super) fn closed(&self, is_lost: bool) {
         self.closed.fetch_add(1, Relaxed);
         self.lost.fetch_add(u64::from(is_lost), Relaxed);
     }
 
-    /// Counts a commit that failed, and is tried again or given up.
+    /// Counts a failed commit, which is retried or refused.
     pub(super) fn retried(&self) {
         self.retries.fetch_add(1, Relaxed);
     }
 
     pub(super) fn stats(&self) -> ConnectionStats {
-        // In this order: what is closed was opened before.
+        // In this order: a closed connection was opened before.
         let closed = self.closed.load(Relaxed);
         ConnectionStats {
             connections: self.opened.load(Relaxed).saturating_sub(closed),

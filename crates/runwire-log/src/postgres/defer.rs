@@ -1,15 +1,16 @@
-//! Putting off what concerns threads that other nodes are writing to, so that all else need not wait for them.
+//! Defers commands for threads that other nodes have locked, so that other commands need not wait for them.
 //!
-//! A thread is locked until its commit has reached the disk. A group that waited for all of its threads would wait for
-//! most of the other nodes' groups, one after the other, and hold its own locks meanwhile. So where nodes share threads a
-//! writer takes those that are free, and the others with its next group. For a thread that was not free then it waits.
+//! A thread is locked until its commit has reached the disk. A group that waited for all of its threads would wait
+//! for most of the other nodes' groups, one after the other, and hold its own locks meanwhile. So where nodes share
+//! threads a writer skips locked threads, and takes their commands with its next group. Then it waits for a thread
+//! that is locked again.
 
 use super::begin::LockMode;
 use super::commit::QueuedCommand;
 use super::writer::PgWriter;
 
 impl PgWriter {
-    /// Returns how the threads of requests are locked.
+    /// Chooses how the threads of a group are locked.
     pub(super) fn lock_mode(&self, group: &[QueuedCommand]) -> LockMode {
         if self.pessimistic_commits == 0 {
             return LockMode::Cached;
@@ -29,7 +30,7 @@ impl PgWriter {
         LockMode::SkipLocked { except: deferred.flat_map(|(_, threads)| threads).collect() }
     }
 
-    /// Puts off the requests whose threads are not locked.
+    /// Defers the commands whose threads are not locked by this transaction.
     pub(super) fn defer_busy(&mut self, group: &mut Vec<QueuedCommand>) {
         let is_free = |request: &QueuedCommand| {
             let locked = self.txn.store.locked.borrow();
@@ -41,7 +42,7 @@ impl PgWriter {
         self.deferred.append(&mut busy);
     }
 
-    /// Returns the threads of a request, if their numbers are at hand.
+    /// Returns the threads of a command, if their numbers are cached.
     fn threads_of(&self, request: &QueuedCommand) -> Option<Vec<i64>> {
         let (cache, (threads, runs)) = (self.txn.store.cache.borrow(), request.command.keys());
         let threads = threads.iter().map(|thread| cache.thread_id(thread));

@@ -1,4 +1,4 @@
-//! What can go wrong with Postgres.
+//! Errors of Postgres, and whether a retry helps.
 
 use std::time::Duration;
 
@@ -8,37 +8,37 @@ use crate::error::LogError;
 use crate::record::DamagedRecord;
 use crate::txn::MissingRow;
 
-/// A result that only the store can spoil.
+/// A result whose error is a failure of the store.
 pub(super) type PgResult<T> = Result<T, PgError>;
 
-/// A fault of the store.
+/// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PgError {
     /// Postgres refuses, or cannot be reached.
     #[error("{}", describe(.0))]
     Postgres(#[from] tokio_postgres::Error),
-    /// No answer has come. What was asked may be done all the same.
+    /// No answer has come in time. The statement may have been executed.
     #[error("Postgres has not answered for {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The connection was given up before.
+    /// The connection was dropped before.
     #[error("the connection is broken")]
     Broken,
-    /// No connection can be driven.
+    /// The runtime of a connection cannot be started.
     #[error(transparent)]
     Runtime(#[from] std::io::Error),
-    /// Another node has made what this one had found missing.
+    /// Another node has written first.
     #[error("another node was faster")]
     Conflict,
-    /// Something has to be looked up, and nothing is locked yet.
-    #[error("something is not at hand")]
+    /// A head is not cached, and nothing is locked yet.
+    #[error("a head is not cached")]
     NotCached,
-    /// What is stored cannot be read.
+    /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
 }
 
 impl PgError {
-    /// Returns whether the same work may succeed when it is done again from the start: another node was faster.
+    /// Returns whether another node has won a conflict, so that a retry may succeed.
     pub(super) fn is_conflict(&self) -> bool {
         match self {
             Self::Conflict | Self::NotCached => true,
@@ -47,8 +47,8 @@ impl PgError {
         }
     }
 
-    /// Returns whether the store is away, or only reads: what was asked for may succeed when it is back.
-    pub(super) fn is_away(&self) -> bool {
+    /// Returns whether the store is unavailable or read-only, so that a later retry may succeed.
+    pub(super) fn is_unavailable(&self) -> bool {
         let error = match self {
             Self::Timeout(_) | Self::Broken | Self::Runtime(_) => return true,
             Self::Postgres(error) => error,
@@ -60,7 +60,7 @@ impl PgError {
         }
     }
 
-    /// Returns whether the same will fail again, however often it is tried.
+    /// Returns whether every retry will fail.
     pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
@@ -69,7 +69,7 @@ impl PgError {
         }
     }
 
-    /// Returns whether the connection has ended with it.
+    /// Returns whether it has ended the connection.
     pub(super) fn has_ended_connection(&self) -> bool {
         match self {
             Self::Postgres(error) => error.as_db_error().is_none_or(is_fatal),
@@ -79,7 +79,7 @@ impl PgError {
     }
 }
 
-/// What another node was faster with, or is still busy with.
+/// Conflicts with other nodes.
 const CONFLICTS: [SqlState; 4] = [
     SqlState::UNIQUE_VIOLATION,
     SqlState::T_R_DEADLOCK_DETECTED,
@@ -91,15 +91,15 @@ fn is_fatal(refused: &DbError) -> bool {
     matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
-/// Returns whether a refusal is_transient by itself: the way is broken, the server ends or starts or has no queue_bytes, a statement
-/// took too long, or the server is not yet the one that writes.
+/// Returns whether an error is transient: a broken connection, a server that stops, starts or has no resources, a
+/// timed out statement, or a server that is not the primary yet.
 pub(super) fn is_transient(code: &SqlState) -> bool {
     let classes = ["08", "53", "57", "58"];
     classes.iter().any(|class| code.code().starts_with(class)) || *code == SqlState::READ_ONLY_SQL_TRANSACTION
 }
 
-/// Returns whether a refusal is of what was sent, or of what is stored: it cannot be held, breaks a rule or is too large,
-/// or a page is broken.
+/// Returns whether an error is about the data itself: it cannot be stored, violates a constraint, is too large, or a
+/// page is corrupt.
 fn is_final(code: &SqlState) -> bool {
     let classes = ["22", "23", "54", "XX001", "XX002"];
     classes.iter().any(|class| code.code().starts_with(class))
@@ -138,7 +138,7 @@ impl From<DamagedRecord> for PgError {
     }
 }
 
-/// A state that cannot be written or read is a fault of the store.
+/// A failed (de)serialisation of a state is a failure of the store.
 impl From<serde_json::Error> for PgError {
     fn from(error: serde_json::Error) -> Self {
         Self::Damaged(error.to_string())

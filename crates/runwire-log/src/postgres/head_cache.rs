@@ -1,8 +1,8 @@
-//! Heads that are kept from one commit of a node to the next.
+//! Caches heads from one commit of a writer to the next.
 //!
-//! What is kept of a thread counts only while its row is locked and has the version that it had when it was kept: every
-//! commit that changes the thread, one of its runs or one of their producers gives it another. RunNames are kept apart:
-//! they are used once, and never mean anything else.
+//! A cached head of a thread is valid while its row is locked and has the version that it had when it was cached:
+//! every commit that changes the thread, one of its runs or one of their producers changes the version. Names are
+//! cached apart: they are used once, and never change their meaning.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::key::{RunKey, ThreadKey};
 use crate::limits;
 use crate::txn::{RunHead, ThreadHead};
 
-/// What is kept.
+/// A cache of heads, by number and by name.
 #[derive(Default)]
 pub(super) struct HeadCache {
     threads: HashMap<i64, CachedThread>,
@@ -19,16 +19,16 @@ pub(super) struct HeadCache {
     run_names: HashMap<RunKey, RunLocation>,
 }
 
-/// A thread at one version.
+/// The cached heads of a thread at one version.
 struct CachedThread {
     version: i64,
-    /// Nothing where only some of its runs are kept, or while it is being worked on.
+    /// `None` if only some of its runs are cached, or while it is in use.
     head: Option<Box<ThreadHead>>,
-    /// Runs of it that may be kept.
+    /// Its runs that may be cached.
     runs: Vec<i64>,
 }
 
-/// The number of a run, and that of its thread.
+/// The numbers of a run and its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunLocation {
     pub(super) run: i64,
@@ -44,7 +44,7 @@ impl HeadCache {
         self.run_names.get(key).copied()
     }
 
-    /// Takes note of the version that a thread has now that it is locked: what is kept of an older one is dropped.
+    /// Checks the version of a locked thread: stale heads are dropped.
     pub(super) fn check(&mut self, thread: i64, version: i64) {
         if let Some(old) = self.threads.remove(&thread) {
             if old.version == version {
@@ -55,7 +55,7 @@ impl HeadCache {
         }
     }
 
-    /// Returns which version is kept of a thread, where all of it is.
+    /// Returns the cached version of a thread, if its head is cached.
     pub(super) fn version_of(&self, thread: i64) -> Option<i64> {
         self.threads.get(&thread).filter(|kept| kept.head.is_some()).map(|kept| kept.version)
     }
@@ -68,22 +68,22 @@ impl HeadCache {
         self.runs.contains_key(&run)
     }
 
-    /// Takes out the head of a thread that was checked.
+    /// Takes the head of a checked thread.
     pub(super) fn take_thread(&mut self, thread: i64) -> Option<Box<ThreadHead>> {
         self.threads.get_mut(&thread)?.head.take()
     }
 
-    /// Takes out the head of a run whose thread was checked.
+    /// Takes the head of a run of a checked thread.
     pub(super) fn take_run(&mut self, run: i64) -> Option<Box<RunHead>> {
         self.runs.remove(&run)
     }
 
-    /// Returns which thread a kept run belongs to.
+    /// Returns the thread of a cached run.
     pub(super) fn thread_of(&self, run: i64) -> Option<i64> {
         self.runs.get(&run).map(|run| run.thread)
     }
 
-    /// Keeps the head of a thread, which is stored with a version.
+    /// Caches the head of a thread with its stored version.
     pub(super) fn keep_thread(&mut self, mut head: Box<ThreadHead>, version: i64) {
         (head.new, head.listed, head.imported_base) = (false, false, None);
         head.producers
@@ -94,7 +94,7 @@ impl HeadCache {
         kept.head = Some(head);
     }
 
-    /// Keeps the head of a run, whose thread is stored with a version.
+    /// Caches the head of a run with the stored version of its thread.
     pub(super) fn keep_run(&mut self, mut head: Box<RunHead>, version: i64) {
         (head.new, head.listed, head.leased) = (false, false, false);
         let location = RunLocation { run: head.id, thread: head.thread };
@@ -106,14 +106,14 @@ impl HeadCache {
         self.runs.insert(location.run, head);
     }
 
-    /// Says that what is kept of a thread is now stored with another version.
+    /// Changes the version of a cached thread after a commit.
     pub(super) fn advance(&mut self, thread: i64, version: i64) {
         if let Some(kept) = self.threads.get_mut(&thread) {
             kept.version = version;
         }
     }
 
-    /// Forgets everything when there is too much of it.
+    /// Clears the cache when it is too large.
     pub(super) fn shrink(&mut self) {
         let most =
             self.runs.len().max(self.threads.len()).max(self.run_names.len()).max(self.thread_names.len());

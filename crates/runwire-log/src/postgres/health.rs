@@ -1,4 +1,4 @@
-//! How a node and what it leans on are.
+//! Health checks of Postgres and Redis, and the state of this node.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -12,19 +12,19 @@ use crate::cluster::redis;
 use crate::error::LogError;
 use crate::health::{Dependency, Health, NodeStats, Outage};
 
-/// How long the store may take to answer. Whoever asks for health waits no longer than this.
+/// Timeout of a health check.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Asks whether nothing can be written there: it is a standby, or was told to take nothing.
+/// Returns whether the server is read-only: a standby, or configured so.
 const IS_READ_ONLY: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
 
-/// What keeps the store from being used; nothing does, where there is none.
+/// Why the store cannot be used; `None` if it can.
 type ProbeResult = Option<String>;
 
-/// The question how the store is. However many want to know, one is under way: the store may have enough to do.
+/// A health probe of the store. Concurrent callers share one, to spare the store.
 #[derive(Debug, Default)]
 pub(super) struct HealthProbe(Mutex<Option<RunningProbe>>);
 
-/// A question that was sent.
+/// A probe that was started.
 #[derive(Debug, Clone)]
 struct RunningProbe {
     at: Instant,
@@ -34,7 +34,7 @@ struct RunningProbe {
 impl RunningProbe {
     fn send(readers: ReaderPool) -> Self {
         let (tell, answer) = watch::channel(None);
-        // Nobody who goes away meanwhile takes it along: it would still be under way.
+        // A caller that goes away does not cancel it: it would still be running on the server.
         tokio::spawn(async move {
             let asking = readers.using(|reader| Ok(reader.connection.one(IS_READ_ONLY, &[])?.get(0)));
             tell.send_replace(Some(match asking.await {
@@ -47,14 +47,14 @@ impl RunningProbe {
         Self { at: Instant::now(), answer }
     }
 
-    /// Returns whether nobody knows the answer yet.
+    /// Returns whether it has no result yet.
     fn is_open(&self) -> bool {
         self.answer.borrow().is_none() && self.answer.has_changed().is_ok()
     }
 }
 
 impl HealthProbe {
-    /// Asks, or waits for the answer to what was probe just before.
+    /// Starts a probe, or joins the running one.
     async fn run(&self, readers: &ReaderPool) -> ProbeResult {
         let mut probe = self.start_or_join(readers);
         let left = HEALTH_TIMEOUT.saturating_sub(probe.at.elapsed());
@@ -72,7 +72,7 @@ impl HealthProbe {
 }
 
 impl PostgresLog {
-    /// Returns whether the store can be used, as its last beat showed it, or by asking.
+    /// Returns the health of the store, by its last heartbeat or else by a probe.
     pub(super) async fn check_health(&self) -> Health {
         let silence = self.nodes.silence();
         let store = if self.writers.is_closed() {

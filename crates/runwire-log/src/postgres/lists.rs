@@ -1,4 +1,4 @@
-//! Lists: runs, and the questions that are open.
+//! Lists runs and open interactions.
 
 use runwire_model::Timestamp;
 use tokio_postgres::Row;
@@ -14,7 +14,7 @@ use crate::info::{RunInfo, RunQuery};
 use crate::interaction::{InboxCursor, InteractionQuery};
 use crate::query::InboxRow;
 
-/// Conditions, each with what it compares with.
+/// Conditions of a query, with their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -30,7 +30,7 @@ impl Conditions {
 }
 
 impl PgReader {
-    /// Lists runs, newest first. Only what is asked for stands in the statement.
+    /// Lists runs, newest first. The statement has only the given filters.
     pub(super) fn runs(&self, query: &RunQuery) -> Result<Vec<RunInfo>, LogError> {
         let mut conditions = Conditions::default();
         conditions.add("run.tenant = ?", query.tenant.clone());
@@ -71,9 +71,8 @@ impl PgReader {
         let rows = self.connection.query(&sql, &values)?;
         let read = |row: &Row| match run_of_row(row) {
             Err(failure @ PgError::Damaged(_)) => {
-                // The others are listed all the same, and this one as far as its own row tells. Whoever asks for it
-                // alone learns what is wrong.
-                tracing::warn!(run = row.get::<_, &str>(2), %failure, "how far a run is cannot be read");
+                // List the others, and this one as far as its own row says. A query for it alone returns the error.
+                tracing::warn!(run = row.get::<_, &str>(2), %failure, "the snapshot of a run cannot be read");
                 run_of_row_alone(row)
             }
             read => read,
@@ -83,7 +82,7 @@ impl PgReader {
 }
 
 impl PgReader {
-    /// Lists the questions that are open, one more than the page has, to know whether there is a next one.
+    /// Lists open interactions, one more than the page has, to know whether there is a next one.
     pub(super) fn open_interactions(&self, query: &InteractionQuery) -> PgResult<Vec<InboxRow>> {
         let end = InboxCursor { asked_at: Timestamp(u64::MAX), number: u64::MAX };
         let before = query.before.unwrap_or(end);

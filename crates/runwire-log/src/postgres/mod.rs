@@ -1,7 +1,12 @@
-//! The store of a cluster: Postgres is the truth, and any node writes to any thread.
+//! The store of a cluster: any number of nodes share one Postgres, and any node writes to any thread.
 //!
-//! Whoever writes to a thread has locked its row until the commit, so the first commit wins every race. A node has
-//! a few threads that write, each with a connection of its own, and a few connections that read.
+//! A writer locks the row of a thread until its commit, so the first commit wins every race. A node has a few writer
+//! threads, each with a connection of its own, and a pool of read connections.
+//!
+//! The path of a command: `submit.rs` queues it, `writer_pool.rs` assigns it to a writer, `writer.rs` takes all
+//! queued commands as a group, and `commit.rs` commits the group: optimistically (`optimistic.rs`), or with locks
+//! (`begin.rs`), where commands for busy threads are deferred (`defer.rs`). `write_set/` holds what is written, and
+//! `commit_outcome.rs` finds out the outcome of a commit whose answer was lost.
 
 mod address;
 mod begin;
@@ -69,21 +74,21 @@ use reader_pool::ReaderPool;
 use writer::{CommitListeners, LeaseTerms, PgWriter, PgWriterMessage};
 use writer_pool::WriterPool;
 
-/// How the store behaves.
+/// Options of the store.
 #[derive(Clone)]
 pub struct PgOptions {
-    /// How long a run may be silent.
+    /// Duration of a run's lease.
     pub lease: Duration,
-    /// How long a producer has to end a run that was asked to stop.
+    /// Grace period of a cancelled run.
     pub cancel_grace: Duration,
-    /// What people call this node.
+    /// Name of this node, for people.
     pub node_name: String,
-    /// After which silence a node counts as gone.
+    /// Time without a heartbeat after which a node counts as gone.
     pub node_term: Duration,
-    /// The live tail; without one, nodes learn of each other's commits by looking.
+    /// The live tail over Redis; without one, nodes poll for each other's commits.
     pub tail: Option<TailOptions>,
-    /// Called when the store may lack what this node has seen committed: it was restored, or a replica took over. The
-    /// process should end, and begin anew with what there is.
+    /// Called when the store may lack commits that this node has seen: it was restored, or a replica took over. The
+    /// process should end, and restart from what there is.
     pub fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -103,7 +108,7 @@ impl Default for PgOptions {
 /// A log in Postgres.
 pub struct PostgresLog {
     writers: WriterPool,
-    /// Room for the bytes of those that wait.
+    /// Limits the bytes of queued commands.
     queue_bytes: Arc<Semaphore>,
     tails: Arc<Tails>,
     outbox_changed: Arc<watch::Sender<()>>,
@@ -123,7 +128,7 @@ impl std::fmt::Debug for PostgresLog {
 }
 
 impl PostgresLog {
-    /// Opens a store, or makes its tables. Blocks while it connects and migrates.
+    /// Opens a store, and creates or migrates its tables. Blocks.
     pub fn open(url: &str, options: &PgOptions) -> Result<Self, PgOpenError> {
         let address = open::config(url)?;
         open::prepare(&PgConnection::open_without_timeout(&address)?)?;
@@ -164,17 +169,17 @@ impl PostgresLog {
         })
     }
 
-    /// Returns how the readers of this node learn of what other nodes commit.
+    /// Returns how this node learns of other nodes' commits.
     pub fn cluster(&self) -> crate::cluster::ClusterStats {
         self.cluster.stats()
     }
 
-    /// Returns which nodes are there, as this one knows it.
+    /// Returns the nodes of the cluster, as this one knows them.
     pub fn nodes(&self) -> Nodes {
         self.nodes.nodes()
     }
 
-    /// Uses a connection that reads.
+    /// Runs `work` with a read connection.
     async fn using<T: Send + 'static>(
         &self,
         work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
@@ -182,7 +187,7 @@ impl PostgresLog {
         self.readers.using(work).await
     }
 
-    /// Reads at one moment.
+    /// Reads in one snapshot.
     async fn reading<T: Send + 'static>(
         &self,
         read: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
@@ -264,8 +269,8 @@ impl Log for PostgresLog {
         self.using(move |reader| reader.claim_orphans(&nodes, terms, &agents, limit)).await
     }
 
-    fn on_duty(&self) -> bool {
-        self.nodes.is_on_duty()
+    fn is_leader(&self) -> bool {
+        self.nodes.is_leader()
     }
 
     async fn interaction(&self, run: &RunKey, interaction_id: &str) -> Result<Interaction, LogError> {
@@ -387,10 +392,10 @@ impl Log for PostgresLog {
 
     async fn close(&self) {
         self.readers.close().await;
-        // The writers let go of their requests after everything else.
+        // The writers drop their queues last.
         self.writers.close().await;
         self.cluster.close().await;
-        // What it leaves open is now others'.
+        // From now on other nodes claim its open runs.
         self.heartbeat.deregister().await;
     }
 }

@@ -1,8 +1,8 @@
-//! The nodes of a cluster: who is there, who keeps house, and whose runs are left.
+//! The nodes of a cluster: heartbeats, the leader, and orphaned runs.
 //!
-//! Each node has a row that it renews with every beat; all times are the store's. Where no node at all could beat for
-//! a while, nobody could show a sign of life, nor could anyone's producers: the first beat after it moves all leases
-//! by that gap, so that an outage of the store is nobody's end.
+//! Each node has a row that it renews with every heartbeat; all times are the store's. If no node at all could send a
+//! heartbeat for a while, neither could producers renew their leases: the first heartbeat after such a gap moves all
+//! leases by it, so that an outage of the store ends no run.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,13 +23,13 @@ use crate::txn::mint;
 /// Called when the process should end.
 pub(super) type OnFatal = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Beats in the time after which a silent node counts as gone.
+/// Heartbeats in the time after which a silent node counts as gone.
 const HEARTBEATS_PER_TERM: u32 = 10;
 
-/// What a node says of itself.
+/// The record of a node in the table of nodes.
 #[derive(Debug, Clone)]
 pub(super) struct NodeRecord {
-    /// Tells this start of the node from all others.
+    /// Unique for each start of the node.
     pub(super) id: Arc<str>,
     name: String,
     term: Duration,
@@ -40,7 +40,7 @@ impl NodeRecord {
         Self { id: mint().into(), name: name.to_owned(), term }
     }
 
-    /// Returns how long it is from one beat to the next.
+    /// Returns the interval of heartbeats.
     fn interval(&self) -> Duration {
         self.term / HEARTBEATS_PER_TERM
     }
@@ -49,7 +49,7 @@ impl NodeRecord {
         u64::try_from(self.term.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns after which silence of all nodes the leases are moved.
+    /// Returns the gap between heartbeats of all nodes after which the leases are moved.
     fn gap_millis(&self) -> i64 {
         whole_number(self.term_millis() / 2)
     }
@@ -58,39 +58,39 @@ impl NodeRecord {
 /// The nodes, as this one knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nodes {
-    /// Tells this start of this node from all others.
+    /// Unique for each start of this node.
     pub id: String,
-    /// How many are there.
+    /// Number of live nodes.
     pub alive: u64,
-    /// Whether this one keeps house for all of them.
-    pub is_on_duty: bool,
+    /// Whether this node is the leader.
+    pub is_leader: bool,
 }
 
-/// What a beat has told.
+/// The result of a heartbeat.
 #[derive(Debug, Clone)]
 struct Heartbeat {
     /// Before it began.
     at: Instant,
     alive: u64,
     is_first: bool,
-    /// The newest notice.
+    /// The newest outbox message.
     last_message: i64,
 }
 
-/// What a node knows of the cluster, and shares with the thread that beats.
+/// What a node knows of the cluster, shared with the heartbeat thread.
 #[derive(Debug)]
 pub(super) struct Membership {
     pub(super) node: NodeRecord,
-    /// The life of the store that this node belongs to.
+    /// The generation of the store when this node started.
     pub(super) generation: String,
     last: Mutex<Option<Heartbeat>>,
-    /// Subscribers that are known here, once anybody has said so.
+    /// The subscribers, once they are set.
     subscribers: Mutex<Option<Vec<String>>>,
     /// How long leases are.
     terms: LeaseTerms,
-    /// Runs that were to be taken up, and nobody knows whether they were.
+    /// Runs that were claimed by a transaction with an unknown outcome.
     pub(super) claims: Mutex<Vec<i64>>,
-    /// Runs that are left and cannot be read here.
+    /// Orphaned runs that cannot be read.
     pub(super) unreadable: Mutex<UnreadableRuns>,
 }
 
@@ -115,30 +115,30 @@ impl Membership {
         }))
     }
 
-    /// Returns whether this node keeps house for all: none that is there has been there for longer.
-    pub(super) fn is_on_duty(&self) -> bool {
-        // Its row was good for a term when it beat; nobody else takes its place before.
+    /// Returns whether this node is the leader: the live node that has been there for longest.
+    pub(super) fn is_leader(&self) -> bool {
+        // Its row is valid for a term after the heartbeat; no other node becomes the leader before.
         self.last().as_ref().is_some_and(|beat| beat.is_first && beat.at.elapsed() < self.node.term)
     }
 
-    /// Returns how long ago the store has last shown that it is there.
+    /// Returns the time since the last successful heartbeat.
     pub(super) fn silence(&self) -> Duration {
         self.last().as_ref().map_or(Duration::MAX, |beat| beat.at.elapsed())
     }
 
-    /// Returns whether no beat is late.
+    /// Returns whether no heartbeat is late.
     pub(super) fn is_on_time(&self) -> bool {
-        // One takes a moment, and may have to wait for another node's.
+        // A heartbeat takes a moment, and may wait for another node's.
         self.silence() < self.node.interval() * 3 / 2
     }
 
-    /// Returns what is known of the nodes.
+    /// Returns the known nodes.
     pub(super) fn nodes(&self) -> Nodes {
         let alive = self.last().as_ref().map_or(0, |beat| beat.alive);
-        Nodes { id: self.node.id.to_string(), alive, is_on_duty: self.is_on_duty() }
+        Nodes { id: self.node.id.to_string(), alive, is_leader: self.is_leader() }
     }
 
-    /// Takes up who is told of events here.
+    /// Sets the subscribers.
     pub(super) fn subscribe(&self, names: Vec<String>) {
         *self.subscribers.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
     }
@@ -152,12 +152,12 @@ impl Membership {
     }
 }
 
-/// Ends the thread that beats.
+/// Stops the heartbeat thread.
 #[derive(Debug)]
 pub(super) struct HeartbeatHandle(mpsc::Sender<oneshot::Sender<()>>);
 
 impl HeartbeatHandle {
-    /// Has the node say that it goes, and waits for that.
+    /// Deregisters the node, and waits for that.
     pub(super) async fn deregister(&self) {
         let (done, gone) = oneshot::channel();
         if self.0.send(done).is_ok() {
@@ -166,7 +166,7 @@ impl HeartbeatHandle {
     }
 }
 
-/// Beats from now on, until it is told to stop. One that is dropped stops without a word, as after a crash.
+/// Starts the heartbeat thread. Dropping the handle stops it without deregistering the node, as after a crash.
 pub(super) fn start(
     address: PgAddress,
     membership: Arc<Membership>,
@@ -181,14 +181,14 @@ pub(super) fn start(
     Ok(HeartbeatHandle(stop))
 }
 
-/// The thread that beats.
+/// The heartbeat thread.
 struct HeartbeatTask {
     address: PgAddress,
     connection: Option<PgConnection>,
     membership: Arc<Membership>,
     outbox_changed: Arc<watch::Sender<()>>,
     fatal: OnFatal,
-    /// When what is old was forgotten last.
+    /// When stale rows were last removed.
     cleaned_at: Option<Instant>,
 }
 
@@ -200,7 +200,7 @@ impl HeartbeatTask {
             match stopped.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(done) => {
                     self.deregister();
-                    // Whoever waited may have gone.
+                    // The caller may be gone.
                     let _ = done.send(());
                     return;
                 }
@@ -212,12 +212,12 @@ impl HeartbeatTask {
             match self.heartbeat(next) {
                 Ok(()) if was_away => {
                     let seconds = silence.as_secs();
-                    tracing::info!(seconds, "the store is back: the node shows again that it is there");
+                    tracing::info!(seconds, "the store is back: heartbeats continue");
                 }
                 Ok(()) => {}
                 Err(failure) => {
                     if !was_away {
-                        tracing::warn!(%failure, "the node cannot show that it is there");
+                        tracing::warn!(%failure, "the heartbeat of this node failed");
                     }
                     self.connection = None;
                 }
@@ -225,7 +225,7 @@ impl HeartbeatTask {
         }
     }
 
-    /// Connects so that there is time for another try where no answer comes.
+    /// Connects with a timeout that leaves time for another attempt.
     fn connect(&self) -> PgResult<PgConnection> {
         PgConnection::open_within(&self.address, self.membership.node.term / 3)
     }
@@ -245,7 +245,7 @@ impl HeartbeatTask {
         let has_new_messages =
             before.is_none_or(|before| before.last_message != beat.last_message || !before.is_first);
         if beat.is_first && has_new_messages {
-            // Other nodes may have committed what couriers here are to tell.
+            // Other nodes may have added outbox messages, which the leader delivers.
             self.outbox_changed.send_replace(());
         }
         if beat.is_first {
@@ -256,7 +256,8 @@ impl HeartbeatTask {
         Ok(())
     }
 
-    /// Finds out whether this is still the store that was opened. Another one may lack what this node still shows.
+    /// Checks that this is still the store that was opened. Another may lack records that readers of this node have
+    /// seen.
     fn check_generation(&self, connection: &PgConnection) -> PgResult<()> {
         if generation::check(connection)? != self.membership.generation {
             (self.fatal)("the store was restored, or another server took over since this node began");
@@ -264,7 +265,7 @@ impl HeartbeatTask {
         Ok(())
     }
 
-    /// Forgets nodes that are long gone, and what has waited long for subscribers that nobody knows.
+    /// Removes rows of nodes that are long gone, and old messages of unknown subscribers.
     fn forget_stale(&mut self, connection: &PgConnection) -> PgResult<()> {
         let every = Duration::from_secs(limits::STALE_CHECK_SECONDS);
         let Some(subscribers) = self.membership.subscribers() else { return Ok(()) };
@@ -273,14 +274,14 @@ impl HeartbeatTask {
         }
         let old = whole_number(txn_store::now(connection)?.0.saturating_sub(limits::STALE_AFTER_MILLIS));
         connection.execute("DELETE FROM node WHERE seen_until < $1", &[&old])?;
-        // Younger ones may wait for a subscriber of a configuration that this node does not have yet, or no more.
+        // Younger messages may belong to a configuration that this node does not have yet, or no more.
         let sql = "DELETE FROM outbox WHERE subscriber <> ALL($1) AND at < $2";
         connection.execute(sql, &[&subscribers, &old])?;
         self.cleaned_at = Some(Instant::now());
         Ok(())
     }
 
-    /// Says that the node goes, so that its runs are taken up at once.
+    /// Removes the row of the node, so that its runs are claimed at once.
     fn deregister(&mut self) {
         let connection = match self.connection.take() {
             Some(connection) => Ok(connection),
@@ -290,13 +291,12 @@ impl HeartbeatTask {
         let gone =
             connection.and_then(|connection| connection.execute("DELETE FROM node WHERE id = $1", &[&id]));
         if let Err(failure) = gone {
-            tracing::debug!(%failure, "the node cannot say that it goes; it counts as gone soon");
+            tracing::debug!(%failure, "the node cannot deregister; it counts as gone soon");
         }
     }
 }
 
-/// Shows that a node is there, and looks who else is. Where nobody could do so for a while, that takes as long as it
-/// takes to move all leases.
+/// Sends a heartbeat, and reads the other nodes. After a gap this takes as long as moving all leases does.
 fn heartbeat(
     connection: &PgConnection,
     address: &PgAddress,
@@ -311,7 +311,7 @@ fn heartbeat(
             let patient =
                 PgConnection::open_within(address, Duration::from_secs(limits::LEASE_SHIFT_SECONDS))?;
             in_transaction(&patient, || heartbeat_after_gap(&patient, node, terms).map(Some))?
-                .ok_or_else(|| PgError::Damaged("a beat is missing".into()))?
+                .ok_or_else(|| PgError::Damaged("a heartbeat has no result".into()))?
         }
     };
     if is_alone {
@@ -320,12 +320,12 @@ fn heartbeat(
     Ok(beat)
 }
 
-/// Works in a transaction, which is kept where something comes of it.
+/// Runs `work` in a transaction, and commits it if there is a result.
 fn in_transaction(
     connection: &PgConnection,
     work: impl FnOnce() -> PgResult<Option<Heartbeat>>,
 ) -> PgResult<Option<Heartbeat>> {
-    // All nodes wait for one that falls silent in here.
+    // All nodes would wait for one that hangs in here.
     connection.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 2000")?;
     let result = work();
     match &result {
@@ -336,15 +336,15 @@ fn in_transaction(
     result
 }
 
-/// Returns whether no node is there: whoever comes then knows of no producer that could have shown a sign of life.
+/// Returns whether no other node is live: then no producer could have renewed a lease.
 fn is_alone(connection: &PgConnection) -> PgResult<bool> {
     let now = whole_number(txn_store::now(connection)?.0);
-    // Where no node could beat for a while, those that were there may come back: their leases are moved.
+    // After a gap the earlier nodes may come back: their leases are moved.
     let sql = "SELECT 1 FROM node, store WHERE seen_until > least($1, alive_at) LIMIT 1";
     Ok(connection.first(sql, &[&now])?.is_none())
 }
 
-/// Returns the time, and how long nobody could show a sign of life, where that is long.
+/// Returns the time, and the gap since the last heartbeat of any node, if it is long.
 fn silence(connection: &PgConnection, node: &NodeRecord) -> PgResult<(i64, Option<i64>)> {
     let alive_at: i64 = connection.one("SELECT alive_at FROM store FOR UPDATE", &[])?.get(0);
     let now = whole_number(txn_store::now(connection)?.0);
@@ -360,7 +360,7 @@ fn heartbeat_unless_gap(connection: &PgConnection, node: &NodeRecord) -> PgResul
     }
 }
 
-/// Moves all leases, and shows then that the node is there.
+/// Moves all leases, then sends the heartbeat.
 fn heartbeat_after_gap(
     connection: &PgConnection,
     node: &NodeRecord,
@@ -369,10 +369,10 @@ fn heartbeat_after_gap(
     connection.run("SET LOCAL statement_timeout = 0")?;
     let (found, gap) = silence(connection, node)?;
     if let Some(gap) = gap {
-        tracing::info!(millis = gap, "no node was there for a while: all leases are moved");
+        tracing::info!(millis = gap, "no node sent a heartbeat for a while: all leases are moved");
         leases::move_all(connection, terms, found, gap)?;
     }
-    // That may have taken its time.
+    // Moving them may have taken some time.
     let (at, now) = (Instant::now(), whole_number(txn_store::now(connection)?.0));
     if let Some(gap) = gap {
         leases::renew_late(connection, terms, now)?;

@@ -69,7 +69,7 @@ impl From<PgError> for PgOpenError {
         let (told, is_conflict) = (failure.to_string(), failure.is_conflict());
         let error = match failure {
             PgError::Postgres(error) => error,
-            failure if failure.is_away() => return Self::Away(told),
+            failure if failure.is_unavailable() => return Self::Away(told),
             _ => return Self::Unusable(told),
         };
         let Some(code) = error.code() else {

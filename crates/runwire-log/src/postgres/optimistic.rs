@@ -1,8 +1,9 @@
-//! Working ahead: what is at hand is worked on before anything is locked, and the commit finds out whether it still holds.
+//! Optimistic commit: commands are executed on cached heads before anything is locked, and the commit checks that
+//! they were current.
 //!
-//! All of it goes to the store at once: locks, in one order, of every thread that was worked on; a look whether each still
-//! has the version that it had when it was kept; what is new; the commit. If another node has written there meanwhile,
-//! the look fails and with it all that follows, and the requests are worked out again, with locks taken beforehand.
+//! Everything is sent to Postgres at once: locks of all threads in the order of their numbers, a check that each
+//! still has its cached version, the writes, the commit. If another node has written meanwhile, the check fails and
+//! with it the whole transaction; the commands are executed again, with locks taken first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,11 +20,11 @@ use super::write_set::WriteSet;
 use super::writer::PgWriter;
 use crate::key::{RunKey, ThreadKey};
 
-/// After another node was faster, so many commits lock first.
+/// Number of pessimistic commits after a conflict.
 const PESSIMISTIC_COMMITS: u32 = 16;
 
 impl PgTxnStore {
-    /// Begins to work on what is at hand, if all is that is named.
+    /// Begins an optimistic transaction and returns its time, if all named threads and runs are cached.
     fn try_optimistic(&mut self, threads: &[&ThreadKey], runs: &[&RunKey]) -> Option<Timestamp> {
         let now = self.clock?.now()?;
         let mut versions = HashMap::with_capacity(runs.len());
@@ -46,7 +47,7 @@ impl PgTxnStore {
 }
 
 impl PgWriter {
-    /// Works requests out ahead and commits them; returns whether that could be done.
+    /// Executes and commits commands optimistically; returns whether that was possible.
     pub(super) fn try_optimistic(&mut self, group: &mut [QueuedCommand]) -> Result<bool, AttemptError> {
         if self.pessimistic_commits > 0 || group.iter().any(|request| !request.command.continues_run()) {
             self.pessimistic_commits = self.pessimistic_commits.saturating_sub(1);
@@ -61,7 +62,7 @@ impl PgWriter {
         self.txn.store.is_optimistic = false;
         match done {
             Ok(()) => Ok(true),
-            // Also what cannot be read may only seem so: others may have written meanwhile.
+            // Damage may be an illusion: other nodes may have written meanwhile.
             Err(AttemptError::Failed(PgError::NotCached | PgError::Damaged(_))) => {
                 self.txn.forget();
                 Ok(false)
@@ -86,7 +87,7 @@ impl PgWriter {
     }
 }
 
-/// The versions that threads must have, in the order of their numbers.
+/// The versions that threads must have at the commit, in the order of their numbers.
 pub(super) struct ExpectedVersions {
     threads: Vec<i64>,
     versions: Vec<i64>,
@@ -99,13 +100,13 @@ impl ExpectedVersions {
         Self { threads, versions }
     }
 
-    /// Locks the threads, makes sure of their versions, writes what is new and commits; returns the store's time.
+    /// Locks the threads, checks their versions, writes and commits; returns the store's time.
     pub(super) fn commit(
         &self,
         connection: &PgConnection,
         write_set: &WriteSet,
     ) -> PgResult<Option<Timestamp>> {
-        // Dividing by 0 is an error, which makes all that follows fail.
+        // Division by zero is an error, which fails the rest of the transaction.
         let versions = format!(
             "SELECT {NOW} / (coalesce(array_agg(version ORDER BY id), '{{}}') = $2::bigint[])::int FROM \
              (SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE) AS held"
@@ -118,18 +119,18 @@ impl ExpectedVersions {
             }
             failure => failure,
         })?;
-        // It is committed now, whatever it tells.
+        // It is committed, whatever the row says.
         Ok(told.map(|row| time(&row, 0)))
     }
 
-    /// Makes sure that what was to be committed with these versions never will be, unless it was. Nothing where that
-    /// cannot be told any more.
+    /// Makes sure that the transaction never commits, unless it has; returns whether it has, or `None` if that cannot
+    /// be found out any more.
     pub(super) fn resolve(&self, connection: &PgConnection, write_set: &WriteSet) -> PgResult<Option<bool>> {
         connection.run("BEGIN")?;
         let outcome = self.resolve_locked(connection, write_set);
         match &outcome {
             Ok(_) => connection.run("COMMIT")?,
-            // Where also this fails the connection is gone, and with it the transaction.
+            // If this fails, too, the connection is gone, and with it the transaction.
             Err(_) => drop(connection.run("ROLLBACK")),
         }
         outcome
@@ -139,7 +140,7 @@ impl ExpectedVersions {
         let sql = "SELECT id, version FROM thread WHERE id = ANY($1) ORDER BY id FOR UPDATE";
         let versions = connection.query(sql, &[&self.threads])?;
         let versions: HashMap<i64, i64> = versions.iter().map(|row| (row.get(0), row.get(1))).collect();
-        // It changes all of them or none.
+        // A transaction changes all of them or none.
         let changed = write_set.changed();
         let mut changed =
             self.threads.iter().zip(&self.versions).filter(|(thread, _)| changed.contains(thread));
@@ -147,7 +148,7 @@ impl ExpectedVersions {
         Ok(match unchanged {
             _ if write_set.was_committed(connection)? => Some(true),
             Some((thread, _)) => {
-                // Whatever may still be on its way finds another version.
+                // A commit that is still in flight finds another version.
                 let version = fastrand::i64(1..i64::MAX / 2);
                 connection.execute("UPDATE thread SET version = $2 WHERE id = $1", &[thread, &version])?;
                 Some(false)

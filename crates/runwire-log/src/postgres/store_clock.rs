@@ -4,15 +4,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use runwire_model::Timestamp;
 
-/// How long the store's time is known after it was told.
+/// How long an estimate of the store's clock is valid.
 const CLOCK_VALID_FOR: Duration = Duration::from_secs(5);
 
-/// How long an answer that tells the time may take, so that the time is known well enough.
+/// Maximum round trip of an answer with the store's time, so that the estimate is exact enough.
 const MAX_CLOCK_ROUND_TRIP: Duration = Duration::from_millis(100);
-/// By how many milliseconds a clock must be behind to have been set back.
+/// Tolerated backward clock skew, in milliseconds.
 const MAX_BACKWARD_SKEW_MILLIS: u128 = 1000;
 
-/// When something was sent.
+/// When a statement was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentAt(Instant, SystemTime);
 
@@ -22,33 +22,33 @@ impl SentAt {
     }
 }
 
-/// The store's time, as it was told in answer to something: it is that or a little earlier.
+/// The store's time in the answer to a statement: the true time is that or a little later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoreClock {
-    told: Timestamp,
+    store_time: Timestamp,
     sent: SentAt,
 }
 
 impl StoreClock {
-    /// Makes a clock that goes on from a time; none where it took long to learn of it.
-    pub(super) fn new(told: Timestamp, sent: SentAt) -> Option<Self> {
-        (sent.0.elapsed() < MAX_CLOCK_ROUND_TRIP).then_some(Self { told, sent })
+    /// Makes an estimate; returns `None` if the round trip was too long.
+    pub(super) fn new(store_time: Timestamp, sent: SentAt) -> Option<Self> {
+        (sent.0.elapsed() < MAX_CLOCK_ROUND_TRIP).then_some(Self { store_time, sent })
     }
 
     fn time(self) -> Timestamp {
         let millis = u64::try_from(self.sent.0.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Timestamp(self.told.0.saturating_add(millis))
+        Timestamp(self.store_time.0.saturating_add(millis))
     }
 
-    /// Returns the store's time by this machine's clocks. Nothing where they disagree, as after the machine has slept.
+    /// Returns the estimated time; `None` if it is too old, or the machine's clocks disagree, as after a sleep.
     pub(super) fn now(self) -> Option<Timestamp> {
-        let SentAt(sent, by_the_wall) = self.sent;
-        (sent.elapsed().max(by_the_wall.elapsed().ok()?) < CLOCK_VALID_FOR).then(|| self.time())
+        let SentAt(sent, wall_clock) = self.sent;
+        (sent.elapsed().max(wall_clock.elapsed().ok()?) < CLOCK_VALID_FOR).then(|| self.time())
     }
 
-    /// Returns whether the store has set back its clock, where it tells this time in answer to what was sent then.
-    pub(super) fn has_moved_back(self, told: Timestamp, sent: SentAt) -> bool {
+    /// Returns whether the store's clock has moved back, according to a newer answer.
+    pub(super) fn has_moved_back(self, store_time: Timestamp, sent: SentAt) -> bool {
         let since = sent.0.saturating_duration_since(self.sent.0).as_millis();
-        u128::from(told.0) + MAX_BACKWARD_SKEW_MILLIS < u128::from(self.told.0) + since
+        u128::from(store_time.0) + MAX_BACKWARD_SKEW_MILLIS < u128::from(self.store_time.0) + since
     }
 }

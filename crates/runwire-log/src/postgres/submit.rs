@@ -1,4 +1,4 @@
-//! Asking a writer: whoever asks waits for a assignment in its queue, for queue_bytes for what it brings, and for its ticket.
+//! Submits commands to a writer: waits for the byte semaphore, for a slot in its queue, and for its reply.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::txn::{Command, Pending};
 
 impl PostgresLog {
-    /// Has one of the log's verbs performed.
+    /// Submits a command, and waits for its reply.
     pub(super) async fn submit<C, T: Send + 'static>(
         &self,
         request: C,
@@ -40,7 +40,7 @@ impl PostgresLog {
                 until,
             )
             .await?;
-        // The writer may be busy with finding out what became of others'.
+        // The writer may be busy with the outcome of an earlier commit.
         let answered = match timeout_at(until, &mut answer).await {
             Err(_) if ticket.take() => return Err(refused("the store does not answer")),
             Err(_) => answer.await,
@@ -50,12 +50,12 @@ impl PostgresLog {
     }
 }
 
-/// The ticket of a request: its writer takes it, or whoever has asked and waits no longer.
+/// The right to decide a command: the writer takes it to execute the command, or the caller to give up.
 #[derive(Clone, Default)]
 pub(super) struct Ticket(Arc<AtomicBool>);
 
 impl Ticket {
-    /// Takes it, unless the other has.
+    /// Takes the ticket; returns whether it was free.
     pub(super) fn take(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
-//! The writers of a node, and which of them does what.
+//! The pool of writers of a node, sharded by thread.
 //!
-//! While one waits for the disk another works. Each has a connection, and heads at hand, of its own: as if it were a
-//! node. So whoever takes a request, what comes of it is right; but what concerns one thread is best left to one writer,
-//! and what is written to one run must be, so that it stays in the message in which it was asked for.
+//! While one waits for the disk another works. Each has a connection and a cache of heads of its own, as if it were a
+//! node. So any writer may execute any command correctly; but commands for one thread are best executed by one
+//! writer, and those for one run must be, so that they keep their order.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +23,7 @@ use crate::limits;
 use crate::outbox::Subscriber;
 use crate::txn::Command;
 
-/// How long a request waits to be taken.
+/// How long a command may wait in the queue.
 pub(super) const QUEUE_TIMEOUT: Duration = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
 
 pub(super) fn refused(why: &str) -> LogError {
@@ -35,18 +35,18 @@ pub(super) struct WriterPool {
     assignments: Mutex<Assignments>,
 }
 
-/// The writers of runs that were written to lately.
+/// The writers of recently written runs, in two generations.
 #[derive(Default)]
 struct Assignments {
     recent: HashMap<RunKey, Assignment>,
     older: HashMap<RunKey, Assignment>,
 }
 
-/// The writer of a run, which does not change while anybody holds this.
+/// The index of a run's writer, which does not change while this is held.
 pub(super) type Assignment = Arc<usize>;
 
 impl Assignments {
-    /// Returns the writer of a run, or gives it one.
+    /// Returns the assignment of a run, made if missing.
     fn of(&mut self, run: &RunKey, give: impl FnOnce() -> usize) -> Assignment {
         if let Some(assignment) = self.recent.get(run) {
             return assignment.clone();
@@ -64,7 +64,7 @@ impl Assignments {
 }
 
 impl WriterPool {
-    /// Starts a writer for each core, but no more than a few.
+    /// Starts a writer for each core, up to the limit.
     pub(super) fn open(open: impl Fn() -> PgResult<PgWriter>) -> Result<Self, PgOpenError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let mut queues = Vec::new();
@@ -80,7 +80,7 @@ impl WriterPool {
         Ok(Self { queues, assignments: Mutex::default() })
     }
 
-    /// Has a verb performed.
+    /// Queues a command.
     pub(super) async fn send(
         &self,
         command: Command,
@@ -91,12 +91,12 @@ impl WriterPool {
         send(&self.queues[writer], message(command, assignment), until).await
     }
 
-    /// Has something done that need not be done, unless there is no time for it.
+    /// Queues an optional message, unless the queue is full.
     pub(super) fn try_send(&self, message: PgWriterMessage) {
         let _ = self.queues[0].try_send(message);
     }
 
-    /// Tells all writers whom to tell of what.
+    /// Sets the subscribers of all writers.
     pub(super) async fn subscribe(&self, subscribers: &[Subscriber]) -> Result<(), LogError> {
         let mut told = Ok(());
         for queue in &self.queues {
@@ -118,7 +118,7 @@ impl WriterPool {
         told
     }
 
-    /// Remembers where a run that was created goes on: where its thread does.
+    /// Assigns a created run to the writer of its thread.
     pub(super) fn assign_like_thread(&self, tenant: &str, run: &RunInfo) {
         let thread = ThreadKey::new(tenant, run.thread_id.as_str());
         self.assignment(&RunKey::new(tenant, run.run_id.as_str()), || self.writer_of_thread(&thread));
@@ -129,10 +129,10 @@ impl WriterPool {
         self.queues.iter().any(mpsc::Sender::is_closed)
     }
 
-    /// Has all writers end, and waits for that.
+    /// Closes all writers, and waits for them.
     pub(super) async fn close(&self) {
         for queue in &self.queues {
-            // One that has ended is closed.
+            // A writer that has ended is closed.
             let _ = queue.send(PgWriterMessage::Close).await;
         }
         for queue in &self.queues {
@@ -143,7 +143,7 @@ impl WriterPool {
     fn writer_of(&self, command: &Command) -> (usize, Option<Assignment>) {
         match command.routing_key() {
             (thread, Some(run)) => {
-                // A run that names no thread has one of its own name, most often.
+                // A run without a thread usually has one of its own name.
                 let thread = || thread.unwrap_or_else(|| run.thread(run.id.clone()));
                 let assignment = self.assignment(&run, || self.writer_of_thread(&thread()));
                 (*assignment, Some(assignment))
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_keeps_its_lane_while_it_is_written_to() {
+    fn a_run_keeps_its_writer_while_it_is_written_to() {
         let mut assignments = Assignments::default();
         let run = |number: usize| RunKey::new("t", format!("r{number}"));
         assert_eq!(*assignments.of(&run(0), || 1), 1);

@@ -135,13 +135,13 @@ async fn a_node_that_falls_silent_loses_its_runs_and_is_refused_when_it_comes_ba
     let other = cluster.node().await;
     silent.create_run(started("r")).await.unwrap();
     silent.append(frames("r", Some((1, 0)), &[STARTED])).await.unwrap();
-    assert!(silent.on_duty() && !other.on_duty());
+    assert!(silent.is_leader() && !other.is_leader());
     way.set(Mode::Stall);
     let left = until(async || other.claim_orphans(&["a"], 1).await.unwrap().pop()).await;
     assert_eq!(left.run.run_id, "r");
     // It knows by itself that its time is over.
-    assert!(!silent.on_duty());
-    until(async || other.on_duty().then_some(())).await;
+    assert!(!silent.is_leader());
+    until(async || other.is_leader().then_some(())).await;
     other
         .append(frames("r", Some((2, 1)), &[r#"{"type":"notice","level":"debug","message":"m"}"#]))
         .await
@@ -183,19 +183,19 @@ async fn an_outage_of_the_store_is_nobodys_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_node_is_on_duty_and_the_next_one_when_it_goes() {
+async fn one_node_is_the_leader_and_the_next_one_when_it_goes() {
     let cluster = Cluster::start();
     let nodes = [cluster.node().await, cluster.node().await, cluster.node().await];
     for at in 0..nodes.len() {
-        until(async || nodes[at].on_duty().then_some(())).await;
-        assert!(nodes[at + 1..].iter().all(|node| !node.on_duty()));
+        until(async || nodes[at].is_leader().then_some(())).await;
+        assert!(nodes[at + 1..].iter().all(|node| !node.is_leader()));
         nodes[at].close().await;
         assert_eq!(cluster.sql("SELECT count(*) FROM node"), (nodes.len() - at - 1).to_string());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_deleted_thread_leaves_is_purged_by_whoever_is_on_duty() {
+async fn what_a_deleted_thread_leaves_is_purged_by_the_leader() {
     let cluster = Cluster::start();
     let node = cluster.node().await;
     for at in 0..30 {
@@ -287,7 +287,7 @@ async fn a_store_that_finds_itself_elsewhere_begins_a_new_generation() {
     let node = tokio::task::spawn_blocking(move || PostgresLog::open(&url, &options).unwrap()).await.unwrap();
     let reached = async || cluster.sql("SELECT generation FROM store");
     cluster.0.cut_connections().unwrap();
-    until(async || node.nodes().is_on_duty.then_some(())).await;
+    until(async || node.nodes().is_leader.then_some(())).await;
     let third = reached().await;
     assert!(heard.try_recv().is_err());
     cluster.sql("UPDATE store SET history = 'elsewhere/' || history");

@@ -139,5 +139,5 @@ fn tell_of_cluster(text: &mut Text, vitals: &NodeStats) {
     let help = "Nodes that share the store and have shown a sign of life.";
     text.gauge_of("runwire_nodes_alive", help, nodes.map(|nodes| nodes.alive));
     let help = "Whether this node keeps house for all: webhooks and retention.";
-    text.gauge_of("runwire_on_duty", help, nodes.map(|nodes| u8::from(nodes.is_on_duty)));
+    text.gauge_of("runwire_on_duty", help, nodes.map(|nodes| u8::from(nodes.is_leader)));
 }

@@ -46,7 +46,7 @@ impl Courier {
         loop {
             noticed.borrow_and_update();
             let mut wait = LOOK_TIME;
-            if !log.on_duty() {
+            if !log.is_leader() {
                 wait = DUTY_TIME;
             } else if self.known.is_gone() {
                 self.discard().await;

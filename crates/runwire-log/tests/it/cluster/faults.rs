@@ -209,7 +209,7 @@ async fn however_many_leases_an_outage_moves_the_nodes_are_there_after_it() {
     );
     let late = "SELECT count(*) FROM run WHERE lease_until < extract(epoch FROM clock_timestamp()) * 1000";
     until(async || sql(&engine, late) == "0").await;
-    until(async || node.nodes().is_on_duty).await;
+    until(async || node.nodes().is_leader).await;
     assert_eq!(node.sweep().await, Ok(0));
 }
 
