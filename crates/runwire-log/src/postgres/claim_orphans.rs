@@ -1,4 +1,4 @@
-//! Taking up runs whose node is gone.
+//! Claims open runs whose node is gone.
 
 use std::sync::PoisonError;
 
@@ -16,7 +16,7 @@ use crate::info::OrphanedRun;
 const IS_OPEN: &str = "status IN ('pending', 'running', 'suspended')";
 
 impl PgReader {
-    /// Makes open runs this node's whose node is gone, and gives them.
+    /// Assigns open runs of gone nodes to this one, and returns them.
     pub(super) fn claim_orphans(
         &self,
         membership: &Membership,
@@ -47,7 +47,7 @@ impl PgReader {
         }
         let taken = taken?.into_iter().map(|(_, orphans)| orphans).collect();
         if !claims.is_empty() {
-            // One that is another's by now, or has ended, is claimed no more.
+            // A run that belongs to another node by now, or has ended, is claimed no more.
             let sql = format!("SELECT id FROM run WHERE id = ANY($1) AND owner = $2 AND {IS_OPEN}");
             if let Ok(rows) = self.connection.query(&sql, &[&*claims, &&*membership.node.id]) {
                 *claims = rows.iter().map(|row| row.get(0)).collect();
@@ -56,10 +56,10 @@ impl PgReader {
         Ok(taken)
     }
 
-    /// Finds runs that are orphans, and locks them; one whose row is locked is at work.
+    /// Finds orphaned runs, and locks them; one whose row is locked is in use.
     ///
-    /// Only who is there itself takes anything, and only while some node has beaten lately: before that, a node that
-    /// seems to be gone may just have been unable to show that it is there.
+    /// Only a live node claims, and only if some node has sent a heartbeat lately: before that, a node that seems to
+    /// be gone may just have been unable to send one.
     fn lock_orphans(
         &self,
         node: &NodeRecord,
@@ -82,7 +82,7 @@ impl PgReader {
         Ok(self.connection.query(&sql, params)?.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Reads runs that are orphans, but for those that cannot be read here and those of deleted threads.
+    /// Reads orphaned runs, except for unreadable ones and those of deleted threads.
     fn read_orphans(
         &self,
         runs: &[i64],
@@ -110,7 +110,7 @@ impl PgReader {
         if runs.is_empty() {
             return Ok(());
         }
-        // Whoever takes it up has a full term for it.
+        // The new owner has a full term.
         let until = txn_store::now(&self.connection)?.0.saturating_add(terms.lease);
         let sql = "UPDATE run SET owner = $1, \
                    lease_until = CASE lease WHEN 1 THEN greatest(lease_until, $2) ELSE lease_until END \

@@ -102,14 +102,14 @@ impl PgConnection {
 
     /// Checks whether the server has closed it since it was last used: nothing polls it in between.
     pub(super) fn poll_closed(&self) {
-        // The first ticket finds out what has come, the next ones take it.
-        let turns = async {
+        // The first poll reads what has arrived, the next ones handle it.
+        let polls = async {
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
         };
         if let Some(runtime) = &self.runtime {
-            runtime.block_on(turns);
+            runtime.block_on(polls);
         }
     }
 

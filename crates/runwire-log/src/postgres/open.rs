@@ -1,4 +1,4 @@
-//! What stands between an address and a store: why it cannot be opened, and the version that it has.
+//! Opens and migrates a Postgres store, and explains why it cannot be opened.
 
 use tokio_postgres::error::SqlState;
 
@@ -12,31 +12,31 @@ use crate::cluster::redis::TailError;
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PgOpenError {
-    /// What names it cannot be read.
+    /// The address is invalid.
     #[error("the address cannot be used: {0}")]
     Unreadable(String),
-    /// It cannot be reached, which may pass.
+    /// It is unreachable, which may be temporary.
     #[error("Postgres cannot be reached: {0}")]
     Away(String),
-    /// It does not let this user in with this password.
+    /// It refuses this user and password.
     #[error("Postgres lets nobody in with this user and password: {0}")]
     Credentials(String),
     /// The database does not exist.
     #[error("the database is not there: {0}")]
     NoDatabase(String),
-    /// The schema that tables are to be made in does not exist.
+    /// The schema for the tables does not exist.
     #[error("the schema is not there: {0}")]
     NoSchema(String),
-    /// The user may not do what must be done.
+    /// The user lacks a privilege.
     #[error("the user may not do what must be done: {0}")]
     NotAllowed(String),
-    /// Another program's tables, which these are, have the names of a store's.
+    /// Tables of another program have the names of a store's tables.
     #[error("the database holds tables of another program, called as those of a store are: {0}")]
     Others(String),
-    /// It acknowledges commits that a crash can take back.
+    /// It acknowledges commits that a crash can lose.
     #[error("Postgres acknowledges commits before they are on disk: synchronous_commit is `{0}`")]
     LosesCommits(String),
-    /// The way there cannot be secured.
+    /// The connection cannot be secured by TLS.
     #[error("the way to Postgres cannot be secured by TLS: {0}")]
     Insecure(String),
     /// It cannot be used.
@@ -58,7 +58,7 @@ pub enum PgOpenError {
 }
 
 impl PgOpenError {
-    /// Returns whether waiting may help.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Away(_))
     }
@@ -73,7 +73,7 @@ impl From<PgError> for PgOpenError {
             _ => return Self::Unusable(told),
         };
         let Some(code) = error.code() else {
-            // Only its text tells what kind it is of.
+            // Only its text reveals its kind.
             return match error.to_string().as_str() {
                 "invalid configuration" | "authentication error" => Self::Credentials(told),
                 "error performing TLS handshake" => Self::Insecure(told),
@@ -94,28 +94,28 @@ impl From<PgError> for PgOpenError {
 }
 
 impl PostgresLog {
-    /// Makes the tables of a store, or brings them to this version. Blocks.
+    /// Creates or migrates the tables of a store. Blocks.
     pub fn migrate(url: &str) -> Result<Migrated, PgOpenError> {
         prepare(&PgConnection::open_without_timeout(&config(url)?)?)
     }
 
-    /// Returns what is wrong with an address, without connecting to it.
+    /// Checks an address without connecting.
     pub fn check_address(url: &str) -> Result<(), PgOpenError> {
         config(url).map(drop)
     }
 }
 
-/// Reads an address.
+/// Parses an address.
 pub(super) fn config(url: &str) -> Result<PgAddress, PgOpenError> {
     PgAddress::parse(url).map_err(PgOpenError::Unreadable)
 }
 
-/// The oldest version of Postgres that knows what is asked of it.
+/// The oldest supported version of Postgres.
 const OLDEST: i32 = 130_000;
 
-/// Brings a store to the newest version, after it was made sure that it keeps what it acknowledges.
+/// Checks that the server is supported and durable, and migrates the store to the newest version.
 pub(super) fn prepare(connection: &PgConnection) -> Result<Migrated, PgOpenError> {
-    // Whoever waits for another migration sees what it has made.
+    // A transaction that waited for another migration must see its result.
     connection.run("SET default_transaction_isolation = 'read committed'")?;
     let row = connection
         .one("SELECT current_setting('server_encoding'), current_setting('server_version_num')::int", &[])?;

@@ -1,4 +1,4 @@
-//! OutboxRows, and what the store holds, counted where it lies.
+//! The outbox table, and the counts of what the store holds.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::outbox::{DeliveryOutcome, OutboxKind, OutboxMessage};
 use crate::stats::{LogStats, SubscriberBacklog};
 
 impl PgReader {
-    /// Lists what a subscriber is to be told, what is due first, first.
+    /// Lists undelivered messages of a subscriber, in the order they are due.
     pub(super) fn outbox(&self, subscriber: &str, limit: usize) -> Result<Vec<OutboxMessage>, LogError> {
         let sql = "SELECT outbox.id, outbox.name, outbox.kind, run.tenant, run.name, thread.name, run.agent, \
                    outbox.seq, outbox.at, outbox.event, outbox.attempts, outbox.due \
                    FROM outbox JOIN run ON run.id = outbox.run JOIN thread ON thread.id = run.thread \
                    WHERE outbox.subscriber = $1 AND outbox.kind = ANY($3) ORDER BY outbox.due, outbox.id LIMIT $2";
         let now = now(&self.connection)?;
-        // Of other kinds a newer version tells.
+        // Other kinds are delivered by nodes of a newer version.
         let kinds: Vec<&str> = OutboxKind::ALL.iter().map(|kind| kind.name()).collect();
         let rows = self.connection.query(sql, &[&subscriber, &whole_number(limit as u64), &kinds])?;
         rows.iter().map(|row| Ok(message_of_row(row, now)?)).collect()
@@ -43,7 +43,7 @@ impl PgReader {
         Ok(())
     }
 
-    /// Counts what is open and what waits.
+    /// Counts open runs, open interactions and the outbox.
     pub(super) fn stats(&self) -> Result<LogStats, LogError> {
         let sql = "SELECT count(*) FILTER (WHERE status = 'pending'), \
                    count(*) FILTER (WHERE status = 'running'), \

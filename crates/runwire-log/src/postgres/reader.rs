@@ -1,4 +1,4 @@
-//! Reading the store: every read is short, and no transaction is held across a wait.
+//! Reads from Postgres: every read is short, and holds no transaction across a wait.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use crate::query::{InboxRow, ProducerScope, ReadStore, RunFilter, ThreadRow};
 use crate::record::StoredRecord;
 use crate::txn::{ProducerHead, RunHead};
 
-/// A connection that reads, and the names of runs that it has met.
+/// A read connection, with a cache of the names of runs.
 pub(super) struct PgReader {
     pub(super) connection: PgConnection,
     pub(super) names: RunNames,
@@ -34,7 +34,7 @@ impl PgReader {
         Self { connection, names: RunNames::new() }
     }
 
-    /// Reads in one transaction, so that nothing changes between two looks at the store.
+    /// Reads in one transaction, so that all queries see one snapshot.
     pub(super) fn in_snapshot<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, LogError>,
@@ -60,7 +60,7 @@ impl PgReader {
         self.thread_info(row.id)
     }
 
-    /// Returns the run of a thread that began last.
+    /// Returns the latest run of a thread.
     fn latest_run_of(&self, thread: i64) -> Result<Option<LatestRun>, LogError> {
         let sql = "SELECT name, agent, status, coalesce(ended_at, started_at, created_at) FROM run \
                    WHERE thread = $1 AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1";
@@ -117,14 +117,14 @@ impl PgReader {
         Ok(Some(ProducerInfo::of(&producer_of_row(&row, 0)?.1)))
     }
 
-    /// Returns which run of a thread is snapshot_run, and how far it is.
-    fn snapshot_run(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
+    /// Returns the run whose snapshot is in the thread's row, and the snapshot.
+    fn snapshot_in(&self, thread: i64) -> PgResult<Option<(i64, RunSnapshot)>> {
         let sql = "SELECT snapshot_run, snapshot FROM thread WHERE id = $1 AND snapshot_run IS NOT NULL";
         let row = self.connection.first(sql, &[&thread])?;
         row.map(|row| Ok((row.get(0), RunSnapshot::read(row.get(1))?))).transpose()
     }
 
-    /// Reads what is snapshot_run of a run's producers.
+    /// Returns the producers in the snapshot of a run.
     fn snapshot_producers(&self, run: i64) -> PgResult<HashMap<String, ProducerHead>> {
         let mut producers = HashMap::new();
         let sql = "SELECT snapshot FROM thread WHERE id = (SELECT thread FROM run WHERE id = $1) AND snapshot_run = $1";
@@ -207,7 +207,7 @@ impl ReadStore for PgReader {
         let sql = "SELECT name, first_seq, last_seq, status IN ('pending', 'running', 'suspended'), id FROM run \
                    WHERE thread = $1 AND first_seq IS NOT NULL AND NOT trimmed ORDER BY first_seq";
         let rows = self.connection.query(sql, &[&thread])?;
-        let snapshot_run = self.snapshot_run(thread)?;
+        let snapshot_run = self.snapshot_in(thread)?;
         let snapshot_seq_of = |run: i64| {
             snapshot_run
                 .as_ref()
@@ -262,7 +262,7 @@ impl ReadStore for PgReader {
     fn last_run_seq(&self, thread: i64) -> Result<u64, LogError> {
         let sql = "SELECT coalesce(max(last_seq), 0) FROM run WHERE thread = $1";
         let last = number(&self.connection.one(sql, &[&thread])?, 0);
-        Ok(self.snapshot_run(thread)?.map_or(last, |(_, snapshot)| snapshot.last_seq.max(last)))
+        Ok(self.snapshot_in(thread)?.map_or(last, |(_, snapshot)| snapshot.last_seq.max(last)))
     }
 
     fn producers_of(

@@ -1,4 +1,4 @@
-//! The connections that read.
+//! The pool of read connections.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::reader::PgReader;
 use crate::error::LogError;
 use crate::limits;
 
-/// Connections that read.
+/// Number of read connections.
 const READERS: usize = 4;
 
-/// Connections that read, opened when they are needed.
+/// Read connections, opened on demand.
 #[derive(Clone)]
 pub(super) struct ReaderPool {
     address: PgAddress,
@@ -30,19 +30,19 @@ impl ReaderPool {
         Self { address, idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
-    /// Returns what is counted of all connections of this node.
+    /// Returns the counters of all connections of this node.
     pub(super) fn counters(&self) -> &ConnectionCounters {
         &self.address.counters
     }
 
-    /// Uses a connection on a thread where waiting for it stops nobody. Where it breaks, another is tried once.
+    /// Runs `work` with a connection on a blocking thread. If the connection breaks, another is tried once.
     pub(super) async fn using<T: Send + 'static>(
         &self,
         work: impl Fn(&mut PgReader) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         let unavailable = |error: &dyn std::fmt::Display| LogError::Unavailable(error.to_string());
-        let patience = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
-        let permit = timeout(patience, self.permits.clone().acquire_owned()).await;
+        let wait_limit = Duration::from_millis(limits::STORE_REQUEST_MILLIS);
+        let permit = timeout(wait_limit, self.permits.clone().acquire_owned()).await;
         let permit = permit.map_err(|_| unavailable(&"all connections that read are busy"))?;
         let permit = permit.map_err(|error| unavailable(&error))?;
         let pool = self.clone();
@@ -50,12 +50,12 @@ impl ReaderPool {
             let _permit = permit;
             let mut reader = pool.take()?;
             let mut result = work(&mut reader);
-            // Whoever has waited in vain once does not wait again.
+            // Do not wait for a second timeout.
             if result.is_err() && reader.connection.is_closed() && !reader.connection.has_timed_out() {
                 reader = PgReader::new(PgConnection::open(&pool.address)?);
                 result = work(&mut reader);
             }
-            // After a failure nobody knows what state a connection is in.
+            // The state of a connection is unknown after a failure.
             if !matches!(result, Err(LogError::Unavailable(_) | LogError::Damaged(_))) {
                 pool.lock().push(reader);
             }
@@ -64,7 +64,7 @@ impl ReaderPool {
         reading.await.map_err(|error| unavailable(&error))?
     }
 
-    /// Waits until nobody reads, and closes the connections.
+    /// Waits for running reads, and closes the connections.
     pub(super) async fn close(&self) {
         let reads = self.permits.acquire_many(READERS as u32).await;
         self.permits.close();

@@ -1,7 +1,7 @@
-//! Removing the runs that retention does not keep.
+//! Removes runs that retention does not keep.
 //!
-//! Runs are looked at in the order they ended, some at a time, so that a large store costs no memory. What goes is only
-//! marked; see `purge.rs` for its rows.
+//! Runs are visited in the order they ended, in pages, so that a large store costs no memory. Trimmed runs are only
+//! marked; `purge.rs` removes their rows.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +17,18 @@ use crate::query::before;
 use crate::txn::{BaseState, Candidate, ThreadTrim, plan_trims};
 use crate::{RetentionLimits, limits};
 
-/// Rows whose bytes are counted at once.
+/// Rows whose bytes one statement counts.
 const COUNTED: i64 = 20_000;
 
-/// The runs that ended next.
+/// A page of ended runs.
 struct Ended {
-    /// When the last of them did, and its number.
+    /// When the last of them ended, and its number.
     upto: (i64, i64),
     threads: BTreeSet<i64>,
 }
 
 impl PgReader {
-    /// Removes what retention does not keep, and returns how many runs.
+    /// Removes runs by retention, and returns their number.
     pub(super) fn trim_all(&mut self, retention: RetentionLimits) -> Result<usize, LogError> {
         let retention = retention.at(now(&self.connection)?);
         let (mut removed, mut from) = (0, (0, 0));
@@ -54,7 +54,7 @@ impl PgReader {
         Ok(removed)
     }
 
-    /// Lists the runs that ended next and are kept.
+    /// Returns the next page of ended, kept runs.
     fn ended_after(&self, from: (i64, i64)) -> PgResult<Option<Ended>> {
         let sql = "SELECT ended_at, id, thread FROM run WHERE NOT trimmed AND first_seq IS NOT NULL \
                    AND ended_at IS NOT NULL AND (ended_at, id) > ($1, $2) ORDER BY ended_at, id LIMIT $3";
@@ -63,7 +63,7 @@ impl PgReader {
         Ok(rows.last().map(|last| Ended { upto: (last.get(0), last.get(1)), threads }))
     }
 
-    /// Finds out what goes of the threads in which runs ended.
+    /// Plans which runs are removed from these threads.
     fn plan(
         &mut self,
         ended: &Ended,
@@ -81,7 +81,7 @@ impl PgReader {
         })?
     }
 
-    /// Removes what was planned, and returns how many runs.
+    /// Removes planned runs, and returns their number.
     fn trim(&mut self, thread_trim: &ThreadTrim) -> Result<usize, LogError> {
         let window = match self.in_snapshot(|reader| before(reader, &thread_trim.key, thread_trim.oldest))? {
             // It was deleted meanwhile.
@@ -101,7 +101,7 @@ impl PgReader {
     }
 
     fn trim_thread(&self, thread_trim: &ThreadTrim, base: &str) -> PgResult<usize> {
-        // Whoever writes to the thread holds its row, so nobody has a head of it that is older than this.
+        // A writer of the thread holds its row, so no cached head is older than this.
         let oldest = whole_number(thread_trim.oldest);
         let sql = "UPDATE thread SET oldest = $2, base = $3, version = version + 1, unpurged = true \
                    WHERE id = $1 AND deleted_at IS NULL AND oldest < $2";
@@ -116,14 +116,14 @@ impl PgReader {
         Ok(thread_trim.runs.len())
     }
 
-    /// Lists the runs at the beginning of threads, thread by thread in the order they began.
+    /// Lists the first runs of threads, by thread, in the order they began.
     fn candidates(&self, ended: &Ended) -> PgResult<Vec<Candidate>> {
         let sql = "SELECT thread.id, thread.tenant, thread.name, run.name, run.first_seq, run.last_seq, \
                    run.ended_at, run.id FROM thread CROSS JOIN LATERAL (SELECT * FROM run WHERE thread = thread.id \
                    AND NOT trimmed AND first_seq IS NOT NULL ORDER BY first_seq LIMIT $2) AS run \
                    WHERE thread.id = ANY($1) AND thread.deleted_at IS NULL ORDER BY thread.id, run.first_seq";
         let threads: Vec<i64> = ended.threads.iter().copied().collect();
-        // One more than are removed at once: what overlaps the next run stays.
+        // One more than are removed at once: a run that overlaps the next one stays.
         let most = limits::TRIM_RUNS + 1;
         let rows = self.connection.query(sql, &[&threads, &(most as i64)])?;
         let mut runs: Vec<Candidate> = Vec::with_capacity(rows.len());
@@ -132,7 +132,7 @@ impl PgReader {
             let thread = row.get(0);
             let is_same = runs.last().is_some_and(|last| last.thread == thread);
             of_thread = if is_same { of_thread + 1 } else { 1 };
-            // Its ticket comes later, after what ended before it.
+            // It is removed later, after those that ended before it.
             let is_later =
                 row.get::<_, Option<i64>>(6).is_some_and(|at| (at, row.get::<_, i64>(7)) > ended.upto);
             let ended_at = maybe_number(row, 6).filter(|_| of_thread < most && !is_later);
@@ -148,7 +148,7 @@ impl PgReader {
         Ok(runs)
     }
 
-    /// Counts the bytes of all records that are kept, some rows at a time: no statement takes long.
+    /// Counts the bytes of all kept records, in pages: no statement takes long.
     fn kept_bytes(&self) -> PgResult<u64> {
         let sql = "WITH page AS (SELECT thread, last, length(body) AS bytes FROM chunk \
                    WHERE (thread, last) > ($1, $2) ORDER BY thread, last LIMIT $3), \
@@ -163,7 +163,7 @@ impl PgReader {
         Ok(bytes)
     }
 
-    /// Counts the bytes of the rows of a thread that end after one `seq` and not after another.
+    /// Counts the bytes of a thread's rows that end after one `seq` and up to another.
     fn bytes_between(&self, thread: i64, after: u64, upto: u64) -> PgResult<u64> {
         let sql = "SELECT coalesce(sum(length(body)), 0)::bigint FROM chunk \
                    JOIN thread ON thread.id = chunk.thread \

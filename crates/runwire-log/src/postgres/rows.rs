@@ -1,4 +1,4 @@
-//! The rows of threads, runs and producers, and the heads that they stand for.
+//! Maps rows of threads, runs and producers to heads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::run_snapshot::RunSnapshot;
 use crate::key::{RunKey, ThreadKey};
 use crate::txn::{Lease, ProducerHead, RunHead, RunProgress, ThreadHead};
 
-/// Makes a number that the store can hold; no `seq`, count or time comes near the largest.
+/// Converts to a number that Postgres can hold; no `seq`, count or time comes near its maximum.
 pub(super) fn whole_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Writes a text as Postgres can hold it, which knows no NUL; [`text`] reads it again.
+/// Escapes NUL, which Postgres cannot store; [`text`] unescapes it.
 pub(super) fn storable(text: &str) -> String {
     match text.contains(['\0', MARK]) {
         true => text.replace(MARK, "\u{1}1").replace('\0', "\u{1}0"),
@@ -26,15 +26,15 @@ pub(super) fn storable(text: &str) -> String {
     }
 }
 
-/// Stands before what a text must not hold, and before itself.
+/// Escape character: precedes an escaped character, and itself.
 const MARK: char = '\u{1}';
 
-/// Reads a text that may have held what Postgres cannot.
+/// Returns an unescaped text column.
 pub(super) fn text(row: &Row, column: usize) -> String {
     restored(row.get(column))
 }
 
-/// Reads a text that [`storable`] has written.
+/// Unescapes a text of [`storable`].
 pub(super) fn restored(stored: &str) -> String {
     match stored.contains(MARK) {
         true => stored.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}"),
@@ -42,7 +42,7 @@ pub(super) fn restored(stored: &str) -> String {
     }
 }
 
-/// Reads a number that is never below 0.
+/// Returns a column that is never negative.
 pub(super) fn number(row: &Row, column: usize) -> u64 {
     row.get::<_, i64>(column) as u64
 }
@@ -55,7 +55,7 @@ pub(super) fn maybe_number(row: &Row, column: usize) -> Option<u64> {
     row.get::<_, Option<i64>>(column).map(|number| number as u64)
 }
 
-/// Returns how a lease stands in its row.
+/// Returns the number of a lease in its row.
 pub(super) fn number_of_lease(lease: Lease) -> i16 {
     match lease {
         Lease::None => 0,
@@ -80,7 +80,7 @@ pub(super) const THREAD_COLUMNS: &str = "thread.id, tenant, name, parallel, crea
      (SELECT run.id FROM run WHERE run.thread = thread.id AND first_seq IS NOT NULL ORDER BY first_seq DESC LIMIT 1), \
      snapshot_run";
 
-/// Reads a thread's row, without its producers.
+/// Converts a thread's row, without its producers.
 pub(super) fn thread_of_row(row: &Row) -> ThreadHead {
     let key = ThreadKey::new(row.get::<_, &str>(1), row.get::<_, &str>(2));
     let mut thread = ThreadHead::new(row.get(0), key, row.get(3), time(row, 4));
@@ -105,7 +105,7 @@ pub(super) const RUN_COLUMNS: &str = "run.id, run.tenant, run.name, run.thread, 
      thread.deleted_at, run.lease, run.lease_until, CASE WHEN thread.snapshot_run = run.id THEN thread.snapshot END, \
      run.agent";
 
-/// Reads a run's row and what is snapshot_run of it, without the rows of its producers: see [`add_producers`].
+/// Converts a run's row and applies its snapshot, without the rows of its producers: see [`add_producers`].
 pub(super) fn run_of_row(row: &Row) -> PgResult<RunHead> {
     let mut run = run_of_row_alone(row)?;
     if let Some(snapshot) = row.get::<_, Option<&[u8]>>(17) {
@@ -114,7 +114,7 @@ pub(super) fn run_of_row(row: &Row) -> PgResult<RunHead> {
     Ok(run)
 }
 
-/// Reads a run's row, which may be behind.
+/// Converts a run's row, which may be stale.
 pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
     let tenant: Arc<str> = row.get::<_, &str>(1).into();
     let (name, thread_name): (&str, &str) = (row.get(2), row.get(4));
@@ -151,7 +151,7 @@ pub(super) fn run_of_row_alone(row: &Row) -> PgResult<RunHead> {
     })
 }
 
-/// Adds the rows of a run's producers; what is snapshot_run of one is newer.
+/// Adds the rows of a run's producers; those of the snapshot are newer.
 pub(super) fn add_producers(rows: HashMap<String, ProducerHead>, run: &mut RunHead) {
     for (name, producer) in rows {
         run.producers.entry(name).or_insert(producer);
@@ -181,7 +181,7 @@ pub(super) fn load_producers(
     connection.query(sql, &[&scope, &owner])?.iter().map(|row| producer_of_row(row, 0)).collect()
 }
 
-/// Reads a producer's row from a column on: its name, and how far it is.
+/// Converts a producer's row, from a column on, to its name and head.
 pub(super) fn producer_of_row(row: &Row, from: usize) -> PgResult<(String, ProducerHead)> {
     let state = serde_json::from_str(row.get(from + 3))?;
     let (epoch, next) = (number(row, from + 1), number(row, from + 2));

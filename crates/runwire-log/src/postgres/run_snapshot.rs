@@ -1,8 +1,8 @@
-//! The snapshot of a thread: how far one of its runs is, where the run's own rows are behind.
+//! The snapshot of a run's progress in the row of its thread, while the run's own rows are stale.
 //!
-//! Nearly every commit changes of a run only what changes with every record. Writing its row for that costs more than
-//! writing the records. But the row of the thread is written anyway, so that it goes there: one run of each thread may
-//! have its snapshot in it. Whatever else changes of the run, its own rows are written, and the snapshot goes.
+//! Nearly every commit changes only the part of a run that changes with every record. Updating its row for that costs
+//! more than writing the records. But the row of the thread is written anyway, so it holds the snapshot of one run.
+//! When anything else changes of the run, its own rows are written, and the snapshot is removed.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use super::error::{PgError, PgResult};
 use crate::txn::{Lease, ProducerHead, ProgressError, RunHead, RunProgress, decode_all};
 
-/// Returns how a snapshot is written: whoever changes the form gives it another number. After the first release the old one is
-/// read too. A test among those of the cluster pins it.
+/// The version of the encoding: a change of the encoding increments it. After the first release old versions must be
+/// read, too. A test of the cluster pins it.
 const VERSION: u8 = 2;
 
-/// What stands in the row of a thread.
+/// The snapshot of a run in the row of its thread.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunSnapshot {
     pub(super) last_seq: u64,
     head: Vec<u8>,
-    /// Those whose rows are behind.
+    /// Producers whose rows are stale.
     producers: Vec<ProducerSnapshot>,
 }
 
@@ -35,7 +35,7 @@ struct ProducerSnapshot {
 }
 
 impl RunSnapshot {
-    /// Returns whether nothing has changed of a run but what is snapshot_run.
+    /// Returns whether a snapshot can hold all changes of a run.
     pub(super) fn is_enough_for(run: &RunHead) -> bool {
         !run.new
             && [run.stored_status, run.head.state.status] == [Status::Running; 2]
@@ -43,7 +43,7 @@ impl RunSnapshot {
             && run.head.summary.interactions.is_empty()
     }
 
-    /// Notes how far a run is.
+    /// Encodes the snapshot of a run.
     pub(super) fn write(run: &RunHead) -> PgResult<Vec<u8>> {
         let mut head = Vec::with_capacity(256);
         run.head.encode(&mut head)?;
@@ -57,15 +57,15 @@ impl RunSnapshot {
         Ok(postcard::to_extend(&snapshot, vec![VERSION]).map_err(ProgressError::from)?)
     }
 
-    /// Reads a snapshot.
+    /// Decodes a snapshot.
     pub(super) fn read(snapshot: &[u8]) -> PgResult<Self> {
         match snapshot.split_first() {
             Some((&VERSION, snapshot)) => Ok(decode_all(snapshot)?),
-            _ => Err(PgError::Damaged("the snapshot of a run has a form that is not known here".into())),
+            _ => Err(PgError::Damaged("the snapshot of a run has an unknown version".into())),
         }
     }
 
-    /// Brings the head of a run up to what is snapshot_run.
+    /// Updates the head of a run to the snapshot.
     pub(super) fn apply_to(&self, run: &mut RunHead) -> PgResult<()> {
         let message = run.head.summary.message.take();
         run.head = RunProgress::decode(&self.head)?;
@@ -74,7 +74,7 @@ impl RunSnapshot {
         self.apply_producers(&mut run.producers)
     }
 
-    /// Brings producers up to what is snapshot_run of them.
+    /// Updates producers to the snapshot.
     pub(super) fn apply_producers(&self, producers: &mut HashMap<String, ProducerHead>) -> PgResult<()> {
         for ProducerSnapshot { name, epoch, next, state } in &self.producers {
             let state = serde_json::from_str(state)?;

@@ -1,4 +1,4 @@
-//! What the readers of a node look up: one statement for all threads that they read.
+//! Queries for the head poller: one statement for all followed threads.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::key::ThreadKey;
 use crate::limits;
 use crate::record::{DecodedRecord, RecordDecoder, StoredRecord};
 
-/// Begins to follow what is read on this node, on the runtime that this is called within.
+/// Starts the tasks that fill the tails of this node, on the current runtime.
 pub(super) fn follow(
     address: &PgAddress,
     tail: Option<&TailOptions>,
@@ -34,14 +34,14 @@ pub(super) fn follow(
     Ok(TailFeeder::open(&runtime, tail, generation, Arc::new(opener))?)
 }
 
-/// RunNames of runs that are remembered.
+/// Maximum number of cached names.
 const NAMES: usize = 4096;
 
-/// What a thread has after a record, as it is stored.
+/// The stored records of a thread after a known one.
 struct Chunks {
     head: u64,
     deleted: bool,
-    /// Nothing where they are too much, or cannot be read.
+    /// `None` if they are too many, or damaged.
     records: Option<Vec<DecodedRecord>>,
 }
 
@@ -80,7 +80,7 @@ impl StoreProbe for PgReader {
         let unnamed: HashSet<u64> = unnamed.collect();
         self.learn_names(&unnamed)?;
         let read = found.into_iter().map(|(number, Chunks { head, deleted, records })| {
-            // A run that has no name is no reason to stop the others: whoever reads it is told.
+            // A run without a name must not stop the others: its readers get the error.
             let records =
                 records.and_then(|records| records.into_iter().map(|one| named(&self.names, one)).collect());
             RecordsAfter { number, head, deleted, records }
@@ -90,9 +90,9 @@ impl StoreProbe for PgReader {
 }
 
 impl PgReader {
-    /// Reads the chunks of threads after these records, and how far they are, at one moment.
+    /// Reads the chunks of threads after the given records, and their heads, in one snapshot.
     ///
-    /// Of a thread that has too much, or a chunk that is too large, readers read what they need themselves.
+    /// Of a thread with too many, or a chunk that is too large, readers read what they need themselves.
     fn chunks_after(&self, after: &[(i64, u64)]) -> PgResult<HashMap<i64, Chunks>> {
         let known: HashMap<i64, u64> = after.iter().copied().collect();
         let (threads, lasts) = columns(after);
@@ -145,7 +145,7 @@ fn columns(pairs: &[(i64, u64)]) -> (Vec<i64>, Vec<i64>) {
     pairs.iter().map(|(thread, seq)| (*thread, whole_number(*seq))).unzip()
 }
 
-/// Reads the records of a chunk after a `seq`; nothing where one cannot be read.
+/// Decodes the records of a chunk after a `seq`; returns `None` if one is damaged.
 fn read_all(body: Vec<u8>, after: u64) -> Option<Vec<DecodedRecord>> {
     let mut records = RecordDecoder::new(Bytes::from(body));
     let mut read = Vec::new();

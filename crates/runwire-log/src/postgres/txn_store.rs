@@ -1,4 +1,4 @@
-//! The tables, as the verbs look things up in them.
+//! What commands load from Postgres: locks threads, and loads or caches heads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -19,35 +19,36 @@ use crate::key::{RunKey, ThreadKey};
 use crate::record::{RecordDecoder, StoredRecord};
 use crate::txn::{BaseState, Heads, RunHead, ThreadHead, TxnStore};
 
-/// The store of one writer, in a transaction.
+/// The store of one writer, and the state of its current transaction.
 pub(super) struct PgTxnStore {
     pub(super) connection: PgConnection,
-    /// What is at hand from earlier transactions.
+    /// Heads cached from earlier transactions.
     pub(super) cache: RefCell<HeadCache>,
-    /// When the store has told its time.
+    /// An estimate of the store's clock.
     pub(super) clock: Option<StoreClock>,
-    /// Whether nothing is locked yet: see ahead.rs. Records may be read, but no head.
+    /// Whether the transaction is optimistic, so that nothing is locked yet: see optimistic.rs. Records may be read,
+    /// but no head.
     pub(super) is_optimistic: bool,
-    /// Threads that the transaction has locked, or will, and the versions that they have.
+    /// Threads that the transaction has locked, or will lock, with their versions.
     pub(super) locked: RefCell<HashMap<i64, i64>>,
-    /// Whether threads were locked after the transaction had begun.
+    /// Whether threads were locked after the transaction began.
     locked_later: Cell<bool>,
-    /// What was not there when it had begun.
+    /// Names that did not exist when it began.
     pub(super) absent_threads: HashSet<ThreadKey>,
     pub(super) absent_runs: HashSet<RunKey>,
-    /// Whether the request at hand was told that something is not there.
+    /// Whether the current command has seen that something does not exist.
     saw_absence: Cell<bool>,
-    /// The thread that a request could not begin with, and must.
+    /// A thread that the current command must lock first, on the next attempt.
     pub(super) wanted: Cell<Option<i64>>,
     names: RefCell<RunNames>,
-    /// Runs whose lease ran out and that cannot be read here.
+    /// Runs with an expired lease that cannot be read.
     unreadable: RefCell<UnreadableRuns>,
-    /// Numbers that nobody has yet.
+    /// Reserved numbers for new rows.
     pub(super) threads: VecDeque<i64>,
     pub(super) runs: VecDeque<i64>,
 }
 
-/// Runs whose lease ran out that are closed at once.
+/// Expired runs that one sweep closes.
 const DUE: i64 = 256;
 
 impl PgTxnStore {
@@ -71,32 +72,32 @@ impl PgTxnStore {
         })
     }
 
-    /// Takes note of the store's time, as it was told in answer to what was sent then.
+    /// Updates the estimate of the store's clock from an answer.
     pub(super) fn set_clock(&mut self, told: Timestamp, sent: SentAt) {
         if self.clock.is_some_and(|clock| clock.has_moved_back(told, sent)) {
-            // Leases were moved, or will be, and no version tells of it.
+            // Leases were moved, or will be, which changes no version.
             self.cache.take();
         }
         self.clock = StoreClock::new(told, sent);
     }
 
-    /// Forgets what belongs to the transaction before.
+    /// Resets the state of the previous transaction.
     pub(super) fn reset(&mut self) {
         self.locked.borrow_mut().clear();
         self.locked_later.set(false);
         self.absent_threads.clear();
         self.absent_runs.clear();
-        // Older numbers would make what is new look older than what other nodes have made since.
+        // Older numbers would make new rows look older than rows of other nodes.
         self.threads.clear();
         self.runs.clear();
     }
 
-    /// Begins the next request of the transaction.
+    /// Starts the next command of the transaction.
     pub(super) fn next(&self) {
         self.saw_absence.set(false);
     }
 
-    /// Keeps the heads of a transaction that is committed; `changed` has another version since.
+    /// Caches the heads of a committed transaction; `changed` threads have the new version.
     pub(super) fn cache_heads(&self, heads: Heads, changed: &HashSet<i64>, version: i64) {
         let (mut cache, locked) = (self.cache.borrow_mut(), self.locked.borrow());
         changed.iter().for_each(|thread| cache.advance(*thread, version));
@@ -120,8 +121,8 @@ impl PgTxnStore {
 
     /// Locks a thread.
     ///
-    /// What was missing before may have come with it: another node can have made both. A commit would find that out,
-    /// but a refusal would not. So the request begins anew, with the thread locked before anything is looked for.
+    /// A row that was missing before may exist now: another node may have created both. A commit would detect that,
+    /// but a refusal would not. So the command is executed again, with the thread locked first.
     fn lock(&self, thread: i64) -> PgResult<()> {
         if self.locked.borrow().contains_key(&thread) {
             return Ok(());
@@ -138,7 +139,7 @@ impl PgTxnStore {
         Ok(())
     }
 
-    /// Refuses to look anything up while nothing is locked.
+    /// Fails in an optimistic transaction, which holds no locks.
     fn require_locks(&self) -> PgResult<()> {
         if self.is_optimistic { Err(PgError::NotCached) } else { Ok(()) }
     }
@@ -149,7 +150,7 @@ impl PgTxnStore {
         self.cache.borrow_mut().check(thread, version);
     }
 
-    /// Finds out whether a run and its thread, which is locked, can be read.
+    /// Checks that a run and its thread, which is locked, can be read.
     fn check_readable(&self, run: i64, thread: i64) -> PgResult<()> {
         let (has_run, has_thread) =
             (self.cache.borrow().has_run(run), self.cache.borrow().has_thread(thread));
@@ -179,7 +180,7 @@ impl PgTxnStore {
         Ok(row.map(|row| RunLocation { run: row.get(0), thread: row.get(1) }))
     }
 
-    /// Finds a run by its name.
+    /// Returns the numbers of a named run and its thread.
     fn find_location(&self, key: &RunKey) -> PgResult<Option<RunLocation>> {
         let known = self.cache.borrow().run_location(key);
         if known.is_some() || (self.absent_runs.contains(key) && !self.locked_later.get()) {
@@ -189,7 +190,7 @@ impl PgTxnStore {
         self.query_location(sql, &[&&*key.tenant, &&*key.id])
     }
 
-    /// Finds a thread by its name.
+    /// Returns the number of a named thread.
     fn find_thread(&self, key: &ThreadKey) -> PgResult<Option<i64>> {
         let known = self.cache.borrow().thread_id(key);
         if known.is_some() || (self.absent_threads.contains(key) && !self.locked_later.get()) {
@@ -201,7 +202,7 @@ impl PgTxnStore {
     }
 }
 
-/// Returns the time by the store's clock.
+/// Returns the time of the store's clock.
 pub(super) fn now(connection: &PgConnection) -> PgResult<Timestamp> {
     Ok(super::rows::time(&connection.one(&format!("SELECT {NOW}"), &[])?, 0))
 }
@@ -291,8 +292,8 @@ impl TxnStore for PgTxnStore {
 
     fn expired_leases(&self, now: Timestamp) -> PgResult<Vec<i64>> {
         self.require_locks()?;
-        // What another node is working on is left to it.
-        // Where no node could show a sign of life, the leases are moved before any is looked at: see nodes.rs.
+        // Threads that another node has locked are left to it. After a gap between heartbeats the leases are moved
+        // before any expires: see nodes.rs.
         let sql = "SELECT run.id, run.thread, thread.version FROM run JOIN thread ON thread.id = run.thread \
                    WHERE run.lease > 0 AND run.lease_until <= $1 \
                    AND EXISTS (SELECT 1 FROM store WHERE alive_until > $1) AND run.id <> ALL($3) \
@@ -303,7 +304,7 @@ impl TxnStore for PgTxnStore {
             return Ok(Vec::new());
         }
         due.iter().for_each(|row| self.note_locked(row.get(1), row.get(2)));
-        // A lease that was renewed before its thread was locked has not run out.
+        // A lease that was renewed before its thread was locked has not expired.
         let due: Vec<i64> = due.iter().map(|row| row.get(0)).collect();
         let sql = "SELECT id, thread FROM run WHERE id = ANY($1) AND lease > 0 AND lease_until <= $2";
         let due = self.connection.query(sql, &[&due, &whole_number(now.0)])?;
@@ -313,7 +314,7 @@ impl TxnStore for PgTxnStore {
             match self.check_readable(id, row.get(1)) {
                 Ok(()) => readable.push(id),
                 Err(failure @ PgError::Damaged(_)) => self.skip_unreadable(id, &failure),
-                // The transaction has failed with it.
+                // The transaction has failed, too.
                 Err(failure) => {
                     self.skip_unreadable(id, &failure);
                     return Err(failure);
@@ -340,15 +341,15 @@ impl TxnStore for PgTxnStore {
     }
 }
 
-/// RunNames of runs that were met.
+/// Cached names of runs.
 pub(super) type RunNames = HashMap<u64, Arc<str>>;
 
-/// RunNames that are remembered.
+/// Maximum number of cached names.
 const NAMES: usize = 4096;
-/// Rows of records that are read at once.
+/// Rows of records that one query reads.
 const ROWS: i64 = 32;
 
-/// Shows the stored records of a thread after a `seq`, until it is told to stop.
+/// Calls `show` with the stored records of a thread after a `seq`, until it breaks.
 pub(super) fn visit(
     connection: &PgConnection,
     names: &mut RunNames,

@@ -1,4 +1,4 @@
-//! Runs that this node cannot read: it is_transient them over, so that they stop nothing else.
+//! Runs that this node cannot read: it skips them, so that they block nothing else.
 //!
 //! A newer version may have written them, and its nodes can read them. So nothing of them is changed here.
 
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::error::PgError;
 
-/// How many are remembered; of more, all are met again.
+/// Maximum number of remembered runs; beyond it all are forgotten, and met again.
 const MAX_RUNS: usize = 1024;
-/// After which time they are tried again.
+/// Time after which they are read again.
 const RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Runs that could not be read.
@@ -17,15 +17,15 @@ const RETRY_AFTER: Duration = Duration::from_secs(600);
 pub(super) struct UnreadableRuns(HashMap<i64, Instant>);
 
 impl UnreadableRuns {
-    /// Lists those that are to be passed over.
+    /// Lists the runs to skip.
     pub(super) fn ids(&mut self) -> Vec<i64> {
         self.0.retain(|_, since| since.elapsed() < RETRY_AFTER);
         self.0.keys().copied().collect()
     }
 
-    /// Notes that one cannot be read.
+    /// Adds a run that cannot be read.
     pub(super) fn insert(&mut self, run: i64, failure: &PgError) {
-        tracing::warn!(run, %failure, "a run cannot be read, and is passed over");
+        tracing::warn!(run, %failure, "a run cannot be read, and is skipped");
         if self.0.len() >= MAX_RUNS {
             self.0.clear();
         }

@@ -1,7 +1,7 @@
-//! A writer of a node: takes whatever has queued up, and commits it as one transaction.
+//! A writer thread: takes all queued commands as a group, and commits it.
 //!
-//! While a commit is waited for, requests queue up; the next one takes them all. What becomes of them when another
-//! node is faster, or the store is away, is in `commit.rs`.
+//! While a commit is in flight, commands queue up; the next group takes them all. `commit.rs` handles conflicts and
+//! outages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +23,16 @@ use crate::tail::Tails;
 use crate::txn::{Lease, RunHead, Txn};
 use crate::{OutputFormat, limits};
 
-/// What the writer is group to do.
+/// A message to a writer.
 pub(super) enum PgWriterMessage {
-    /// One of the log's verbs.
+    /// A command of the log.
     Command(Box<QueuedCommand>),
     Subscribe(Vec<Subscriber>, oneshot::Sender<Result<(), LogError>>),
     Checkpoint(Checkpoint),
     Close,
 }
 
-/// The state of an encoder that is to be kept.
+/// The state of an encoder to store.
 pub(super) struct Checkpoint {
     pub(super) run: RunKey,
     pub(super) form: OutputFormat,
@@ -40,7 +40,7 @@ pub(super) struct Checkpoint {
     pub(super) state: String,
 }
 
-/// How long leases are, in milliseconds.
+/// Durations of leases, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LeaseTerms {
     pub(super) lease: u64,
@@ -48,23 +48,23 @@ pub(super) struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// Returns by how much a term may be longer than was group for, so that it need not be moved with every commit.
+    /// Returns by how much a term may exceed its duration, so that it need not be updated with every commit.
     pub(super) fn slack(self) -> u64 {
         self.lease / 8
     }
 
-    /// Returns whether a run has a full term already, so that its lease need not be moved.
+    /// Returns whether a run's stored lease is long enough, so that it need not be updated.
     pub(super) fn are_met(self, run: &RunHead, now: u64) -> bool {
         let (lease, until) = run.stored_lease;
         let full = now.saturating_add(self.lease);
-        // One that is longer than any can be is from before the clock was set back: it may have been moved since.
+        // A longer one is from before the clock moved back: it may have been changed since.
         lease == Lease::Active
             && run.lease == Lease::Active
             && (full..=full.saturating_add(self.slack())).contains(&until)
     }
 }
 
-/// What a commit tells.
+/// Who is notified of a commit.
 #[derive(Clone)]
 pub(super) struct CommitListeners {
     pub(super) tails: Arc<Tails>,
@@ -78,11 +78,11 @@ pub(super) struct PgWriter {
     pub(super) txn: Txn<PgTxnStore>,
     pub(super) terms: LeaseTerms,
     listeners: CommitListeners,
-    /// Why the store is away, if it is.
+    /// Why the store is unavailable, if it is.
     pub(super) away: Option<String>,
-    /// Commits that lock first what they work on, because other nodes write there too.
+    /// Number of commits that still lock first, because other nodes write to the same threads.
     pub(super) pessimistic_commits: u32,
-    /// Requests whose threads other nodes were writing to: see deferred.rs.
+    /// Commands whose threads other nodes had locked: see defer.rs.
     pub(super) deferred: Vec<QueuedCommand>,
 }
 
@@ -107,11 +107,11 @@ impl PgWriter {
         })
     }
 
-    /// Works until it is told to close, or nobody is left to ask.
+    /// Runs until it is closed, or all senders are gone.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<PgWriterMessage>) {
         let mut closing = false;
         loop {
-            // They come before all that was group for since.
+            // Deferred commands come first.
             let mut group = std::mem::take(&mut self.deferred);
             let mut bytes = group.iter().map(|request| request.command.bytes()).sum::<usize>();
             let mut next = match group.is_empty() {
@@ -152,7 +152,7 @@ impl PgWriter {
         }
     }
 
-    /// Keeps a checkpoint. It is a cache: where that fails, it is lost.
+    /// Stores a checkpoint. It is a cache: a failure only loses it.
     fn save_checkpoint(&self, Checkpoint { run, form, seq, state }: &Checkpoint) {
         let sql = "INSERT INTO checkpoint (run, form, seq, state) SELECT id, $3, $4, $5 FROM run \
                    WHERE tenant = $1 AND name = $2 AND NOT trimmed \
@@ -163,7 +163,7 @@ impl PgWriter {
         }
     }
 
-    /// Counts what a commit has written.
+    /// Counts a commit.
     fn count(&self, took: Duration) {
         let mut counts = CommitCounts::default();
         for (_, stored) in self.txn.batch.records.values().flat_map(|pending| &pending.records) {
@@ -174,7 +174,7 @@ impl PgWriter {
         self.listeners.write_counters.record(counts, took);
     }
 
-    /// Shows what is committed to readers, then tells whoever group for it.
+    /// Shows a commit to readers, then replies to the callers.
     pub(super) fn release(&mut self, requests: Vec<QueuedCommand>, took: Duration) {
         self.count(took);
         let followed = &self.listeners.followed;

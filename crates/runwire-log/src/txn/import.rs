@@ -282,7 +282,7 @@ impl<S: TxnStore> Txn<S> {
         Ok(taken)
     }
 
-    /// Gives an open run a lease that is long enough for the import.
+    /// Extends the lease of an open run for the duration of the import.
     fn extend_lease(&self, run: &mut RunHead) {
         if !run.head.state.status.is_closed() {
             let deadline = self.now.0 + limits::IMPORT_MILLIS;
@@ -291,7 +291,7 @@ impl<S: TxnStore> Txn<S> {
         }
     }
 
-    /// Gives the open runs of the thread a normal lease.
+    /// Restores the normal leases of the thread's open runs.
     fn end_import(&mut self, thread: &mut ThreadHead, head: u64) -> ImportResult<S> {
         if head > thread.seq {
             return Ok(Err(ImportProblem::Gap { expected: thread.seq + 1, got: head.saturating_add(1) }));

@@ -1,4 +1,4 @@
-//! The rows of threads and producers that a commit writes.
+//! Rows of threads and producers in a write set.
 
 use super::super::error::PgResult;
 use super::super::rows::whole_number;
@@ -29,7 +29,7 @@ struct ChangedThreads {
     id: Vec<i64>,
     head: Vec<i64>,
     head_at: Vec<i64>,
-    /// Nothing where the snapshot stays, or goes because its run is rewritten.
+    /// `None` if the snapshot stays, or is removed because its run's own rows are written.
     snapshot_run: Vec<Option<i64>>,
     snapshot: Vec<Option<Vec<u8>>>,
 }
@@ -60,7 +60,7 @@ impl ThreadRows {
         Ok(())
     }
 
-    /// Lists the threads.
+    /// Returns the threads.
     pub(super) fn ids(&self) -> impl Iterator<Item = &i64> {
         self.new.id.iter().chain(&self.changed.id)
     }

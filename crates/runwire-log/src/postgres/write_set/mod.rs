@@ -1,7 +1,8 @@
-//! Writes what a batch has changed: one statement a table, however many requests it holds, and all sent at once.
+//! The write set of a commit: one statement for each table, however many commands it holds, all sent in one round
+//! trip.
 
-/// Holds in the transaction whose locks are taken, and nowhere else: statements are sent behind a `BEGIN` before it is
-/// known that it was heard. Without it each of them would be a transaction of its own.
+/// A condition that is true only in the transaction that holds the locks: statements are pipelined behind a `BEGIN`
+/// before it is known to have succeeded. Without it each of them would be a transaction of its own.
 macro_rules! in_transaction {
     () => {
         "pg_current_xact_id_if_assigned() IS NOT NULL"
@@ -28,14 +29,14 @@ use heads::{ProducerRows, ThreadRows};
 use records::{ChunkRows, InteractionRows, OutboxRows};
 use runs::RunRows;
 
-/// What a commit writes, column by column.
+/// The rows that a commit writes, by table and column.
 #[derive(Default)]
 pub(super) struct WriteSet {
     threads: ThreadRows,
-    /// ThreadRows of which only a run has changed.
+    /// Threads of which only a run has changed.
     touched: Vec<i64>,
     runs: RunRows,
-    /// Those of them whose own rows tell everything.
+    /// Runs whose own rows are written, so that their snapshot is removed.
     rewritten: Vec<i64>,
     producers: ProducerRows,
     interactions: InteractionRows,
@@ -43,21 +44,21 @@ pub(super) struct WriteSet {
     deleted_at: i64,
     chunks: ChunkRows,
     outbox: OutboxRows,
-    /// What its threads have as their version with this commit, and never had before.
+    /// The new version of its threads, never used before.
     pub(super) version: i64,
 }
 
-/// A statement, with what it is given.
+/// A statement with its parameters.
 type Statement<'a> = (&'static str, Vec<&'a (dyn ToSql + Sync)>);
 
 type Statements<'a> = Vec<Statement<'a>>;
 
-/// Ends a transaction, in other words than elsewhere: so it is found among what a connection says. No time limit of the
-/// server's ends its waiting for a replica here.
+/// Ends a transaction, in words used nowhere else: so tests find it in the protocol stream. No timeout of the server
+/// ends its wait for a replica.
 const COMMIT: &str = "COMMIT WORK";
 
 impl WriteSet {
-    /// Gathers heads, records and notices.
+    /// Collects heads, records and outbox messages of a transaction.
     pub(super) fn gather(txn: &mut Txn<PgTxnStore>, terms: LeaseTerms) -> PgResult<Self> {
         let now = txn.now.0;
         let mut set = Self {
@@ -124,7 +125,7 @@ impl WriteSet {
         Ok(set)
     }
 
-    /// Lists the threads whose version it changes.
+    /// Returns the threads whose version it changes.
     pub(super) fn changed(&self) -> HashSet<i64> {
         self.threads.ids().chain(&self.touched).chain(&self.deleted).copied().collect()
     }
@@ -134,7 +135,7 @@ impl WriteSet {
         self.statements().is_empty()
     }
 
-    /// Writes it all, and commits. Where a statement fails, what follows does too: then nothing is committed.
+    /// Writes and commits. If a statement fails, all that follow fail, and nothing is committed.
     pub(super) fn commit(&self, connection: &PgConnection) -> PgResult<()> {
         let statements = self.statements();
         let statements: Vec<(&str, Params<'_>)> =
@@ -142,7 +143,7 @@ impl WriteSet {
         connection.run_pipelined(None, &statements, Some(COMMIT)).map(drop)
     }
 
-    /// Writes it all in a transaction that begins with a statement, and commits; returns the row of that statement.
+    /// Writes and commits in a transaction that begins with a statement; returns the row of that statement.
     pub(super) fn commit_after(
         &self,
         first: (&str, Params<'_>),
@@ -165,7 +166,7 @@ impl WriteSet {
         Ok(connection.one(sql, &[&threads, &self.version, thread, last, body])?.get(0))
     }
 
-    /// Returns whether something would be stored that only this commit can have written, had it happened.
+    /// Returns whether something that only this commit can have written would be stored, if it had happened.
     pub(super) fn would_be_visible(&self, connection: &PgConnection) -> PgResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM thread JOIN unnest($1::bigint[], $2::bigint[]) AS mine (id, last) \
                    USING (id) WHERE deleted_at IS NULL AND oldest <= last)";
@@ -192,7 +193,8 @@ impl WriteSet {
         all
     }
 
-    /// Marks threads as deleted; their rows go later. What this commit adds is told all the same.
+    /// Marks threads as deleted; their rows are removed later. Messages that this commit adds are delivered all the
+    /// same.
     fn mark_deleted<'a>(&'a self, all: &mut Statements<'a>) {
         if self.deleted.is_empty() {
             return;

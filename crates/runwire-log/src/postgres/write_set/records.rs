@@ -1,4 +1,4 @@
-//! The rows of records, questions and notices that a commit writes.
+//! Rows of records, interactions and outbox messages in a write set.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use super::Statements;
 use crate::cluster::EncodedBatch;
 use crate::txn::{NewOutboxMessage, RunHead, mint};
 
-/// The open questions of runs that have asked any.
+/// The open interactions of runs that have requested any.
 #[derive(Default)]
 pub(super) struct InteractionRows {
     runs: Vec<i64>,
@@ -74,7 +74,7 @@ impl InteractionRows {
     }
 }
 
-/// The new records, a row a thread.
+/// New records, one row for each thread.
 #[derive(Default)]
 pub(super) struct ChunkRows {
     pub(super) thread: Vec<i64>,
@@ -103,7 +103,7 @@ impl ChunkRows {
     }
 }
 
-/// Records as the store keeps them, which are not copied before they are sent.
+/// Encoded records, sent without a copy.
 #[derive(Debug)]
 pub(super) struct ChunkBody(EncodedBatch);
 
@@ -119,7 +119,7 @@ impl ToSql for ChunkBody {
     to_sql_checked!();
 }
 
-/// What subscribers are to be told.
+/// New outbox messages.
 #[derive(Default)]
 pub(super) struct OutboxRows {
     subscriber: Vec<String>,

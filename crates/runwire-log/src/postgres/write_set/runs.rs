@@ -1,8 +1,8 @@
-//! The rows of runs that a commit writes: those that are new, and what has changed of others.
+//! Rows of runs in a write set: new ones, and changes of others.
 //!
-//! What changes often is in no index, so that a row can be written anew beside itself. That is why the end of a lease
-//! moves only now and then: a term is a little longer than was asked for, and never shorter. One that was moved because
-//! no node was there stays so, also where what was on its way then is written late.
+//! Columns that change often are in no index, which allows HOT updates. That is why the end of a lease moves only
+//! from time to time: a term is a little longer than configured, and never shorter. A lease that was moved after an
+//! outage stays so, also if an older write arrives late.
 
 use std::sync::LazyLock;
 
@@ -20,11 +20,11 @@ use crate::txn::{Lease, RunHead};
 pub(super) struct RunRows {
     new: RunColumns,
     changed: RunColumns,
-    /// The time when terms begin, as it was known when this was gathered.
+    /// The start of new terms, as it was known when the set was collected.
     now: i64,
 }
 
-/// RunRows, column by column.
+/// Columns of rows of runs.
 #[derive(Default)]
 struct RunColumns {
     id: Vec<i64>,
@@ -41,7 +41,7 @@ struct RunColumns {
     last_seq: Vec<i64>,
     deadline: Vec<Option<i64>>,
     lease: Vec<i16>,
-    /// Nothing where the term goes on.
+    /// `None` if the lease is unchanged.
     lease_until: Vec<Option<i64>>,
     trimmed: Vec<bool>,
     message: Vec<Option<String>>,
@@ -50,7 +50,7 @@ struct RunColumns {
 }
 
 impl RunRows {
-    /// Adds what is to be written of a run; its own rows tell everything of it then.
+    /// Adds the row of a run, which then has everything of it.
     pub(super) fn add(&mut self, run: &mut RunHead, terms: LeaseTerms, now: u64) -> PgResult<()> {
         self.now = whole_number(now);
         let until = match run.lease {

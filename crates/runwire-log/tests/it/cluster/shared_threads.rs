@@ -14,7 +14,7 @@ const NODES: usize = 3;
 const THREADS: usize = 12;
 const EACH: usize = 50;
 
-/// Tells who has written a record, and the how manieth of theirs it is.
+/// Returns the writer of a record, and the record's ordinal among its writer's records.
 fn said(stored: &StoredRecord) -> Option<(usize, usize)> {
     let frame: serde_json::Value = serde_json::from_slice(stored.frame.as_ref()?).unwrap();
     let (node, number) = frame["value"].as_str()?.split_once('-')?;
