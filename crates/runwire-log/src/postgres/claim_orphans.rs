@@ -31,7 +31,7 @@ impl PgReader {
             self.lock_orphans(&membership.node, &claims, &unreadable.ids(), agents, limit).and_then(|ids| {
                 let orphans = self.read_orphans(&ids, &mut unreadable)?;
                 let ids: Vec<i64> = orphans.iter().map(|(id, _)| *id).collect();
-                // Until it is membership that the commit has happened.
+                // Remembered until the commit is known to have happened.
                 claims.extend(&ids);
                 claims.sort_unstable();
                 claims.dedup();

@@ -140,7 +140,7 @@ mod tests {
         let mut newer = snapshot.clone();
         newer[0] = VERSION + 1;
         for damaged in
-            [&longer[..], &newer[..], &[]].into_iter().chain((0..note.len()).map(|end| &snapshot[..end]))
+            [&longer[..], &newer[..], &[]].into_iter().chain((0..snapshot.len()).map(|end| &snapshot[..end]))
         {
             assert!(matches!(RunSnapshot::read(damaged), Err(PgError::Damaged(_))), "{damaged:?}");
         }

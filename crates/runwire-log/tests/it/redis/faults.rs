@@ -176,7 +176,7 @@ async fn a_redis_that_lets_a_node_in_and_refuses_its_channels_is_never_taken_for
     let node = Node::begin(&url, "g");
     let refused =
         |link: &LinkStatus| link.error.as_deref().is_some_and(|error| error.contains("permissions"));
-    node.health(|RedisTailStats { links, .. }| {
+    node.stats(|RedisTailStats { links, .. }| {
         assert!(!links.publishing.up && !links.subscribing.up);
         refused(&links.publishing) && refused(&links.subscribing)
     })

@@ -33,14 +33,14 @@ impl Nodes {
 
     /// Writes on all nodes until it is told to stop.
     pub(super) fn write(&self) -> Writing {
-        let (told, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
+        let (answers, stop) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
         let counts: Vec<Arc<AtomicUsize>> = self.0.iter().map(|_| Arc::default()).collect();
         let mut writers = Vec::new();
         for (number, node) in self.0.iter().enumerate() {
             for writer in 0..WRITERS {
                 let run =
                     if writer % 2 == 0 { "shared".to_owned() } else { format!("run-{number}-{writer}") };
-                let (node, told, stop) = (node.clone(), Arc::clone(&told), stop.clone());
+                let (node, answers, stop) = (node.clone(), Arc::clone(&answers), stop.clone());
                 let count = counts[number].clone();
                 writers.push(tokio::spawn(async move {
                     for index in 0.. {
@@ -52,13 +52,13 @@ impl Nodes {
                             assert_eq!((appended.accepted, appended.fault), (1, None));
                         });
                         count.fetch_add(usize::from(answer.is_ok()), Ordering::Relaxed);
-                        let told: &Mutex<DeliveryOutcome> = &told;
-                        told.lock().unwrap().push((run.clone(), value, answer));
+                        let answers: &Mutex<Answers> = &answers;
+                        answers.lock().unwrap().push((run.clone(), value, answer));
                     }
                 }));
             }
         }
-        Writing { nodes: self.0.clone(), told, stop, counts, writers }
+        Writing { nodes: self.0.clone(), answers, stop, counts, writers }
     }
 }
 
@@ -79,21 +79,21 @@ pub(in crate::cluster) fn frame(run: &str, value: &str) -> Append {
     }
 }
 
-type Told = Vec<(String, String, Result<(), LogError>)>;
+type Answers = Vec<(String, String, Result<(), LogError>)>;
 
 /// Writers that are at work.
 pub(super) struct Writing {
     nodes: Vec<Arc<dyn Log>>,
-    told: Arc<Mutex<DeliveryOutcome>>,
+    answers: Arc<Mutex<Answers>>,
     stop: Arc<AtomicBool>,
     /// What each node has acknowledged.
     counts: Vec<Arc<AtomicUsize>>,
     writers: Vec<JoinHandle<()>>,
 }
 
-/// What writers were told.
+/// What writers were answers.
 #[derive(Debug, Default)]
-pub(super) struct WriteStats {
+pub(super) struct WriteErrors {
     pub(super) refused: Vec<String>,
     pub(super) uncertain: Vec<String>,
 }
@@ -109,21 +109,21 @@ impl Writing {
 
     /// Waits until something is refused.
     pub(super) async fn is_refused(&self) {
-        while !self.told.lock().unwrap().iter().any(|(_, _, answer)| answer.is_err()) {
+        while !self.answers.lock().unwrap().iter().any(|(_, _, answer)| answer.is_err()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Stops writing, and looks at what is there: what was acknowledged, once; what was refused, not at all; in one
     /// order on all nodes.
-    pub(super) async fn stop(self) -> WriteStats {
+    pub(super) async fn stop(self) -> WriteErrors {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
             writer.await.unwrap();
         }
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let answers = std::mem::take(&mut *self.answers.lock().unwrap());
         let mut values: HashMap<String, HashMap<String, usize>> = HashMap::new();
-        let mut written = WriteStats::default();
+        let mut written = WriteErrors::default();
         for (run, value, answer) in told {
             let seen = match values.get(&run) {
                 Some(seen) => seen,

@@ -127,7 +127,7 @@ async fn readers_go_on_after_the_store_was_away() {
             fixture.store.cut_connections().unwrap();
         } else {
             fixture.store.stop();
-            c.is(|figures| !stats.sight.up && stats.sight.error.is_some()).await;
+            c.is(|stats| !stats.poller.up && stats.poller.error.is_some()).await;
             fixture.store.restart().unwrap();
         }
         a.write_all("t", 10).await;
@@ -136,7 +136,7 @@ async fn readers_go_on_after_the_store_was_away() {
             reader.has(records).await;
         }
     }
-    c.is(|figures| stats.sight.up).await;
+    c.is(|stats| stats.poller.up).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

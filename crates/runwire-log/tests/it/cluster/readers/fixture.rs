@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runwire_engines::{Postgres as Engine, Redis};
-use runwire_log::cluster::{LogStats, TailOptions};
+use runwire_log::cluster::{ClusterStats, TailOptions};
 use runwire_log::postgres::{PgOptions, PostgresLog};
 use runwire_log::{Append, FrameBatch, Log, LogError, RunKey, Target, ThreadKey};
 use tokio::sync::watch;
@@ -33,7 +33,7 @@ impl Fixture {
     /// The same, by another address of Redis.
     pub(super) async fn node_by(&self, redis: SocketAddr) -> Node {
         let node = Node::open(self.store.url("postgres"), Some(self.redis.url_by(redis))).await;
-        node.is(|figures| stats.tail.as_ref().is_some_and(|tail| tail.links.up())).await;
+        node.is(|stats| stats.tail.as_ref().is_some_and(|tail| tail.links.up())).await;
         node
     }
 
@@ -81,24 +81,24 @@ impl Node {
         }
     }
 
-    pub(super) fn stats(&self) -> LogStats {
+    pub(super) fn stats(&self) -> ClusterStats {
         self.log.cluster()
     }
 
-    /// Waits until the figures are so.
-    pub(super) async fn is(&self, mut so: impl FnMut(&LogStats) -> bool) {
+    /// Waits until the statistics fulfil a condition.
+    pub(super) async fn is(&self, mut so: impl FnMut(&ClusterStats) -> bool) {
         let wait = async {
             while !so(&self.stats()) {
                 sleep(Duration::from_millis(5)).await;
             }
         };
         let waited = timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("the figures become so: {:?}", self.stats()));
+        waited.unwrap_or_else(|_| panic!("the statistics never fulfil the condition: {:?}", self.stats()));
     }
 
     /// Waits until Redis stands, or does not.
     pub(super) async fn is_told(&self, up: bool) {
-        self.is(|figures| stats.tail.as_ref().is_some_and(|tail| tail.links.following.up == up)).await;
+        self.is(|stats| stats.tail.as_ref().is_some_and(|tail| tail.links.subscribing.up == up)).await;
     }
 
     /// Begins to read a thread, as a reader does: the tail first, and what that does not have from the store.
@@ -113,7 +113,7 @@ impl Node {
     pub(super) async fn reader_in_place(&self, thread: &str) -> Reader {
         let followed = self.stats().followed;
         let reader = self.reader(thread);
-        self.is(|figures| stats.followed > followed && stats.unknown == 0).await;
+        self.is(|stats| stats.followed > followed && stats.unknown == 0).await;
         reader
     }
 }

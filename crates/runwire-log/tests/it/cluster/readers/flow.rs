@@ -119,7 +119,7 @@ async fn a_thousand_threads_are_followed_while_they_are_read() {
     let names: Vec<String> = (0..THREADS).map(|thread| format!("t{thread}")).collect();
     write_each(&a, &names).await;
     let mut readers: Vec<_> = names.iter().map(|name| b.reader(name)).collect();
-    b.is(|figures| stats.followed == THREADS && stats.unknown == 0).await;
+    b.is(|stats| stats.followed == THREADS && stats.unknown == 0).await;
     for records in 2..=3 {
         write_each(&a, &names).await;
         for reader in &mut readers {
@@ -127,7 +127,7 @@ async fn a_thousand_threads_are_followed_while_they_are_read() {
         }
     }
     drop(readers);
-    b.is(|figures| stats.followed == 0 && stats.tail.as_ref().is_some_and(|tail| tail.threads == 0)).await;
+    b.is(|stats| stats.followed == 0 && stats.tail.as_ref().is_some_and(|tail| tail.threads == 0)).await;
 }
 
 async fn write_each(node: &Node, threads: &[String]) {
@@ -145,14 +145,14 @@ async fn whoever_waits_for_a_thread_that_is_not_there_yet_sees_it_come() {
     let fixture = Fixture::new();
     let (a, b, c) = (fixture.node().await, fixture.node().await, fixture.node_alone().await);
     let mut readers = [a.reader("t"), b.reader("t"), c.reader("t")];
-    b.is(|figures| stats.unknown == 1).await;
+    b.is(|stats| stats.unknown == 1).await;
     for records in 1..=5 {
         a.write("t", 10).await;
         for reader in &mut readers {
             reader.has(records).await;
         }
     }
-    b.is(|figures| stats.unknown == 0).await;
+    b.is(|stats| stats.unknown == 0).await;
     // Nobody can call a thread this, and asking for it must hurt nobody.
     let _never = b.reader("t\0");
     a.write("t", 10).await;
